@@ -5,8 +5,10 @@ mod population;
 mod protocol;
 mod scenario;
 mod script;
+mod share;
 
 use crate::fault::Fault;
+use crate::pace::share::Part;
 use crate::plan::{
     ArrivalSpacing, DriverChoice, FeederEnd, Load, Plan, RatePhase, Reuse, Session, Think, VERSION,
     Window,
@@ -42,6 +44,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         ));
     }
     check_threads(plan)?;
+    share::check(plan)?;
     population::check(plan)?;
     check_load(plan)?;
     scenario::check(plan)?;
@@ -156,18 +159,24 @@ fn check_load(plan: &Plan) -> Result<(), PlanError> {
         } => {
             check_phases(phases)?;
             let threads = plan.threads.cpus.len().max(1) as u32;
+            let part = Part::of(plan);
+            let here = plan
+                .share
+                .as_ref()
+                .map_or("", |_| ", in the share of this engine");
+            let lacks_places = |users: u32| part.count(users.into()) < threads.into();
             for (index, phase) in phases.iter().enumerate() {
                 if let Some(most) = phase.max_users
-                    && (most < threads || most > *max_users)
+                    && (lacks_places(most) || most > *max_users)
                 {
                     return refuse(format!(
-                        "load.phases[{index}].max_users is {most}, expected {threads} (one per thread) to load.max_users, {max_users}"
+                        "load.phases[{index}].max_users is {most}, expected {threads} (one per thread{here}) to load.max_users, {max_users}"
                     ));
                 }
             }
-            if *max_users < threads || *max_users > MAX_USERS {
+            if lacks_places(*max_users) || *max_users > MAX_USERS {
                 return refuse(format!(
-                    "load.max_users is {max_users}, expected {threads} (one per thread) to {MAX_USERS}"
+                    "load.max_users is {max_users}, expected {threads} (one per thread{here}) to {MAX_USERS}"
                 ));
             }
             if connections > max_users {

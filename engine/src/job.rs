@@ -16,8 +16,8 @@ use crate::fault::Faults;
 use crate::http::expect::Expectation;
 use crate::log::Log;
 use crate::net::address::Address;
-use crate::pace::arrivals::Share;
 use crate::pace::ramp::Ramp;
+use crate::pace::share::{Part, Share};
 use crate::pace::think::ThinkTime;
 use crate::plan::{Plan, RatesPlan, Reuse};
 use crate::population::Populations;
@@ -52,7 +52,9 @@ pub struct Job {
     pub steps: Vec<StepJob>,
     pub scenarios: Scenarios,
     pub populations: Populations,
-    /// Places for users: in a closed load all of them are taken.
+    /// This engine's of everything that is counted: users, arrivals, numbers of a sequence.
+    pub part: Part,
+    /// Places for users, of all engines: in a closed load all of them are taken.
     pub users: u32,
     /// With the end of the run, before which it lies.
     pub ramp_down: Ramp,
@@ -181,7 +183,11 @@ impl Job {
         }
         let sent = |step: &StepJob| fixed.get(step.staying as usize).map(Vec::as_slice);
         let log = Log::create(plan, &steps.iter().map(sent).collect::<Vec<_>>())?;
+        let part = Part::of(plan);
         let mut marks = plan.marks.clone();
+        for mark in &mut marks {
+            *mark = part.count(*mark).max(1);
+        }
         marks.sort_unstable();
         marks.dedup();
         Ok(Self {
@@ -225,7 +231,11 @@ impl Job {
             marks,
             seed: plan.seed,
             faults,
-            quota: Quota::new(plan.stop.total_requests, threads as u64),
+            quota: Quota::new(
+                plan.stop.total_requests.map(|total| part.count(total)),
+                threads as u64,
+            ),
+            part,
             completed: AtomicU64::new(0),
         })
     }
@@ -237,17 +247,21 @@ impl Job {
     }
 
     /// The thread of the script (0 without one) that this user of a measuring thread belongs to.
-    pub fn script_thread(&self, index: usize, thread: usize, threads: usize) -> u16 {
+    pub fn script_thread(&self, index: usize, place: &Share) -> u16 {
         let Some(script) = &self.script else {
             return 0;
         };
-        let here = Share { thread, threads }.of(script.threads() as u32);
-        (thread + threads * (index % here)) as u16
+        let here = place.of(script.threads() as u32);
+        place.number((index % here) as u64) as u16
     }
 
-    /// How many of the users a thread has.
-    pub fn users_of_thread(&self, thread: usize, threads: usize) -> usize {
-        Share { thread, threads }.of(self.users)
+    /// What one of so many threads has of everything.
+    pub fn share(&self, thread: usize, threads: usize) -> Share {
+        Share {
+            thread,
+            threads,
+            part: self.part.clone(),
+        }
     }
 }
 

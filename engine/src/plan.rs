@@ -5,6 +5,7 @@
 mod blocks;
 mod population;
 mod scenario;
+mod share;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ use crate::fault::Fault;
 pub use blocks::*;
 pub use population::*;
 pub use scenario::*;
+pub use share::*;
 
 /// The version of the contract that this engine speaks.
 pub const VERSION: u32 = 1;
@@ -82,6 +84,12 @@ pub struct Plan {
     /// Seed of everything that is drawn.
     #[serde(default)]
     pub seed: u64,
+    /// Which part of the load this engine offers, of several that offer it together; everything else
+    /// in the plan is that of the whole. `null`: it offers all.
+    #[serde(default)]
+    pub share: Option<SharePlan>,
+    #[serde(default)]
+    pub start: Start,
     /// Defects of the client, for a self-test of whoever judges its output; runs on epoll and without TLS.
     #[serde(default)]
     pub injected_faults: Vec<Fault>,
@@ -497,10 +505,29 @@ fn default_request_ms() -> f64 {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(tag = "command", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Command {
+    /// Begins the load of a plan whose `start` is `commanded`.
+    Start {
+        /// By CLOCK_MONOTONIC; at once when it is not given or has passed.
+        #[serde(default)]
+        at_monotonic_ns: Option<u64>,
+    },
     /// Opens a measured window; a second one replaces the first. Only in mode `commanded`.
-    Window { duration_ms: f64 },
+    Window {
+        duration_ms: f64,
+        /// As of `start`.
+        #[serde(default)]
+        at_monotonic_ns: Option<u64>,
+    },
     /// Closes the window that is open before its time; nothing when none is.
-    CloseWindow,
+    CloseWindow {
+        /// As of `start`.
+        #[serde(default)]
+        at_monotonic_ns: Option<u64>,
+    },
     /// Ends the run in order.
-    Stop,
+    Stop {
+        /// As of `start`.
+        #[serde(default)]
+        at_monotonic_ns: Option<u64>,
+    },
 }

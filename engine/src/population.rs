@@ -5,8 +5,8 @@
 use std::ops::Range;
 
 use crate::check::ms_to_ns;
-use crate::pace::arrivals::Share;
 use crate::pace::ramp::Ramp;
+use crate::pace::share::Share;
 use crate::plan::{Load, Plan, PopulationPlan};
 
 /// One group; a load without groups is one.
@@ -82,7 +82,7 @@ impl Populations {
 
     /// When the groups that have an end of their own end, after the start of the run, and the
     /// indices that their users have in a thread; the first to end last.
-    pub fn ends_in(&self, thread: Share) -> Vec<(u64, Range<u32>)> {
+    pub fn ends_in(&self, thread: &Share) -> Vec<(u64, Range<u32>)> {
         let index = |number| thread.of(number) as u32;
         let of = |one: &Population| {
             let range = index(one.first)..index(one.first + one.users);
@@ -158,6 +158,7 @@ fn ramp(span_ms: f64, steps: Option<u32>) -> Ramp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pace::share::tests::one_of;
     use proptest::prelude::*;
     use serde_json::json;
 
@@ -189,7 +190,7 @@ mod tests {
             prop_assert_eq!(&counted, &sizes);
             let mut shared = vec![0; sizes.len()];
             for thread in 0..threads {
-                for (end_ns, range) in all.ends_in(Share { thread, threads }) {
+                for (end_ns, range) in all.ends_in(&one_of(thread, threads)) {
                     let place = sizes.iter().enumerate().position(|(place, _)| end_ns == (1000 - 100 * place as u64) * 1_000_000).unwrap();
                     let part = sizes[place] as usize / threads;
                     prop_assert!((part..=part + 1).contains(&range.len()));
@@ -211,10 +212,7 @@ mod tests {
         assert_eq!(all.of(5).number_within(5), 1);
         assert_eq!((all.of(3).iterations, all.of(4).iterations), (1, 2));
         let ends: Vec<u64> = all
-            .ends_in(Share {
-                thread: 0,
-                threads: 1,
-            })
+            .ends_in(&one_of(0, 1))
             .iter()
             .map(|(end_ns, _)| end_ns / 1_000_000)
             .collect();

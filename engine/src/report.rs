@@ -24,6 +24,7 @@ use crate::tls::config::TlsReady;
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    Prepared(PreparedEvent),
     Ready(Ready),
     Interval(Interval),
     Mark(Mark),
@@ -31,6 +32,16 @@ pub enum Event {
     WindowClosed(WindowClosed),
     Finished(Box<Finished>),
     Error(ErrorEvent),
+}
+
+/// Of a plan whose `start` is `commanded`: the threads are set up and wait for the command.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(rename = "Prepared")]
+pub struct PreparedEvent {
+    pub version: String,
+    pub pid: u32,
+    /// The clock of all instants in commands and events, now.
+    pub monotonic_ns: u64,
 }
 
 /// The threads are set up and the load starts at the given instant.
@@ -98,6 +109,9 @@ pub struct Interval {
     pub offered: Option<u64>,
     /// Open load: arrivals that found no place.
     pub blocked: Option<u64>,
+    /// Of the requests that ended in the row; only with a `share`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_time: Option<HistogramReport>,
     /// Open load: from the intended send, of what ended in the row.
     pub latency_p50_ns: Option<u64>,
     pub latency_p99_ns: Option<u64>,

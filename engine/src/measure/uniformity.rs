@@ -42,6 +42,11 @@ impl Uniformity {
         }
     }
 
+    /// How many values lie in each cell; empty without values.
+    pub fn cells(&self) -> Vec<u64> {
+        self.cells.as_deref().map_or_else(Vec::new, <[u64]>::to_vec)
+    }
+
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -1,10 +1,10 @@
 //! When each arrival of one thread is due: a cursor over the schedule that a [`Rate`] makes. It
 //! reads no clock, and a copy of it goes the same way, so that what is due can be counted ahead.
 //!
-//! Constant: arrival k of all threads is due when the integral of the rate first exceeds k; thread
-//! t of n takes k = t, t + n, t + 2n, … so that the threads together make exactly the schedule of
-//! one. Poisson: each thread draws a process of its own at an n-th of the rate; the sum of
-//! independent Poisson processes is the Poisson process of the summed rate (superposition), and no
+//! Constant: arrival k of all threads is due when the integral of the rate first exceeds k; a thread
+//! takes those that are its own ([`Share`]), so that the threads of all engines together make
+//! exactly the schedule of one. Poisson: each thread draws a process of its own at its part of the
+//! rate; the sum of independent Poisson processes is the Poisson process of the summed rate (superposition), and no
 //! thread has to draw what others send. A rate that varies is reached by the change of time: unit
 //! exponentials are laid on the integral of the rate (Cox and Lewis, 1966).
 
@@ -16,6 +16,7 @@ use rand::rngs::SmallRng;
 use rand_distr::Exp1;
 
 use super::rate::Rate;
+use super::share::Share;
 
 /// How the gaps between arrivals are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,63 +27,52 @@ pub enum Spacing {
     Even,
 }
 
-/// A thread's place among the others.
-#[derive(Debug, Clone, Copy)]
-pub struct Share {
-    pub thread: usize,
-    pub threads: usize,
-}
-
-impl Share {
-    /// How many of so many things this thread has: thing `i` belongs to thread `i mod threads`.
-    pub fn of(self, count: u32) -> usize {
-        (count as usize + self.threads - 1 - self.thread) / self.threads
-    }
-}
-
 /// The arrivals of one thread, one after the other.
 #[derive(Debug, Clone)]
 pub struct Arrivals {
     rate: Arc<Rate>,
     progress: Progress,
-    threads: f64,
+    share: Share,
+    /// Arrivals of all threads for one of this thread's.
+    one_in: f64,
     /// `u64::MAX` when no more come.
     next_ns: u64,
 }
 
 #[derive(Debug, Clone)]
 enum Progress {
-    Constant { next: u64 },
-    Poisson { level: f64, rng: SmallRng },
-    Even { level: f64 },
+    /// The next one, among those of this thread.
+    Numbered {
+        next: u64,
+    },
+    Poisson {
+        level: f64,
+        rng: SmallRng,
+    },
 }
 
 impl Arrivals {
     pub fn new(rate: Arc<Rate>, spacing: Spacing, share: Share, seed: u64) -> Self {
         let progress = match spacing {
-            Spacing::Constant => Progress::Constant {
-                next: share.thread as u64,
-            },
+            Spacing::Constant | Spacing::Even => Progress::Numbered { next: 0 },
             Spacing::Poisson => Progress::Poisson {
                 level: 0.0,
                 rng: SmallRng::seed_from_u64(
                     seed.wrapping_mul(0xd134_2543_de82_ef95)
-                        .wrapping_add(share.thread as u64),
+                        .wrapping_add(share.stream()),
                 ),
-            },
-            Spacing::Even => Progress::Even {
-                level: share.thread as f64,
             },
         };
         let mut arrivals = Self {
             rate,
             progress,
-            threads: share.threads as f64,
+            one_in: share.one_in(),
+            share,
             next_ns: 0,
         };
         if let Progress::Poisson { level, rng } = &mut arrivals.progress {
             let gap: f64 = Exp1.sample(rng);
-            *level = gap * arrivals.threads;
+            *level = gap * arrivals.one_in;
         }
         arrivals.settle();
         arrivals
@@ -98,20 +88,19 @@ impl Arrivals {
     #[inline]
     pub fn advance(&mut self) {
         match &mut self.progress {
-            Progress::Constant { next } => *next += self.threads as u64,
+            Progress::Numbered { next } => *next += 1,
             Progress::Poisson { level, rng } => {
                 let gap: f64 = Exp1.sample(rng);
-                *level += gap * self.threads;
+                *level += gap * self.one_in;
             }
-            Progress::Even { level } => *level += self.threads,
         }
         self.settle();
     }
 
     fn settle(&mut self) {
         let level = match &self.progress {
-            Progress::Constant { next } => *next as f64,
-            Progress::Poisson { level, .. } | Progress::Even { level } => *level,
+            Progress::Numbered { next } => self.share.number(*next) as f64,
+            Progress::Poisson { level, .. } => *level,
         };
         self.next_ns = self.rate.when_ns(level).unwrap_or(u64::MAX);
     }
@@ -132,7 +121,7 @@ impl Arrivals {
 
     /// Expected arrivals of this thread between two times: what a gap of a Poisson process is measured by.
     pub fn expected_between(&self, from_ns: u64, to_ns: u64) -> f64 {
-        (self.rate.expected(to_ns) - self.rate.expected(from_ns)) / self.threads
+        (self.rate.expected(to_ns) - self.rate.expected(from_ns)) / self.one_in
     }
 
     /// When the last phase ends, after the start.
@@ -145,10 +134,16 @@ impl Arrivals {
 mod tests {
     use super::*;
     use crate::pace::rate::tests::{phase, phases};
+    use crate::pace::share::Part;
+    use crate::pace::share::tests::{one_of, parts, shares};
     use proptest::prelude::*;
 
     fn all(rate: &Arc<Rate>, spacing: Spacing, thread: usize, threads: usize) -> Vec<u64> {
-        let mut arrivals = Arrivals::new(Arc::clone(rate), spacing, Share { thread, threads }, 7);
+        of(rate, spacing, one_of(thread, threads))
+    }
+
+    fn of(rate: &Arc<Rate>, spacing: Spacing, share: Share) -> Vec<u64> {
+        let mut arrivals = Arrivals::new(Arc::clone(rate), spacing, share, 7);
         let mut due = Vec::new();
         while arrivals.next_ns() != u64::MAX {
             due.push(arrivals.next_ns());
@@ -173,6 +168,15 @@ mod tests {
             prop_assert!((one.len() as f64 - rate.total().ceil()).abs() <= slack);
         }
 
+        /// Interleaved by phase: whatever the weights, engines send what one would.
+        #[test]
+        fn engines_together_make_exactly_the_constant_schedule_of_one(phases in phases(), parts in parts()) {
+            let rate = Arc::new(Rate::new(&phases));
+            let mut union: Vec<u64> = shares(&parts).into_iter().flat_map(|share| of(&rate, Spacing::Constant, share)).collect();
+            union.sort_unstable();
+            prop_assert_eq!(union, all(&rate, Spacing::Constant, 0, 1));
+        }
+
         #[test]
         fn poisson_arrivals_rise_and_end_with_the_phases(phases in phases(), threads in 1usize..5) {
             let rate = Arc::new(Rate::new(&phases));
@@ -187,7 +191,7 @@ mod tests {
         fn counting_ahead_changes_nothing(phases in phases(), at in 0u64..60_000_000_000) {
             let rate = Arc::new(Rate::new(&phases));
             for spacing in [Spacing::Constant, Spacing::Poisson] {
-                let arrivals = Arrivals::new(Arc::clone(&rate), spacing, Share { thread: 1, threads: 3 }, 9);
+                let arrivals = Arrivals::new(Arc::clone(&rate), spacing, one_of(1, 3), 9);
                 let before = arrivals.due_before(at);
                 let mut walked = arrivals.clone();
                 for _ in 0..before {
@@ -207,17 +211,50 @@ mod tests {
         assert!((0..1000).all(|k| due[k] == k as u64 * 1_000_000));
     }
 
+    /// The sum of what engines of any weights draw is one Poisson process of the whole rate: its gaps
+    /// are exponential and independent.
+    #[test]
+    fn poisson_arrivals_of_engines_add_up_to_those_of_one() {
+        let rate = Arc::new(Rate::new(&[phase(20.0, 500.0, 1500.0)]));
+        let parts = [
+            Part::new(&[0, 2, 3, 5, 6], 7),
+            Part::new(&[1], 7),
+            Part::new(&[4], 7),
+        ];
+        let mut due: Vec<u64> = shares(&parts)
+            .into_iter()
+            .flat_map(|share| of(&rate, Spacing::Poisson, share))
+            .collect();
+        due.sort_unstable();
+        let seen: Vec<f64> = due
+            .windows(2)
+            .map(|pair| rate.expected(pair[1]) - rate.expected(pair[0]))
+            .collect();
+        let count = seen.len() as f64;
+        let mut sorted = seen.clone();
+        sorted.sort_by(f64::total_cmp);
+        let distance = sorted.iter().zip(1..).fold(0.0, |most: f64, (gap, rank)| {
+            most.max((f64::from(rank) / count + (-gap).exp_m1()).abs())
+        });
+        // 20,000 expected, six standard deviations; the KS distance exceeded once in a million.
+        assert!(
+            (count - rate.total()).abs() < 6.0 * rate.total().sqrt(),
+            "{count}"
+        );
+        assert!(distance < 2.69 / count.sqrt(), "{distance}");
+        // The correlation of neighbours: five standard deviations.
+        let lag: f64 = seen
+            .windows(2)
+            .map(|pair| (pair[0] - 1.0) * (pair[1] - 1.0))
+            .sum();
+        assert!((lag / count).abs() < 5.0 / count.sqrt(), "{}", lag / count);
+    }
+
     #[test]
     fn another_seed_draws_other_gaps_and_threads_do_not_share_theirs() {
         let rate = Arc::new(Rate::new(&[phase(1.0, 1000.0, 1000.0)]));
         let first = |seed, thread| {
-            Arrivals::new(
-                Arc::clone(&rate),
-                Spacing::Poisson,
-                Share { thread, threads: 2 },
-                seed,
-            )
-            .next_ns()
+            Arrivals::new(Arc::clone(&rate), Spacing::Poisson, one_of(thread, 2), seed).next_ns()
         };
         assert_eq!(first(1, 0), first(1, 0));
         assert_ne!(first(1, 0), first(2, 0));

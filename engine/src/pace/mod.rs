@@ -5,5 +5,6 @@ pub mod arrivals;
 pub mod lateness;
 pub mod ramp;
 pub mod rate;
+pub mod share;
 pub mod think;
 pub mod wheel;

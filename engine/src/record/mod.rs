@@ -18,7 +18,7 @@ use crate::measure::scheduled::Scheduled;
 use crate::measure::segment::{Cut, Segment};
 use crate::measure::steps::RequestTimes;
 use crate::net::sys::{SchedulerStatistics, thread_cpu_ns};
-use crate::pace::arrivals::Share;
+use crate::pace::share::Share;
 use parts::Parts;
 use rows::{LogRows, Outcome};
 
@@ -87,7 +87,7 @@ pub struct Record {
 
 impl Record {
     /// `wall_ns`: the clock of the driver now, when the load begins at `start_ns`.
-    pub fn new(job: &Arc<Job>, place: Share, users: usize, start_ns: u64, wall_ns: u64) -> Self {
+    pub fn new(job: &Arc<Job>, place: &Share, users: usize, start_ns: u64, wall_ns: u64) -> Self {
         let mut recorder = Recorder::new(place.thread, start_ns, thread_cpu_ns(), wall_ns)
             .with_steps(job.scenarios.figures.len())
             .with_addresses(job.addresses.len());

@@ -50,6 +50,10 @@ pub struct WindowReport {
     pub arrival_gaps: Option<u64>,
     /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.
     pub arrival_gaps_ks: Option<f64>,
+    /// With a `share`: the gaps as `1 - exp(-m)`, where `m` arrivals were expected in the gap, counted
+    /// in cells of equal width from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arrival_gaps_cells: Option<Vec<u64>>,
     pub threads: Vec<ThreadReport>,
     pub gaps: Vec<GapReport>,
     pub gaps_total: u64,

@@ -13,7 +13,8 @@ use crate::measure::histogram::{Digits, Durations};
 use crate::measure::rates::RateCounts;
 use crate::measure::segment::{Cut, Segment};
 use crate::report::{
-    CounterReport, Event, Interval, Mark, ThreadReady, WindowClosed, WindowOpened, WindowReport,
+    CounterReport, Event, HistogramReport, Interval, Mark, ThreadReady, WindowClosed, WindowOpened,
+    WindowReport,
 };
 use crate::units::ms;
 
@@ -81,6 +82,8 @@ pub struct Collector {
     stopped: usize,
     /// `None` for a closed load.
     open: Option<Open>,
+    /// Histograms are told where figures of several engines cannot be added up without.
+    adds_up: bool,
 }
 
 impl Collector {
@@ -106,7 +109,14 @@ impl Collector {
             edges: Edges::default(),
             stopped: 0,
             open,
+            adds_up: false,
         }
+    }
+
+    /// Whether what is told is added to what other engines tell.
+    pub fn adding_up(mut self, adds_up: bool) -> Self {
+        self.adds_up = adds_up;
+        self
     }
 
     /// From now on segments of this window are gathered; one before is forgotten.
@@ -223,6 +233,10 @@ impl Collector {
             max_ns: row.service_time.max_ns(),
             client_cpu: row.cpu_ns as f64 / row.wall_ns.max(1) as f64,
             loop_lag_p99_ns: row.loop_lag.quantile_ns(0.99),
+            service_time: self
+                .adds_up
+                .then(|| HistogramReport::new(&row.service_time))
+                .flatten(),
             sent: row.counters.sent,
             offered: self.open.map(|_| row.counters.offered),
             blocked: self.open.map(|_| row.counters.blocked),
@@ -346,7 +360,7 @@ impl Collector {
         if let Some(open) = self.open {
             totals.open_load(&self.totals, self.edges.overdue, open.walks);
         }
-        let started_ns = self.started_ns;
+        let (started_ns, adds_up) = (self.started_ns, self.adds_up);
         let window = self
             .window
             .filter(|window| window.opened == self.threads)
@@ -356,7 +370,7 @@ impl Collector {
                 } else {
                     window.closes_ns <= stopped_ns
                 };
-                window.report(started_ns, ready, names, complete)
+                window.report(started_ns, ready, names, (complete, adds_up))
             });
         (totals, window)
     }

@@ -1,8 +1,9 @@
 //! The thread that measures nothing: it starts the load threads at one instant, forwards commands,
 //! writes events and decides when and why the run ends. It sleeps until a message arrives.
 
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use super::Message;
 use super::collect::Collector;
@@ -18,8 +19,10 @@ use crate::log::{Log, LogReport, Started};
 use crate::measure::schedule::Span;
 use crate::net::address::Address;
 use crate::net::sys::{monotonic_ns, unix_ns};
-use crate::plan::{Command, Window};
-use crate::report::{Event, Finished, Ready, Reason, ScriptReport, ThreadReady, Transport};
+use crate::plan::{Command, Start, Window};
+use crate::report::{
+    Event, Finished, PreparedEvent, Ready, Reason, ScriptReport, ThreadReady, Transport,
+};
 use crate::script::Script;
 use crate::units::ms;
 use crate::worker::{WorkerCommand, WorkerMessage};
@@ -27,6 +30,9 @@ use prony_common::process::set_affinity;
 
 /// Notice that threads get before an instant all of them must keep.
 const NOTICE_NS: u64 = 5_000_000;
+/// Notice that the coordinator gives itself before a commanded start: on a busy host it may be woken
+/// late.
+const START_NOTICE_NS: u64 = 50_000_000;
 
 /// One run, from the start of its threads to its report.
 pub struct Coordinator<'a> {
@@ -85,17 +91,69 @@ impl<'a> Coordinator<'a> {
             ending: None,
             log: None,
         };
-        let meanwhile = coordinator.wait_until_ready()?;
-        if let Some(reason) = meanwhile.iter().find_map(Message::stops) {
-            let finished = Finished::without_a_load(reason, coordinator.injected_faults);
-            output.write(&Event::Finished(Box::new(finished)));
-            return Ok(None);
+        let mut heard = early;
+        heard.extend(coordinator.wait_until_ready()?);
+        if coordinator.prepared.plan.start == Start::Commanded {
+            output.write(&Event::Prepared(PreparedEvent {
+                version: env!("CARGO_PKG_VERSION").to_owned(),
+                pid: std::process::id(),
+                monotonic_ns: monotonic_ns(),
+            }));
         }
-        coordinator.start()?;
-        for message in early.into_iter().chain(meanwhile) {
+        match coordinator.wait_for_start(&mut heard)? {
+            Ok(at_ns) => coordinator.start(at_ns)?,
+            Err(reason) => {
+                let finished = Finished::without_a_load(reason, coordinator.injected_faults);
+                output.write(&Event::Finished(Box::new(finished)));
+                return Ok(None);
+            }
+        }
+        for message in heard {
             coordinator.hear(message)?;
         }
         Ok(Some(coordinator))
+    }
+
+    /// The instant at which the load is to begin, 0 for at once; or why there is to be none. What
+    /// else is said meanwhile is added to what was `heard`.
+    fn wait_for_start(&self, heard: &mut Vec<Message>) -> Result<Result<u64, Reason>, String> {
+        let mut start_ns = match self.prepared.plan.start {
+            Start::AtOnce => Some(0),
+            Start::Commanded => heard.iter().find_map(Message::starts),
+        };
+        if let Some(reason) = heard.iter().find_map(Message::stops) {
+            return Ok(Err(reason));
+        }
+        loop {
+            let message = match start_ns {
+                None => self
+                    .inbox
+                    .recv()
+                    .map_err(|_| RecvTimeoutError::Disconnected),
+                Some(at_ns) => {
+                    // The threads are told a little before: to them the load is always about to begin.
+                    let left_ns = at_ns.saturating_sub(monotonic_ns() + START_NOTICE_NS);
+                    if left_ns == 0 {
+                        return Ok(Ok(at_ns));
+                    }
+                    self.inbox.recv_timeout(Duration::from_nanos(left_ns))
+                }
+            };
+            match message {
+                Ok(Message::Worker(WorkerMessage::Failed(message))) => return Err(message),
+                Ok(message) => {
+                    if let Some(reason) = message.stops() {
+                        return Ok(Err(reason));
+                    }
+                    start_ns = start_ns.or_else(|| message.starts());
+                    heard.push(message);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err("all threads ended before the start".to_owned());
+                }
+            }
+        }
     }
 
     /// Waits for the threads; returns what else was said meanwhile.
@@ -116,17 +174,19 @@ impl<'a> Coordinator<'a> {
         Ok(early)
     }
 
-    fn start(&mut self) -> Result<(), String> {
+    /// `at_ns`: where that is not too soon.
+    fn start(&mut self, at_ns: u64) -> Result<(), String> {
         let now_ns = monotonic_ns();
-        self.started_ns = now_ns + NOTICE_NS;
-        let started_unix_ns = unix_ns() + NOTICE_NS;
+        self.started_ns = at_ns.max(now_ns + NOTICE_NS);
+        let started_unix_ns = unix_ns() + (self.started_ns - now_ns);
         let job = &self.prepared.job;
         self.collector = Collector::new(
             self.started_ns,
             self.load_threads.len(),
             &job.marks,
             job.open.as_ref().map(Open::of),
-        );
+        )
+        .adding_up(self.prepared.plan.share.is_some());
         self.output.write(&Event::Ready(Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             driver: self.prepared.driver.name.to_owned(),
@@ -237,11 +297,7 @@ impl<'a> Coordinator<'a> {
     fn hear(&mut self, message: Message) -> Result<(), String> {
         match message {
             Message::Worker(message) => return self.hear_worker(message),
-            Message::Input(Input::Command(Command::Window { duration_ms })) => {
-                self.command_window(duration_ms)
-            }
-            Message::Input(Input::Command(Command::CloseWindow)) => self.close_window(),
-            Message::Input(Input::Command(Command::Stop)) => self.end(Reason::Stopped),
+            Message::Input(Input::Command(command)) => self.obey(command),
             Message::Input(Input::Unreadable(sentence)) => eprintln!("prony-engine: {sentence}"),
             Message::Input(Input::Closed) => self.end(Reason::StdinClosed),
             // Both came before the coordinator.
@@ -250,6 +306,21 @@ impl<'a> Coordinator<'a> {
             Message::OutputClosed => self.end(Reason::Stopped),
         }
         Ok(())
+    }
+
+    fn obey(&mut self, command: Command) {
+        match command {
+            // It was heard before the load, or the load did not wait for it.
+            Command::Start { .. } => {}
+            Command::Window {
+                duration_ms,
+                at_monotonic_ns,
+            } => self.command_window(duration_ms, soon(at_monotonic_ns)),
+            Command::CloseWindow { at_monotonic_ns } => self.close_window(soon(at_monotonic_ns)),
+            Command::Stop { at_monotonic_ns } => {
+                self.end_at(Reason::Stopped, soon(at_monotonic_ns).max(self.started_ns));
+            }
+        }
     }
 
     fn hear_worker(&mut self, message: WorkerMessage) -> Result<(), String> {
@@ -294,23 +365,22 @@ impl<'a> Coordinator<'a> {
         Ok(())
     }
 
-    fn command_window(&mut self, duration_ms: f64) {
+    fn command_window(&mut self, duration_ms: f64, at_ns: u64) {
         if self.window_mode != Window::Commanded {
             eprintln!(
                 "prony-engine: a window was commanded, but window.mode of the plan is not commanded: ignored"
             );
         } else if let Err(refusal) = check_window_ms(duration_ms) {
             eprintln!("prony-engine: a window was commanded, but {refusal}: ignored");
-        } else if self.ending.is_none() {
-            let opens_ns = (monotonic_ns() + NOTICE_NS).max(self.started_ns);
+        } else if self.goes_on_until(at_ns) {
+            let opens_ns = at_ns.max(self.started_ns);
             let span = self.plan_window(opens_ns, opens_ns + ms_to_ns(duration_ms));
             self.load_threads.send_all(WorkerCommand::Window(span));
         }
     }
 
-    fn close_window(&mut self) {
-        let at_ns = monotonic_ns() + NOTICE_NS;
-        if self.ending.is_none()
+    fn close_window(&mut self, at_ns: u64) {
+        if self.goes_on_until(at_ns)
             && let Some(id) = self.collector.close_window(at_ns)
         {
             self.load_threads
@@ -318,8 +388,17 @@ impl<'a> Coordinator<'a> {
         }
     }
 
+    fn goes_on_until(&self, at_ns: u64) -> bool {
+        self.ending.is_none_or(|(_, ends_ns)| at_ns < ends_ns)
+    }
+
+    /// As soon as can be, also when a later stop was commanded.
     fn end(&mut self, reason: Reason) {
-        self.end_at(reason, (monotonic_ns() + NOTICE_NS).max(self.started_ns));
+        let at_ns = soon(None).max(self.started_ns);
+        if self.goes_on_until(at_ns) {
+            self.ending = None;
+        }
+        self.end_at(reason, at_ns);
     }
 
     fn end_at(&mut self, reason: Reason, at_ns: u64) {
@@ -328,6 +407,11 @@ impl<'a> Coordinator<'a> {
             self.load_threads.send_all(WorkerCommand::Stop { at_ns });
         }
     }
+}
+
+/// The instant that was asked for, or the first that all threads can still keep.
+fn soon(at_ns: Option<u64>) -> u64 {
+    at_ns.unwrap_or(0).max(monotonic_ns() + NOTICE_NS)
 }
 
 /// The thread that writes the request log, where there is one, on the load's CPUs.

@@ -44,12 +44,22 @@ enum Message {
 }
 
 impl Message {
+    /// When the load is to begin, where this says so; 0 for at once.
+    fn starts(&self) -> Option<u64> {
+        match self {
+            Self::Input(input::Input::Command(Command::Start { at_monotonic_ns })) => {
+                Some(at_monotonic_ns.unwrap_or(0))
+            }
+            _ => None,
+        }
+    }
+
     /// Why the run is to end, where this says so before the load begins.
     fn stops(&self) -> Option<Reason> {
         match self {
             Self::Signal => Some(Reason::Signal),
             Self::Input(input::Input::Closed) => Some(Reason::StdinClosed),
-            Self::Input(input::Input::Command(Command::Stop)) => Some(Reason::Stopped),
+            Self::Input(input::Input::Command(Command::Stop { .. })) => Some(Reason::Stopped),
             _ => None,
         }
     }

@@ -157,7 +157,7 @@ fn spawn(
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
             memory::set_budget(job.partial_answer_bytes);
-            let users = job.users_of_thread(link.thread, link.threads);
+            let users = job.share(link.thread, link.threads).of(job.users);
             let several = driver == Uring::NAME && users > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
                 (true, false) if several => run::<Rings>(&job, link),

@@ -185,7 +185,7 @@ impl Measured {
         started_ns: u64,
         ready: &[ThreadReady],
         names: &Names<'_>,
-        complete: bool,
+        (complete, adds_up): (bool, bool),
     ) -> WindowReport {
         let (gaps, gaps_total) = self.gaps.finish();
         let count = self.threads.len();
@@ -224,6 +224,9 @@ impl Measured {
             receive_time: HistogramReport::new(&self.parts.receive),
             arrival_gaps: (tested > 0).then_some(tested),
             arrival_gaps_ks: self.arrival_gaps.distance(),
+            arrival_gaps_cells: adds_up
+                .then(|| self.arrival_gaps.cells())
+                .filter(|cells| !cells.is_empty()),
             threads: threads.collect(),
             gaps: gaps
                 .iter()

@@ -13,6 +13,7 @@ use super::request::Request;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, ValueCounts};
 use super::walk::Walk;
+use crate::pace::share::Part;
 use crate::plan::{Plan, Scenario, Step};
 use crate::refusal::PlanError;
 
@@ -63,9 +64,12 @@ impl Scenarios {
     /// From a checked plan. `authority` is the target's host and port as written in its URL.
     pub fn compile(plan: &Plan, authority: &str) -> Result<Self, PlanError> {
         let mut scope = Scope::default();
-        let mut shared = Shared::default();
+        let mut shared = Shared {
+            part: Part::of(plan),
+            ..Shared::default()
+        };
         for feeder in &plan.feeders {
-            let (read, columns) = Feeder::read(feeder)?;
+            let (read, columns) = Feeder::read(feeder, &shared.part)?;
             shared.feeders.push(read);
             scope.feeders.push((feeder.name.clone(), columns));
         }

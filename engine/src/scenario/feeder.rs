@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rand::Rng;
 
+use crate::pace::share::Part;
 use crate::plan::{FeederEnd, FeederOrder, FeederPlan, Per};
 use crate::refusal::{PlanError, refuse};
 
@@ -23,6 +24,8 @@ pub struct Feeder {
     ends: Vec<usize>,
     /// Of the sequence: the next row, over all threads.
     next: AtomicU64,
+    /// Which of them are this engine's.
+    part: Part,
 }
 
 /// More rows than this are a mistake in the plan.
@@ -35,7 +38,7 @@ const EOF: &[u8] = b"<EOF>";
 
 impl Feeder {
     /// Reads the file; returns the names of the columns too.
-    pub fn read(plan: &FeederPlan) -> Result<(Self, Vec<String>), PlanError> {
+    pub fn read(plan: &FeederPlan, part: &Part) -> Result<(Self, Vec<String>), PlanError> {
         let name = &plan.name;
         let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
         let delimiter = u8::try_from(plan.delimiter)
@@ -82,6 +85,7 @@ impl Feeder {
             bytes: Vec::new(),
             ends: Vec::new(),
             next: AtomicU64::new(0),
+            part: part.clone(),
         };
         let mut record = csv::ByteRecord::new();
         while reader
@@ -147,7 +151,9 @@ impl Feeder {
     pub fn draw(&self, user: u64, held: u32, rng: &mut impl Rng) -> Option<u32> {
         let rows = u64::from(self.rows);
         let drawn = match (self.order, self.per) {
-            (FeederOrder::Sequence, Per::Run) => self.next.fetch_add(1, Ordering::Relaxed),
+            (FeederOrder::Sequence, Per::Run) => {
+                self.part.number(self.next.fetch_add(1, Ordering::Relaxed))
+            }
             (FeederOrder::Sequence, Per::User) if held == NO_ROW => 0,
             (FeederOrder::Sequence, Per::User) => u64::from(held) + 1,
             (FeederOrder::Random, _) => rng.random_range(0..rows),
@@ -223,7 +229,11 @@ mod tests {
     #[test]
     fn values_are_those_of_the_file() {
         let file = file("name,town\nAda,\"London, UK\"\nGrace,\n");
-        let (feeder, columns) = Feeder::read(&plan(file.path(), "sequence", Some("stop"))).unwrap();
+        let (feeder, columns) = Feeder::read(
+            &plan(file.path(), "sequence", Some("stop")),
+            &Part::default(),
+        )
+        .unwrap();
         assert_eq!(columns, ["name", "town"]);
         assert_eq!(feeder.value(0, 1), b"London, UK");
         assert_eq!(feeder.value(1, 0), b"Grace");
@@ -238,7 +248,7 @@ mod tests {
             let mut plan = serde_json::to_value(plan(file.path(), "random", None)).unwrap();
             plan["columns"] = columns.into();
             plan["delimiter"] = delimiter.into();
-            Feeder::read(&serde_json::from_value(plan).unwrap())
+            Feeder::read(&serde_json::from_value(plan).unwrap(), &Part::default())
         };
         let (feeder, columns) = named(&["id", "text"], "\t").unwrap();
         assert_eq!((feeder.rows, columns.len()), (2, 2));
@@ -264,7 +274,8 @@ mod tests {
         let file = file("a\n1\n2\n");
         let mut rng = SmallRng::seed_from_u64(1);
         let mut draws = |order: &str, at_end: Option<&str>, users: [u64; 3]| {
-            let (feeder, _) = Feeder::read(&plan(file.path(), order, at_end)).unwrap();
+            let (feeder, _) =
+                Feeder::read(&plan(file.path(), order, at_end), &Part::default()).unwrap();
             users.map(|user| feeder.draw(user, NO_ROW, &mut rng))
         };
         assert_eq!(
@@ -290,7 +301,8 @@ mod tests {
             let mut plan =
                 serde_json::to_value(plan(file.path(), "sequence", Some(at_end))).unwrap();
             plan["per"] = per.into();
-            let (feeder, _) = Feeder::read(&serde_json::from_value(plan).unwrap()).unwrap();
+            let (feeder, _) =
+                Feeder::read(&serde_json::from_value(plan).unwrap(), &Part::default()).unwrap();
             let mut rows = [NO_ROW; 2];
             let mut values = Vec::new();
             for turn in 0..6 {
@@ -315,7 +327,8 @@ mod tests {
         let file = file("a\n\"x\"\n");
         let mut plan = serde_json::to_value(plan(file.path(), "random", None)).unwrap();
         plan["quotes"] = false.into();
-        let (feeder, _) = Feeder::read(&serde_json::from_value(plan).unwrap()).unwrap();
+        let (feeder, _) =
+            Feeder::read(&serde_json::from_value(plan).unwrap(), &Part::default()).unwrap();
         assert_eq!(feeder.value(0, 0), b"\"x\"");
     }
 
@@ -323,7 +336,7 @@ mod tests {
     fn files_that_cannot_feed_are_refused() {
         let refusal = |text: &str, order: &str, at_end: Option<&str>| {
             let file = file(text);
-            Feeder::read(&plan(file.path(), order, at_end))
+            Feeder::read(&plan(file.path(), order, at_end), &Part::default())
                 .unwrap_err()
                 .0
         };
@@ -332,7 +345,11 @@ mod tests {
         assert!(refusal("a,b\n1\n", "random", None).contains("not CSV"));
         assert!(refusal("a\n1\n", "sequence", None).contains("at_end is missing"));
         assert!(refusal("a\n1\n", "random", Some("stop")).contains("no end"));
-        let missing = Feeder::read(&plan(Path::new("nowhere.csv"), "random", None)).unwrap_err();
+        let missing = Feeder::read(
+            &plan(Path::new("nowhere.csv"), "random", None),
+            &Part::default(),
+        )
+        .unwrap_err();
         assert!(missing.0.contains("cannot be read"), "{missing}");
     }
 }

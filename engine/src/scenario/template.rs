@@ -19,7 +19,7 @@ enum TemplatePart {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
-    /// One counter for all threads: every number is drawn exactly once.
+    /// One counter for all threads: every number is drawn exactly once, by one of the engines.
     Sequence {
         counter: usize,
         start: i64,
@@ -233,7 +233,7 @@ impl Source {
                     .sequences
                     .get(*counter)
                     .map_or(0, |next| next.fetch_add(1, Ordering::Relaxed));
-                number(nth(*start, *step, drawn), out);
+                number(nth(*start, *step, shared.part.number(drawn)), out);
             }
             Self::UserSequence {
                 counter,

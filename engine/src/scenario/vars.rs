@@ -7,11 +7,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::cache::Cache;
 use super::cookies::Jar;
 use super::feeder::{Feeder, NO_ROW};
+use crate::pace::share::Part;
 
 /// Shared by all threads; only the counters change while the load runs.
 #[derive(Debug, Default)]
 pub struct Shared {
+    /// How often each was drawn from.
     pub sequences: Vec<AtomicU64>,
+    /// Which of their numbers, and of the rows of feeders, are this engine's.
+    pub part: Part,
     pub feeders: Vec<Feeder>,
     pub run: RunKey,
 }

@@ -30,7 +30,7 @@ use crate::http::head::HeadCache;
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
 use crate::measure::user_time::LifePart;
-use crate::pace::arrivals::Share;
+use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::record::{Ended, Record};
 use crate::tls::Secured;
@@ -230,15 +230,14 @@ impl Users {
         });
         let user = |index: usize| {
             let mut user = User::new(phase);
-            user.step = job.script_thread(index, place.thread, place.threads);
+            user.step = job.script_thread(index, &place);
             user
         };
         Self {
-            place,
             surroundings,
             all: (0..count).map(user).collect(),
             head_caches: job.steps.iter().map(|_| HeadCaches::default()).collect(),
-            values: UserValues::new(job, count, place),
+            values: UserValues::new(job, count, place.clone()),
             queues: job.queues_requests().then(|| Box::new(Queues::new(count))),
             redirects: Redirects::default(),
             held: HashMap::new(),
@@ -246,14 +245,15 @@ impl Users {
             allowance: Allowance::new(start_ns),
             alive: if open.is_some() { 0 } else { count },
             open,
-            retirement: Retirement::new(job, place, count, start_ns),
+            retirement: Retirement::new(job, &place, count, start_ns),
             rng: SmallRng::seed_from_u64(
                 job.seed
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
-                    .wrapping_add(place.thread as u64),
+                    .wrapping_add(place.stream()),
             ),
-            next_address: place.thread % job.addresses.len(),
+            next_address: place.stream() as usize % job.addresses.len(),
             head_noted: false,
+            place,
             job: Arc::clone(job),
         }
     }
@@ -346,7 +346,7 @@ impl Users {
     /// The request of a user that is answered next, begun at that time.
     #[inline]
     fn ended(&self, index: u32, start_ns: u64) -> Ended {
-        let number = index * self.place.threads as u32 + self.place.thread as u32;
+        let number = self.place.number(index.into()) as u32;
         Ended {
             index,
             number,

@@ -35,11 +35,7 @@ impl Users {
             if self.job.script.is_none() {
                 return Some(0);
             }
-            let place = self.place;
-            return Some(
-                self.job
-                    .script_thread(index as usize, place.thread, place.threads),
-            );
+            return Some(self.job.script_thread(index as usize, &self.place));
         }
         let unix_ns = self.unix_ns(now_ns);
         self.values

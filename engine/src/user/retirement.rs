@@ -7,7 +7,7 @@ use std::ops::Range;
 use super::phase::Phase;
 use super::{Action, Context, Users};
 use crate::job::Job;
-use crate::pace::arrivals::Share;
+use crate::pace::share::Share;
 
 /// Who ends, and when.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(super) struct Retirement {
 }
 
 impl Retirement {
-    pub(super) fn new(job: &Job, place: Share, users: usize, start_ns: u64) -> Self {
+    pub(super) fn new(job: &Job, place: &Share, users: usize, start_ns: u64) -> Self {
         let mut ends = job.populations.ends_in(place);
         for (end_ns, _) in &mut ends {
             *end_ns = end_ns.saturating_add(start_ns);
@@ -43,10 +43,10 @@ impl Retirement {
         retirement
     }
 
-    fn settle(&mut self, job: &Job, place: Share) {
+    fn settle(&mut self, job: &Job, place: &Share) {
         self.ramp_ns = match (job.after_ns, self.keep.checked_sub(1)) {
             (Some(after_ns), Some(last)) if job.ramp_down.span_ns > 0 => {
-                let number = last * place.threads as u32 + place.thread as u32;
+                let number = place.number(last.into()) as u32;
                 let end_ns = job.ramp_down.end_ns(number, job.users, after_ns);
                 self.start_ns.saturating_add(end_ns)
             }
@@ -79,7 +79,7 @@ impl Users {
         if retirement.ramp_ns <= now_ns {
             retirement.keep -= 1;
             let index = retirement.keep;
-            retirement.settle(&self.job, self.place);
+            retirement.settle(&self.job, &self.place);
             return Some(index);
         }
         if retirement.sweep.is_empty() {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::check::read_plan;
+use crate::pace::share::tests::one_of;
 use crate::payload::Payload;
 use crate::script::Language;
 
@@ -37,18 +38,15 @@ impl Alone {
         edit(&mut plan);
         let plan = read_plan(&plan.to_string()).unwrap();
         let job = Arc::new(Job::new(&plan, 1, &NO_SCRIPTS).unwrap());
-        let place = Share {
-            thread: 0,
-            threads: 1,
-        };
+        let place = one_of(0, 1);
         let surroundings = Surroundings {
             secures: false,
             faults: Faults::NONE,
             unix_offset_ns: 0,
         };
         Self {
-            users: Users::new(&job, place, 1, START_NS, surroundings),
-            record: Record::new(&job, place, 1, START_NS, START_NS),
+            users: Users::new(&job, place.clone(), 1, START_NS, surroundings),
+            record: Record::new(&job, &place, 1, START_NS, START_NS),
             now_ns: START_NS,
         }
     }

@@ -9,7 +9,7 @@ use super::Users;
 use super::queue::Pending;
 use crate::http::captured::CapturedResponse;
 use crate::job::{Job, StepJob};
-use crate::pace::arrivals::Share;
+use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::scenario::filter::RequestPart;
 use crate::scenario::program::{Advance, Cursor, Passed, Unanswered};
@@ -69,10 +69,10 @@ impl UserValues {
         self.users.is_empty()
     }
 
-    /// The number of a user of a closed load among those of all threads.
+    /// The number of a user of a closed load among those of all threads and engines.
     #[inline]
     pub(super) fn number(&self, index: u32) -> u64 {
-        u64::from(index) * self.place.threads as u64 + self.place.thread as u64
+        self.place.number(index.into())
     }
 
     /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no
@@ -103,7 +103,7 @@ impl UserValues {
                 None => u64::from(index),
                 Some(_) => self.started,
             };
-            let number = place * self.place.threads as u64 + self.place.thread as u64;
+            let number = self.place.number(place);
             self.started += u64::from(starts);
             if starts {
                 state.vars = None;

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::pool::{Free, Pool};
 use crate::job::{Job, OpenJob};
 use crate::measure::uniformity::Uniformity;
-use crate::pace::arrivals::{Arrivals, Share, Spacing};
+use crate::pace::arrivals::{Arrivals, Spacing};
 use crate::pace::lateness::Lateness;
+use crate::pace::share::Share;
 
 /// The kernel wakes a waiting thread some ten microseconds late, on a virtual machine five times
 /// that. A wait for an arrival therefore ends so much earlier, and the rest is polled: no more than
@@ -44,13 +45,18 @@ impl OpenArrivals {
     pub(super) fn new(
         job: &Job,
         open: &OpenJob,
-        place: Share,
+        place: &Share,
         places: usize,
         start_ns: u64,
     ) -> Self {
         Self {
             start_ns,
-            arrivals: Arrivals::new(Arc::clone(&open.rate), open.spacing, place, job.seed),
+            arrivals: Arrivals::new(
+                Arc::clone(&open.rate),
+                open.spacing,
+                place.clone(),
+                job.seed,
+            ),
             counted: 0,
             mean_gap_ns: 0,
             lateness: Lateness::default(),

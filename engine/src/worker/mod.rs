@@ -22,7 +22,6 @@ use crate::measure::schedule::Schedule;
 use crate::measure::segment::Cut;
 use crate::net::Driver;
 use crate::net::sys::unix_ns;
-use crate::pace::arrivals::Share;
 use crate::pace::wheel::Wheel;
 use crate::record::Record;
 use crate::user::{Context, Surroundings, Users};
@@ -77,27 +76,24 @@ impl<'a, D: Driver> Worker<'a, D> {
         let after = |after_ns| start_ns.saturating_add(after_ns);
         let stop_ns = job.after_ns.map_or(u64::MAX, after);
         let mut wheel = Wheel::new(users, start_ns);
-        let place = Share {
-            thread: link.thread,
-            threads: link.threads,
-        };
+        let place = job.share(link.thread, link.threads);
         if job.open.is_none() {
             for index in 0..users {
-                let number = (index * link.threads + link.thread) as u32;
+                let number = place.number(index as u64) as u32;
                 let population = job.populations.of(number.into());
                 wheel.set(index as u32, start_ns + population.start_ns(number));
             }
         }
-        let arrivals = |open| Box::new(OpenArrivals::new(&job, open, place, users, start_ns));
+        let arrivals = |open| Box::new(OpenArrivals::new(&job, open, &place, users, start_ns));
         let surroundings = Surroundings {
             secures: D::SECURES,
             faults: driver.faults(),
             unix_offset_ns: unix_ns().wrapping_sub(driver.now_ns()),
         };
         Self {
-            users: Users::new(&job, place, users, start_ns, surroundings),
-            record: Record::new(&job, place, users, start_ns, driver.now_ns()),
+            record: Record::new(&job, &place, users, start_ns, driver.now_ns()),
             open: job.open.as_ref().map(arrivals),
+            users: Users::new(&job, place, users, start_ns, surroundings),
             wheel,
             schedule: Schedule::new(start_ns, job.interval_ns, stop_ns),
             queued: Vec::with_capacity(D::SEND_GROUP),

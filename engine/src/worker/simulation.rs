@@ -28,7 +28,8 @@ use crate::measure::segment::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::measure::user_time::LifePart;
-use crate::pace::arrivals::Share;
+use crate::pace::share::Share;
+use crate::pace::share::tests::one_of;
 use crate::script::Language;
 use driver::{
     COMMAND, CONNECT, CONNECT_NS, COORDINATOR, MS, REFUSAL, Refusal, SEND_NS, SEND_REFUSAL,
@@ -67,11 +68,7 @@ struct Recorded {
 }
 
 fn simulate(service: Service, window_ms: (u64, u64), edit: impl FnOnce(&mut Value)) -> Recorded {
-    let alone = Share {
-        thread: 0,
-        threads: 1,
-    };
-    simulate_thread(alone, service, window_ms, edit)
+    simulate_thread(one_of(0, 1), service, window_ms, edit)
 }
 
 /// One of several threads: each knows what it has to do without the others.

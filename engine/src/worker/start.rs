@@ -54,7 +54,7 @@ fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
 }
 
 pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<()> {
-    let users = job.users_of_thread(link.thread, link.threads);
+    let users = job.share(link.thread, link.threads).of(job.users);
     let config = Config {
         connections: users,
         addresses: Arc::clone(&job.addresses),

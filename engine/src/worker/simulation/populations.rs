@@ -107,7 +107,7 @@ fn over_threads_each_group_does_exactly_what_it_does_on_one() {
     for threads in [2, 3, 5] {
         let mut together = [0; 3];
         for thread in 0..threads {
-            let place = Share { thread, threads };
+            let place = one_of(thread, threads);
             let one = answered(&simulate_thread(place, service, (0, 1000), edit));
             for (sum, count) in together.iter_mut().zip(one) {
                 *sum += count;
