@@ -9,9 +9,11 @@ from dataclasses import replace
 import pytest
 
 from prony.evidence.host import CpuPartition
+from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.verdict import verdict_of
-from prony.selftest.faults import clean_run
+from prony.selftest.faults import clean_run, edited
+from prony.selftest.faults import trial as trials
 from prony.selftest.faults.clean_run import conclude, run_clean
 from prony.selftest.faults.model import Setup, SetupResult
 from tests.judge import factory as f
@@ -105,3 +107,24 @@ def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clean_run, "_known", [])
     assert run_clean(Setup()).false_alarms == {"errors": "of errors"}
     assert outcome == [1, 2, 3, 4]
+
+
+def test_evidence_that_is_edited_costs_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fault and its clean run are made of the same trial; a repeat has another, and so has a trial that
+    nobody edits.
+    """
+    measured: list[int] = []
+
+    def trial(_setup: Setup, seed: int) -> Evidence:
+        measured.append(seed)
+        return f.healthy()
+
+    monkeypatch.setattr(trials, "_measured", trial)
+    monkeypatch.setattr(trials, "_edited", [])
+    dips, level = Setup(edited=edited.clock_dips), Setup(edited=edited.clock_level)
+    assert "host" in trials.run_setup(dips).fired
+    assert "host" not in trials.run_setup(level).fired
+    assert measured == [1]
+    trials.run_setup(level, 2)
+    trials.run_setup(Setup())
+    assert measured == [1, 2, 1]
