@@ -54,7 +54,8 @@ class NetworkUse(Record):
     received_packets_per_s: float | None = None
     sent_packets_per_s: float | None = None
     dropped: int | None = None
-    """Packets that the interface or its queue dropped, both ways."""
+    """Packets that the interface dropped, both ways; what a queueing discipline drops shows as retransmitted.
+    """
     errors: int | None = None
     """Packets with an error, both ways."""
     backlog_dropped: int | None = None

@@ -234,7 +234,7 @@ class Evidence(Record):
     host_rows: tuple[HostRow, ...] = ()
     """The host second by second over the whole trial, in the engine's time."""
     hosts: tuple[HostEvidence, ...] = ()
-    """Empty: everything on one machine."""
+    """Empty: everything on one host."""
     partition: CpuPartition | None = None
     limits: Limits | None = None
     probes: tuple[Probe, ...] = ()

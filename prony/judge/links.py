@@ -82,7 +82,7 @@ def _use(host: HostEvidence) -> FullLink | None:
 
 
 def link_parts(evidence: Evidence, limits: LinkLimits) -> list[Part]:
-    """What is wrong with the hosts' links, or was not read of them; empty on one machine."""
+    """What is wrong with the hosts' links, or was not read of them; empty on one host."""
     parts: list[Part] = []
     full = full_link(evidence, limits)
     if full is not None:
@@ -150,7 +150,7 @@ def _soft_interrupts(host: HostEvidence, limits: LinkLimits) -> list[Part]:
 
 
 def most_retransmitted(evidence: Evidence) -> str:
-    """The host that sent the largest share of its segments again; empty on one machine."""
+    """The host that sent the largest share of its segments again; empty on one host."""
     shares = [
         (host.network.retransmitted / host.network.segments_sent, host.name)
         for host in evidence.hosts

@@ -11,7 +11,7 @@ from prony.judge.finding import Finding, worst
 
 
 def load_hosts(evidence: Evidence) -> tuple[HostEvidence, ...]:
-    """Those that offered the load; empty where everything was on one machine."""
+    """Those that offered the load; empty where everything was on one host."""
     return tuple(host for host in evidence.hosts if host.role == "load")
 
 

@@ -62,7 +62,7 @@ class HostLine:
 
 
 def hosts_of(trial: TrialView) -> list[HostLine]:
-    """The hosts of one trial, the server's first; none where everything was on one machine. Figures only
+    """The hosts of one trial, the server's first; none where everything was on one host. Figures only
     where the trial's are printed.
     """
     printed = trial.rejected_because is None
@@ -113,7 +113,7 @@ def _cpu_share(host: HostEvidence) -> float | None:
 
 def host_blocks(trials: Iterable[TrialView]) -> list[Block]:
     """A row per host, and one per link: of one trial its figures, of several the median over those that count
-    (of what is counted, the sum). Nothing where everything was on one machine.
+    (of what is counted, the sum). Nothing where everything was on one host.
     """
     found: dict[str, list[HostLine]] = {}
     for trial in trials:

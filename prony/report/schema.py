@@ -100,7 +100,7 @@ class TrialOut(Out):
         description="send, wait and receive make up the service time; empty unless asked for"
     )
     hosts: list[HostLine] = Field(
-        default_factory=list, description="each host with its link; empty where everything was on one machine"
+        default_factory=list, description="each host with its link; empty where everything was on one host"
     )
     findings: list[Finding]
     notes: list[str]

@@ -34,7 +34,7 @@ def blocks(part: PartView) -> list[Block]:
 
 
 def hosts(part: PartView) -> list[Block]:
-    """The hosts of the trials that count, and their links; nothing where everything was on one machine."""
+    """The hosts of the trials that count, and their links; nothing where everything was on one host."""
     return host_blocks(trial for cell in part.cells for trial in cell.counting)
 
 

@@ -1,4 +1,4 @@
-"""Hosts and links in the report: each host beside the sum, nothing on one machine."""
+"""Hosts and links in the report: each host beside the sum, nothing on one host."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_a_rejected_trial_shows_no_figures_of_its_hosts() -> None:
     assert [line.requests_per_s for line in hosts_of(rejected)] == [None, None, None]
 
 
-def test_nothing_on_one_machine() -> None:
+def test_nothing_on_one_host() -> None:
     assert host_blocks(factory.experiment().trials) == []
     assert all(
         not trial.hosts

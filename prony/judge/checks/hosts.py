@@ -1,6 +1,6 @@
 """hosts: were all hosts of the trial there, at one time, and alike. Must not know how hosts are reached.
 
-Left out where everything was on one machine.
+Left out where everything was on one host.
 """
 
 from __future__ import annotations
