@@ -28,8 +28,10 @@ EVERY_S = 30
 class Summariser(SilentProgress):
     """A pair of lines at every half minute of the clock, as JMeter prints them."""
 
-    def __init__(self, stream: IO[str], users: int) -> None:
+    def __init__(self, stream: IO[str], users: int, stops_on_error: bool = False) -> None:
+        """`stops_on_error`: the first failed request ends the run, as Ctrl-C does."""
         self._stream = stream
+        self._stops_on_error = stops_on_error
         self._users = users
         self._rows: list[IntervalRow] = []
         self._all: list[IntervalRow] = []
@@ -41,6 +43,8 @@ class Summariser(SilentProgress):
         if time.time() >= self._next_s:
             self._next_s += EVERY_S
             self.say()
+        if self._stops_on_error and row.errors:
+            raise KeyboardInterrupt
 
     def say(self) -> None:
         """The rows since the last line, and all of them."""
@@ -135,7 +139,7 @@ def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
     print(f"Starting standalone test {moment(time.time())}", file=out, flush=True)
     if made.delay_s:
         time.sleep(made.delay_s)
-    summariser = Summariser(out, made.users)
+    summariser = Summariser(out, made.users, made.stops_on_error)
     if asked.log is None:
         ran = context.measure(made.translated, summariser)
     else:

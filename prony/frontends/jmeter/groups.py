@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from prony.frontends.jmeter import on_error
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.on_error import OnError
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population
 
@@ -46,6 +48,7 @@ class Group:
     """As the plan names it."""
     name: str = ""
     """The same, unlike those of other groups."""
+    on_error: OnError = OnError.GO_ON
 
 
 def group(node: JmxNode, values: KnownValues) -> Group:
@@ -107,11 +110,7 @@ def named(groups: Sequence[Group]) -> tuple[Group, ...]:
 
 
 def _closed(node: JmxNode, values: KnownValues) -> Group:
-    on_error = node.value("ThreadGroup.on_sample_error", "continue") or "continue"
-    if on_error != "continue":
-        raise node.refused(
-            f"'{on_error}' after a sampler's error", "let it continue; the verdict counts the errors"
-        )
+    after_error = on_error.of_group(node, values)
     users = values.whole(node.value("ThreadGroup.num_threads", "1"), node, "ThreadGroup.num_threads", 1)
     ramp_s = values.number(node.value("ThreadGroup.ramp_time"), node, "ThreadGroup.ramp_time", 0.0)
     if not 1 <= users <= MOST_USERS or ramp_s < 0:
@@ -147,6 +146,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         delay_s,
         new_users,
         values.constant(node.label, node),
+        on_error=after_error,
     )
 
 
@@ -161,11 +161,9 @@ def _end_s(node: JmxNode, values: KnownValues) -> float:
 def _open(node: JmxNode, values: KnownValues) -> Group:
     schedule = values.constant(node.value("OpenModelThreadGroup.schedule"), node)
     node.ignore("OpenModelThreadGroup.random_seed", "ThreadGroup.main_controller", "ThreadGroup.num_threads")
-    on_error = node.value("ThreadGroup.on_sample_error", "continue") or "continue"
-    if on_error != "continue":
-        raise node.refused(
-            f"'{on_error}' after a sampler's error", "let it continue; the verdict counts the errors"
-        )
+    after_error = on_error.of_group(node, values)
+    if after_error in (OnError.NEXT_LOOP, OnError.STOP_THREAD):  # an arrival walks once
+        after_error = OnError.NEXT_LOOP
     phases, random = _phases(schedule, node)
     load = OpenLoad(
         phases=tuple(phases), arrivals="poisson" if random else "constant", session="user", max_users=10_000
@@ -174,7 +172,9 @@ def _open(node: JmxNode, values: KnownValues) -> Group:
         "an arrival that finds 10000 users at work is counted as blocked and not sent "
         "(JMeter would start another thread)"
     )
-    return Group(node, load, WholeRun(), None, 1, label=values.constant(node.label, node))
+    return Group(
+        node, load, WholeRun(), None, 1, label=values.constant(node.label, node), on_error=after_error
+    )
 
 
 def _phases(schedule: str, node: JmxNode) -> tuple[list[RatePhase], bool]:

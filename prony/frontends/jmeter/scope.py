@@ -60,6 +60,8 @@ class Shared:
     folder: Path
     feeders: dict[str, Feeder] = field(default_factory=dict)
     cookies_anywhere: bool = False
+    clears_cookies: JmxNode | None = None
+    """The cookie manager that forgets them with each iteration."""
     transactions: bool = False
     silent_rows: bool = False
     """Whether there are samplers that send nothing and have a row all the same."""
@@ -237,10 +239,8 @@ def _headers(node: JmxNode, values: KnownValues) -> Headers:
 def _cookies(node: JmxNode, shared: Shared) -> bool:
     if node.members("CookieManager.cookies"):
         raise node.refused("it brings cookies of its own", "write them in a header manager: Cookie")
-    if node.flag("CookieManager.clearEachIteration") or node.flag("CookieManager.controlledByThreadGroup"):
-        raise node.refused(
-            "it forgets its cookies after each iteration", "untick 'Clear cookies each iteration'"
-        )
+    by_group = node.flag("CookieManager.controlledByThreadGroup")
+    shared.clears_cookies = node if node.flag("CookieManager.clearEachIteration") and not by_group else None
     policy = node.value("CookieManager.policy")
     node.ignore("CookieManager.implementation")
     node.finish()

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prony.frontends.base import Translated
-from prony.frontends.jmeter import groups, inert, jmx, modules, rows
+from prony.frontends.jmeter import groups, inert, jmx, modules, on_error, rows
 from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.on_error import STOPS_ALL
 from prony.frontends.jmeter.requests import SamplerRequest
 from prony.frontends.jmeter.scope import Shared, TreeScope, cache_of, counted, gather, inner, user_variables
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
@@ -43,6 +44,8 @@ class JMeterPlan:
     delay_s: float
     transactions: bool
     """Whether there are any, which have no row of their own in the log."""
+    stops_on_error: bool = False
+    """Whether a failed request ends the run."""
 
     @property
     def users(self) -> int:
@@ -94,7 +97,9 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
     users = [one.users for one in found[1]]
     beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
-    everybodys = CommonElements(scope, beside, tuple(shared.feeders), shared.cookies_anywhere)
+    everybodys = CommonElements(
+        scope, beside, tuple(shared.feeders), shared.cookies_anywhere, shared.clears_cookies
+    )
     parts = [tuple(_part(one, everybodys, values, shared) for one in phase) for phase in found]
     requests = [one for phase in parts for part in phase for one in part.requests]
     several = len(main) > 1 or (main[0].tag == groups.CLOSED and bool(before or after))
@@ -128,6 +133,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         _thread_groups(found[2], () if trial.after is None else trial.after.loads.populations),
         delay_s,
         shared.transactions,
+        any(one.on_error in STOPS_ALL for one in found[1]),
     )
 
 
@@ -197,18 +203,25 @@ class CommonElements:
     """Set at the begin of every iteration."""
     feeders: tuple[str, ...]
     cookies: bool
+    clears_cookies: JmxNode | None
 
 
 def _part(made: Group, above: CommonElements, values: KnownValues, shared: Shared) -> TranslatedGroup:
     """One group's way. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
-    shared.cookies_anywhere = above.cookies
+    shared.cookies_anywhere, shared.clears_cookies = above.cookies, above.clears_cookies
     values.users, values.group = made.users, made.label
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     if not any(sends(entry) for entry in entries):
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
+    entries = on_error.guarded(entries, made.on_error, made.node, values)
+    if shared.cookies_anywhere and shared.clears_cookies is not None and made.loops != 1:
+        raise shared.clears_cookies.refused(
+            f"it forgets its cookies after each of several iterations of {made.node.element}",
+            "untick 'Clear cookies each iteration', or give the group one loop",
+        )
     if above.counts:
         entries.insert(0, Block(set=above.counts))
     part = TranslatedGroup(
