@@ -6,20 +6,21 @@ Must not know requests.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from prony.frontends.jmeter import on_error
+from prony.frontends.jmeter import on_error, plugin_groups
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.on_error import OnError
+from prony.frontends.jmeter.plugin_groups import Wave
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population
 
 CLOSED, OPEN = "ThreadGroup", "OpenModelThreadGroup"
 SET_UP, TEAR_DOWN = "SetupThreadGroup", "PostThreadGroup"
-KINDS = frozenset({CLOSED, OPEN, SET_UP, TEAR_DOWN})
+KINDS = frozenset({CLOSED, OPEN, SET_UP, TEAR_DOWN, *plugin_groups.KINDS})
 MOST_USERS = 10_000_000
 LONGEST_S = 7 * 24 * 3600.0
 """Of a group that only Ctrl-C ends."""
@@ -49,11 +50,21 @@ class Group:
     name: str = ""
     """The same, unlike those of other groups."""
     on_error: OnError = OnError.GO_ON
+    waves: tuple[Wave, ...] = ()
+    """Of a plug-in's group: which threads start and end when."""
+
+    @property
+    def thread_label(self) -> str:
+        """What the names of its threads begin with."""
+        return f"{self.label}-ThreadStarter" if self.node.tag == plugin_groups.CONCURRENCY else self.label
 
 
 def group(node: JmxNode, values: KnownValues) -> Group:
     """Raises Refused and UsageError."""
-    found = _open(node, values) if node.tag == OPEN else _closed(node, values)
+    if node.tag in plugin_groups.KINDS:
+        found = _in_waves(node, values)
+    else:
+        found = _open(node, values) if node.tag == OPEN else _closed(node, values)
     node.finish()
     return found
 
@@ -68,6 +79,11 @@ def populations(
     begins_s = 0.0
     for place, (group, names) in enumerate(zip(groups, feeders, strict=True)):
         assert isinstance(group.load, ClosedLoad)
+        if group.waves:
+            found += _of_waves(group, begins_s, names)
+            if one_after_the_other:
+                begins_s += max(wave.end_s for wave in group.waves)
+            continue
         found.append(
             Population(
                 name=group.name,
@@ -95,6 +111,19 @@ def populations(
             "(JMeter also waits for its last responses)"
         )
     return tuple(found)
+
+
+def _of_waves(group: Group, begins_s: float, feeders: Sequence[str]) -> Iterator[Population]:
+    for number, wave in enumerate(group.waves, 1):
+        yield Population(
+            name=group.name if number == 1 else f"{group.name} #{number}",
+            users=wave.threads,
+            start_s=begins_s + wave.start_s,
+            duration_s=wave.end_s - wave.start_s,
+            iterations_per_user=group.measured.iterations_per_user,
+            scenarios=(group.name,),
+            feeders=tuple(feeders),
+        )
 
 
 def named(groups: Sequence[Group]) -> tuple[Group, ...]:
@@ -148,6 +177,32 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         values.constant(node.label, node),
         on_error=after_error,
     )
+
+
+def _in_waves(node: JmxNode, values: KnownValues) -> Group:
+    """A group of jmeter-plugins."""
+    found = plugin_groups.waves(node, values)
+    after_error = on_error.of_group(node, values)
+    node.ignore("ThreadGroup.scheduler", "ThreadGroup.num_threads", "ThreadGroup.ramp_time",
+                "ThreadGroup.duration", "ThreadGroup.delay", "ThreadGroup.start_time", "ThreadGroup.end_time",
+                "ThreadGroup.same_user_on_next_iteration")  # fmt: skip
+    main = node.property("ThreadGroup.main_controller")
+    number = -1
+    if node.tag == plugin_groups.CONCURRENCY:
+        number = values.whole(node.value("Iterations"), node, "Iterations", -1) or -1
+        if number > 0:
+            raise node.refused(
+                "an iterations limit, after which another thread takes its place", "leave it empty"
+            )
+    elif main is not None and not main.flag("LoopController.continue_forever"):
+        number = loops(main, values)
+    users = sum(wave.threads for wave in found)
+    return Group(
+        node, ClosedLoad(users=users), WholeRun(
+            duration_s=max(wave.end_s for wave in found), iterations_per_user=number if number > 0 else None
+        ),
+        users, max(number, -1), label=values.constant(node.label, node), on_error=after_error, waves=found,
+    )  # fmt: skip
 
 
 def _end_s(node: JmxNode, values: KnownValues) -> float:

@@ -16,13 +16,17 @@ from prony.plan.population import Population
 
 @dataclass(frozen=True, slots=True)
 class ThreadGroup:
-    """The threads of one group."""
+    """The threads of one group, or those of it that start and end together."""
 
     label: str
     users: int | None
     """None in an open model, whose threads come and go."""
     start_s: float = 0.0
     ramp_up_s: float = 0.0
+    number: int = 1
+    """Of the group, from 1."""
+    before: int = 0
+    """Threads of the same group in front of these."""
 
     @property
     def population(self) -> Population:
@@ -56,7 +60,8 @@ class ThreadNames:
     def name(self, row: LoggedRequest) -> str:
         """Of the thread that sent this."""
         place = self._place(row.user)
-        return f"{self._thread_groups[place].label} {place + 1}-{row.user - self._firsts[place] + 1}"
+        of = self._thread_groups[place]
+        return f"{of.label} {of.number}-{of.before + row.user - self._firsts[place] + 1}"
 
     def at_work(self, row: LoggedRequest) -> tuple[int, int]:
         """Threads of its group, and of all groups, when it ended."""
@@ -69,7 +74,11 @@ class ThreadNames:
         ]
         own = self._place(row.user)
         there[own] = max(1, there[own])
-        return there[own], sum(there)
+        number = self._thread_groups[own].number
+        of_group = sum(
+            count for of, count in zip(self._thread_groups, there, strict=True) if of.number == number
+        )
+        return of_group, sum(there)
 
     def _place(self, user: int) -> int:
         return 0 if self._open else bisect_right(self._firsts, user) - 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from prony.frontends.base import Translated
@@ -102,7 +103,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     )
     parts = [tuple(_part(one, everybodys, values, shared) for one in phase) for phase in found]
     requests = [one for phase in parts for part in phase for one in part.requests]
-    several = len(main) > 1 or (main[0].tag == groups.CLOSED and bool(before or after))
+    several = len(main) > 1 or bool(found[1][0].waves or ((before or after) and main[0].tag == groups.CLOSED))
     before_load, of_load, after_load = parts
     _check_beginnings(parts)
     load, measured = found[1][0].load, found[1][0].measured
@@ -144,17 +145,28 @@ def _note_undefined(values: KnownValues) -> None:
 
 
 def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) -> tuple[ThreadGroup, ...]:
-    if populations:
-        pairs = zip(found, populations, strict=True)
+    """One for each population, in their order; those of one group in waves have its number together."""
+    if not populations:
         return tuple(
-            ThreadGroup(one.label, group.users, group.start_s, group.ramp_up_s) for one, group in pairs
+            ThreadGroup(
+                one.label,
+                one.users,
+                0.0,
+                one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0,
+                number,
+            )
+            for number, one in enumerate(found, 1)
         )
-    return tuple(
-        ThreadGroup(
-            one.label, one.users, 0.0, one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0
-        )
-        for one in found
-    )
+    made: list[ThreadGroup] = []
+    left = iter(populations)
+    for number, one in enumerate(found, 1):
+        before = 0
+        for wave in islice(left, len(one.waves) or 1):
+            made.append(
+                ThreadGroup(one.thread_label, wave.users, wave.start_s, wave.ramp_up_s, number, before)
+            )
+            before += wave.users
+    return tuple(made)
 
 
 def _test_plan(top: JmxNode, values: KnownValues) -> bool:
