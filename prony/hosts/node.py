@@ -133,7 +133,7 @@ class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
             message = await read(*args, **options)
             asked = message.get("op") if isinstance(message, dict) else None
             if asked is not None and asked not in FROM_WORKERS and asked != "close":
-                raise PermissionError(f"a host's certificate does not allow '{asked}'")
+                raise Refused(f"a host's certificate does not allow '{asked}'")
             return message
 
         comm.read = only_a_workers

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
@@ -25,7 +25,6 @@ from prony.server.cache import cache_dir
 
 if TYPE_CHECKING:
     from distributed import Security
-    from distributed.core import Server
 
 Lives = Literal["stdin", "scheduler", "ever"]
 """How long: until standard input ends, while the scheduler is there, or until somebody ends it."""
@@ -113,38 +112,45 @@ async def _scheduler(settings: Settings, ready: Callable[[str], None]) -> None:
             f"the scheduler cannot listen on {settings.scheduler}: {fault.strerror or fault}; is the address "
             "one of this host, and is the port free?"
         ) from fault
-    _ends(scheduler, settings.lives)
     ready(scheduler.address)
-    await scheduler.finished()
+    await _either(scheduler.finished(), _told(settings.lives).wait())
+    await scheduler.close()
 
 
 async def _worker(settings: Settings, ready: Callable[[str], None], waits: Callable[[], None]) -> None:
     """One worker after the other, as schedulers come and go, where it lives for ever."""
-    while True:
+    told = _told(settings.lives)
+    while not told.is_set():
         waits()
         worker = _new_worker(settings)
-        told = _ends(worker, settings.lives)
-        starting = asyncio.ensure_future(_started(worker))
-        telling = asyncio.ensure_future(told.wait())
         first_s = None if settings.lives == "ever" else FIRST_CONTACT_S
-        await asyncio.wait({starting, telling}, timeout=first_s, return_when=asyncio.FIRST_COMPLETED)
-        telling.cancel()
-        if not starting.done():
-            starting.cancel()
-            await worker.close()
-            if told.is_set():
-                return
+        started = await _either(_started(worker), told.wait(), within_s=first_s)
+        if started:
+            ready(worker.address)
+            await _either(worker.finished(), told.wait())
+        await worker.close()
+        if not started and not told.is_set():
             raise EnvironmentFault(
                 f"no scheduler at {settings.scheduler} within {FIRST_CONTACT_S:g} s; is it running there, "
                 "and does a firewall let its port through?"
             )
-        if not told.is_set():
-            starting.result()
-            ready(worker.address)
-        await worker.finished()
-        if settings.lives != "ever" or told.is_set():
+        if settings.lives != "ever":
             return
-        await asyncio.sleep(AGAIN_S)
+        await _either(asyncio.sleep(AGAIN_S), told.wait())
+
+
+async def _either(
+    first: Coroutine[Any, Any, object], other: Coroutine[Any, Any, object], *, within_s: float | None = None
+) -> bool:
+    """Waits for one of them, and leaves the other. Whether it was the first; raises what that raised."""
+    tasks = [asyncio.ensure_future(one) for one in (first, other)]
+    await asyncio.wait(tasks, timeout=within_s, return_when=asyncio.FIRST_COMPLETED)
+    ended = tasks[0].done()
+    for task in tasks:
+        task.cancel()
+    if ended:
+        tasks[0].result()
+    return ended
 
 
 def _new_worker(settings: Settings) -> Any:
@@ -166,27 +172,18 @@ async def _started(worker: Any) -> None:
     await worker
 
 
-def _ends(server: Server, lives: Lives) -> asyncio.Event:
-    """Ends the server on SIGTERM and SIGINT and, where it lives by it, with standard input. The event says
-    that it was told to.
-    """
+def _told(lives: Lives) -> asyncio.Event:
+    """Set by SIGTERM, SIGINT and SIGHUP and, where it lives by it, by the end of standard input."""
     told = asyncio.Event()
     loop = asyncio.get_running_loop()
-    kept: set[asyncio.Task[Any]] = set()
-
-    def end() -> None:
-        if not told.is_set():
-            told.set()
-            kept.add(loop.create_task(server.close()))
-
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        loop.add_signal_handler(number, end)
+        loop.add_signal_handler(number, told.set)
     if lives == "stdin":
 
         def wait() -> None:
             while os.read(sys.stdin.fileno(), 4096):
                 pass
-            loop.call_soon_threadsafe(end)
+            loop.call_soon_threadsafe(told.set)
 
         threading.Thread(target=wait, daemon=True, name="stdin").start()
     return told

@@ -1,0 +1,90 @@
+"""A scheduler's address on loopback, certificates, and workers as processes: hosts without namespaces. Must
+not know what a test asks for.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from prony.hosts import certificates
+from prony.hosts.attach import start_scheduler
+from prony.hosts.file import HostsFile, read
+from prony.hosts.process import Lives, Settings
+
+
+class Loopback:
+    """Workers named `load-1`, `load-2` … that come to a scheduler of this test's own."""
+
+    def __init__(self, folder: Path, workers: int = 1, *, lives: Lives = "stdin") -> None:
+        self.folder = folder
+        self.certificates = folder / "certs"
+        certificates.make(self.certificates)
+        self._lives = lives
+        self.names = [f"load-{number + 1}" for number in range(workers)]
+        self.workers: dict[str, subprocess.Popen[str]] = {}
+        self.scheduler: subprocess.Popen[str] | None = None
+        self.file = self.hosts({})
+
+    def hosts(self, lab: dict[str, Any]) -> HostsFile:
+        """hosts.yaml of these workers; `lab` replaces keys of its first part."""
+        known = {"scheduler": f"tls://127.0.0.1:{free_port()}", "certificates": str(self.certificates)}
+        listed = [{"connect": name} for name in self.names]
+        path = self.folder / "hosts.yaml"
+        path.write_text(json.dumps({"lab": {**known, **lab}, "load": listed}), encoding="utf-8")
+        return read(path)
+
+    def __enter__(self) -> Loopback:
+        for name in self.names:
+            self.start_worker(name)
+        return self
+
+    def start_worker(self, name: str) -> subprocess.Popen[str]:
+        """One more; it waits for the scheduler."""
+        identity = certificates.identity(self.certificates, certificates.ON_HOST)
+        settings = Settings(self.file.lab.scheduler, self._lives, identity, name, "load")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "prony.hosts.process"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert process.stdin is not None
+        process.stdin.write(settings.line())
+        process.stdin.flush()
+        self.workers[name] = process
+        return process
+
+    def start_scheduler(self) -> None:
+        """As a process of its own, until the end of the test."""
+        own = certificates.identity(self.certificates, certificates.LAB)
+        self.scheduler = start_scheduler(self.file, own, lives="stdin")
+
+    @cache  # noqa: B019
+    def address(self, name: str) -> str:
+        """Where a worker says that it listens; waits until it has registered."""
+        out = self.workers[name].stdout
+        assert out is not None
+        return str(json.loads(out.readline())["ready"])
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for process in (*self.workers.values(), self.scheduler):
+            if process is not None:
+                process.kill()
+                process.communicate()
+
+
+def free_port() -> int:
+    """One that nothing listens on now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,125 @@
+"""hosts.yaml: what it becomes, and what is said of what cannot be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.hosts.certificates import CA_KEY, LAB, ON_HOST, identity, make
+from prony.hosts.file import read, ssh_parts, transport_fault
+
+LAB_LINE = "lab: {scheduler: 'tcp://127.0.0.1:8786'}\n"
+
+
+def refusal(folder: Path, text: str) -> str:
+    file = folder / "hosts.yaml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError) as fault:
+        read(file)
+    return str(fault.value).removeprefix(f"{file}:")
+
+
+def test_the_file_of_the_page(tmp_path: Path) -> None:
+    make(tmp_path / "certs")
+    file = tmp_path / "hosts.yaml"
+    file.write_text(
+        "lab: {scheduler: 'tls://10.0.0.1:8786', certificates: ./certs}\n"
+        "server: {ssh: perf@10.0.0.2, cpus: 0-15}\n"
+        "load: [{ssh: perf@10.0.0.3, link: 10 Gbit/s}, {ssh: perf@10.0.0.4, weight: 2, name: big}]\n",
+        encoding="utf-8",
+    )
+    found = read(file)
+    assert [(host.name, host.role, host.weight) for host in found.hosts()] == [
+        ("10.0.0.2", "server", 1.0),
+        ("10.0.0.3", "load", 1.0),
+        ("big", "load", 2.0),
+    ]
+    assert found.load[0].link == 10e9
+    assert found.lab.certificates == tmp_path / "certs"
+
+
+def test_two_groups_of_servers_are_called_by_their_group(tmp_path: Path) -> None:
+    file = tmp_path / "hosts.yaml"
+    file.write_text(
+        f"{LAB_LINE}servers: {{x86: {{ssh: a}}, arm: {{connect: b}}}}\nload: [{{connect: c}}]\n",
+        encoding="utf-8",
+    )
+    found = read(file).hosts()
+    assert [(host.group, host.name, host.worker) for host in found] == [
+        ("x86", "x86", "x86"),
+        ("arm", "arm", "b"),
+        ("", "c", "c"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("load: [{ssh: a, wight: 2}]", "2: unknown key 'load.0.wight', did you mean 'weight'?"),
+        ("load: [{ssh: a, connect: b}]", "expected one of ssh: [USER@]HOST and connect: NAME"),
+        ("load: []", "should have at least 1 item"),
+        ("load: [{ssh: a, weight: 0}]", "should be greater than 0"),
+        ("load: [{ssh: a, link: fast}]", "expected bits per second, such as 10 Gbit/s"),
+        ("load: [{ssh: x@a}, {ssh: y@a}]", "two hosts are called 'a'"),
+        ("server: {ssh: a}\nservers: {x: {ssh: b}}\nload: [{ssh: c}]", "expected one of server: (one host)"),
+        ("server: {ssh: a}", "the key 'load' is missing"),
+    ],
+)
+def test_a_mistake_is_named(tmp_path: Path, rest: str, said: str) -> None:
+    assert said in refusal(tmp_path, LAB_LINE + rest)
+
+
+@pytest.mark.parametrize(
+    ("lab", "said"),
+    [
+        ("{scheduler: 'tcp://10.0.0.1:8786'}", "tcp:// beyond loopback"),
+        ("{scheduler: 'tls://10.0.0.1:8786'}", "tls:// needs certificates"),
+        ("{scheduler: 'tls://10.0.0.1:8786', certificates: none}", "there is no folder"),
+        ("{scheduler: 10.0.0.1}", "expected tls://ADDRESS:PORT"),
+        ("{scheduler: 'tls://10.0.0.1:99999', certificates: .}", "expected tls://ADDRESS:PORT"),
+    ],
+)
+def test_how_the_scheduler_may_be_reached(tmp_path: Path, lab: str, said: str) -> None:
+    assert said in refusal(tmp_path, f"lab: {lab}\nload: [{{ssh: a}}]\n")
+
+
+def test_plain_tcp_beyond_loopback_takes_the_users_word() -> None:
+    assert transport_fault("tcp://10.0.0.1:8786", certificates=False, insecure=True) is None
+    assert transport_fault("tcp://[::1]:8786", certificates=False, insecure=False) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("a", (None, "a", None)),
+        ("perf@a:2222", ("perf", "a", 2222)),
+        ("perf@[fd00::1]:2222", ("perf", "fd00::1", 2222)),
+        ("fd00::1", (None, "fd00::1", None)),
+    ],
+)
+def test_user_host_and_port_of_ssh(text: str, parts: tuple[str | None, str, int | None]) -> None:
+    assert ssh_parts(text) == parts
+
+
+def test_certificates_are_the_owners_and_made_once(tmp_path: Path) -> None:
+    folder = tmp_path / "certs"
+    files = make(folder)
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert (folder / CA_KEY) in files
+    with pytest.raises(UsageError, match="would be locked out"):
+        make(folder)
+    (folder / LAB).chmod(0o640)
+    with pytest.raises(UsageError, match="others can read the key"):
+        identity(folder, LAB)
+    (folder / ON_HOST).unlink()
+    with pytest.raises(UsageError, match=r"there is no host\.pem"):
+        identity(folder, ON_HOST)
+
+
+def test_a_certificate_that_ran_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prony.hosts.certificates.VALID_DAYS", 0)
+    make(tmp_path / "certs")
+    with pytest.raises(UsageError, match="ran out on"):
+        identity(tmp_path / "certs", LAB)

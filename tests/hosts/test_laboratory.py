@@ -1,0 +1,197 @@
+"""The laboratory and workers on loopback with TLS: calls, who is lost, leases, versions."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.hosts import attach
+from prony.hosts.actor import HostActor, Lease
+from prony.hosts.check import HostProbe, clock_of
+from prony.hosts.facts import Facts, differs, facts, refusal
+from prony.hosts.liveness import Liveness
+from prony.load.handle import HostLost
+from tests.hosts.loopback import Loopback
+
+PATIENCE_S = 60.0
+
+
+def until(happened: Callable[[], object]) -> None:
+    """Waits for it, up to a minute."""
+    end_s = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < end_s, "it did not happen within a minute"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def extra() -> None:
+    pytest.importorskip("distributed", reason="the extra hosts is not installed")
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_worker_that_is_killed_is_lost_and_calls_end(tmp_path: Path) -> None:
+    with Loopback(tmp_path, 2) as hosts, attach.attached(hosts.file) as lab:
+        first, second = (lab.start(HostProbe, name) for name in hosts.names)
+        assert clock_of(first, 20).uncertainty_ns < 1e9
+        assert lab.lost() == {}
+        hosts.workers["load-2"].kill()
+        hosts.workers["load-2"].wait(PATIENCE_S)
+        with pytest.raises(HostLost, match="load-2 was lost: its worker has ended"):
+            second.call("now_ns")
+        assert list(lab.lost()) == ["load-2"]
+        assert first.call("now_ns") > 0
+
+
+@pytest.mark.usefixtures("extra")
+def test_what_a_method_raises_arrives(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts, attach.attached(hosts.file) as lab:
+        probe = lab.start(HostProbe, "load-1")
+        with pytest.raises(ValueError, match="does not appear to be an IPv4"):
+            probe.call("link", "nowhere", 1, None)
+        with pytest.raises(Exception, match="not a method of an actor"):
+            probe.call("_lease")
+        with pytest.raises(EnvironmentFault, match=r"no reply to 'doctor' within 0\.01 s"):
+            probe.call("doctor", timeout_s=0.01)
+
+
+@pytest.mark.usefixtures("extra")
+def test_who_does_not_come_is_named_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attach, "REGISTERED_S", 0.5)
+    hosts = Loopback(tmp_path)
+    with pytest.raises(EnvironmentFault) as fault, attach.attached(hosts.file):
+        pass
+    assert "no worker called 'load-1' has come" in str(fault.value)
+    assert f"prony hosts worker {hosts.file.lab.scheduler} --name load-1 --role load" in str(fault.value)
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_host_of_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    other = facts().model_copy(update={"engine_sha256": "0" * 64})
+    monkeypatch.setattr(attach, "facts", lambda: other)
+    with (
+        Loopback(tmp_path) as hosts,
+        pytest.raises(EnvironmentFault, match="load-1 runs prony") as fault,
+        attach.attached(hosts.file),
+    ):
+        pass
+    assert facts().version in str(fault.value)
+    assert other.version in str(fault.value)
+    assert "pip install --force-reinstall" in str(fault.value)
+
+
+def test_engines_of_two_architectures_are_compared_by_version() -> None:
+    here = facts()
+    there = here.model_copy(update={"architecture": "other", "engine_sha256": "0" * 64})
+    assert not differs(here, there)
+    assert differs(here, there.model_copy(update={"engine": "0.0.0"}))
+    assert differs(here, here.model_copy(update={"package_sha256": "0" * 64}))
+    assert "ssh perf@a" in refusal("a", "perf@a", here, there)
+    assert Facts.model_validate(here.model_dump()) == here
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_worker_waits_for_the_next_laboratory(tmp_path: Path) -> None:
+    with Loopback(tmp_path, lives="ever") as hosts:
+        for _ in range(2):
+            with attach.attached(hosts.file) as lab:
+                assert lab.start(HostProbe, "load-1").call("now_ns") > 0
+        assert hosts.workers["load-1"].poll() is None
+        hosts.workers["load-1"].terminate()
+        assert hosts.workers["load-1"].wait(PATIENCE_S) == 0
+
+
+@pytest.mark.usefixtures("extra")
+def test_what_lives_by_standard_input_ends_with_it(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts:
+        hosts.start_scheduler()
+        hosts.address("load-1")
+        for process in (hosts.workers["load-1"], hosts.scheduler):
+            assert process is not None
+            assert process.stdin is not None
+            process.stdin.close()
+            process.stdin = None
+            assert process.wait(PATIENCE_S) == 0
+
+
+def test_a_lease_that_is_not_renewed_stops_everything() -> None:
+    stopped = threading.Event()
+    renewed = Lease(stopped.set, lasts_s=3600)
+    assert not stopped.is_set()
+    renewed.end()
+    Lease(stopped.set, lasts_s=0.05)
+    assert stopped.wait(PATIENCE_S)
+
+
+def test_an_actor_stops_when_the_laboratory_is_silent() -> None:
+    stopped = threading.Event()
+
+    class Serves(HostActor):
+        def stop_everything(self) -> None:
+            stopped.set()
+
+    Serves(lease_s=0.05)
+    assert stopped.wait(PATIENCE_S)
+
+
+def test_silence_and_refusal_are_told_apart() -> None:
+    async def hear_nothing() -> None:
+        await asyncio.sleep(3600)
+
+    async def refuse() -> None:
+        raise ConnectionRefusedError
+
+    async def answer() -> None:
+        return None
+
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        liveness = Liveness(loop, every_s=0.02, lost_after_s=0.2)
+        for name, alive in (("silent", hear_nothing), ("ended", refuse), ("there", answer)):
+            liveness.watch(name, alive)
+        until(lambda: len(liveness.lost()) == 2)
+        lost = liveness.lost()
+        assert "no sign of life for" in lost["silent"]
+        assert lost["ended"] == "ended was lost: its worker has ended"
+        assert "there" not in lost
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_S)
+
+
+def test_without_the_extra_there_is_one_sentence(tmp_path: Path) -> None:
+    """And without --hosts Dask is not imported: a Python that has none runs everything else."""
+    program = (
+        "import sys\n"
+        "for name in ('distributed', 'dask', 'asyncssh'): sys.modules[name] = None\n"
+        "import importlib.util as u\n"
+        "find = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name in ('distributed', 'asyncssh') else find(name, *a)\n"
+        "from prony.cli.main import main\n"
+        "sys.exit(main())\n"
+    )
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=PATIENCE_S
+        )
+
+    assert run("servers", "--json").returncode == 0
+    file = tmp_path / "hosts.yaml"
+    file.write_text("lab: {scheduler: 'tcp://127.0.0.1:1'}\nload: [{connect: a}]\n", encoding="utf-8")
+    refused = run("hosts", "check", str(file))
+    assert refused.returncode == 4
+    assert refused.stderr == (
+        "prony: several hosts need distributed and asyncssh, which are not installed; "
+        "install them: pip install 'prony[hosts]'\n"
+    )
