@@ -9,7 +9,7 @@ STAMPS := .stamps
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-programs test-rust test-python lint lint-rust lint-python format schema selftest bench bench-million fuzz peers lock clean
+.PHONY: help setup servers demo test test-programs test-rust test-python lint lint-rust lint-python format schema selftest bench bench-builds bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -91,6 +91,11 @@ schema: setup ## Write docs/schema anew: the engine's contract and the JSON that
 bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, and accuracy of percentiles: 14 minutes (BENCH="--quick": 4)
 	$(BIN)/python -m bench $(BENCH)
 	$(BIN)/python -m bench.accuracy
+
+bench-builds: setup ## CPU per request of an engine built by the profile setup ÷ by release, in alternated pairs (9 minutes)
+	cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	cargo build --quiet --profile setup --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	$(BIN)/python -m bench.builds $(BENCH)
 
 FUZZ_S ?= 60
 # What cargo-fuzz sets, less the sanitisers, which only a nightly toolchain has.
