@@ -46,13 +46,13 @@ def command(
     from prony.cli import measure
     from prony.experiment.growth import first_open_load
     from prony.plan.load import ClosedLoad
-    from prony.plan.objective import objectives
+    from prony.plan.objective import searchable
     from prony.plan.part import Search
     from prony.plan.plan import one_part
 
     if slo is None:
         raise UsageError("name what must hold with --slo, such as 'p99<50ms' (quote it)")
-    objectives(slo)
+    searchable(slo)
     for rate in (start, highest):
         if rate is not None:
             options.rate(rate)

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from prony.compare.capacity import CapacitySearch, Outcome
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
-from prony.judge.percentiles import Percentile, useful_samples
-from prony.judge.times import NAMED, percentiles
-from prony.plan.objective import Objective, objectives, pressure
+from prony.judge.percentiles import Times, useful_samples
+from prony.judge.times import NAMED, headline_times
+from prony.plan.objective import Objective, objectives
 from prony.plan.part import Search
 
 MARGIN = 1.2
@@ -76,19 +77,46 @@ def outcome_of(
 def held_against(
     wanted: Sequence[Objective], record: TrialRecord, figures: Mapping[str, float]
 ) -> tuple[Outcome, float | None]:
-    """Met when the interval of every objective's percentile lies below its limit, missed when one lies above
-    it, else undecided; and the pressure of the values. Failed requests are longer than any limit.
+    """Met when the interval of every objective's figure lies below its limit, missed when one lies above it,
+    else undecided; and the pressure of the values, None where that is not known. Failed requests are longer
+    than any limit. Unusable without times.
     """
-    found = percentiles(record.evidence)
-    longest = {"max_ms": math.inf} if any(one.responses_ms is not None for one in found.values()) else {}
+    times = headline_times(record.evidence)
+    found = [None if times is None else measured(one.figure, times, figures) for one in wanted]
+    known = [one for one in found if one is not None]
+    if not known or len(known) < len(found):
+        return Outcome.UNUSABLE, None
 
-    def tightest(end: Callable[[Percentile], float]) -> float | None:
-        ends = {name: end(one) for name, one in found.items()}
-        return pressure(wanted, {**figures, **longest, **ends})
+    def tightest(end: Callable[[Measured], float]) -> float:
+        return max(end(one) / asked.below_ms for one, asked in zip(known, wanted, strict=True))
 
     share = tightest(lambda one: one.value_ms)
     low, high = tightest(lambda one: one.low_ms), tightest(lambda one: one.high_ms)
-    if share is None or low is None or high is None:
-        return Outcome.UNUSABLE, None
     outcome = Outcome.MISSED if low >= 1 else Outcome.MET if high < 1 else Outcome.UNDECIDED
     return outcome, share if math.isfinite(share) else None
+
+
+class Measured(NamedTuple):
+    """A figure of an objective in ms, with its interval."""
+
+    value_ms: float
+    low_ms: float
+    high_ms: float
+
+
+def measured(figure: str, times: Times, figures: Mapping[str, float]) -> Measured | None:
+    """A figure with its interval. A maximum has no upper end: one request above the limit misses it, and no
+    number of requests below shows that the next one will be. None where it was not measured.
+    """
+    if figure in NAMED:
+        # By the interval also where it is too wide to print the percentile: it decides what it can.
+        found = times.percentile(NAMED[figure])
+        enough = times.count >= useful_samples(NAMED[figure])
+        return Measured(found.value_ms, found.low_ms, found.high_ms) if found is not None and enough else None
+    value_ms = figures.get(figure)
+    if value_ms is None:
+        return None
+    if figure == "mean_ms":
+        return Measured(value_ms, *times.mean_interval())
+    failed_or_longest_ms = math.inf if times.failed else value_ms
+    return Measured(failed_or_longest_ms, failed_or_longest_ms, math.inf)

@@ -1,11 +1,14 @@
-"""How much more a share of slow requests varies from second to second than it would if requests were
-independent. Must not know which times are judged.
+"""How much more a share of slow requests, or a mean, varies from second to second than it would if requests
+were independent. Must not know which times are judged.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +22,58 @@ LAG_ROWS = 15
 MOST_CORRELATION = 0.9
 NORMAL = NormalDist()
 SCORES = tuple(NORMAL.inv_cdf(share) for share in (0.5, 0.9, 0.99))
+LEAST_SCORE = -4.0
 
 
-def design_effect(rows: Sequence[IntervalRow], threshold_ns: float, share: float) -> float:
+@dataclass(frozen=True, slots=True)
+class Seconds:
+    """The seconds of a window as arrays of m: made once, asked for as many percentiles as a curve has points.
+
+    `times` (m x 4, log ns) and `scores` (m x 4) are points of each second's distribution: median, p90, p99
+    and longest on normal scores; where several have the same time, the last place repeats the one before.
+    """
+
+    counts: Floats
+    means_s: Floats
+    """NaN where the engine gave none."""
+    times: Floats
+    scores: Floats
+    longest: Floats
+    """Log ns."""
+
+    @classmethod
+    def of(cls, rows: Sequence[IntervalRow]) -> Self:
+        """Of the rows in which requests were answered."""
+        known = [row for row in rows if row.completed > 0 and row.p50_ns and row.max_ns]
+        points = [_points(row) for row in known]
+        return cls(
+            np.asarray([row.completed for row in known], dtype=np.float64),
+            np.asarray([math.nan if row.mean_ns is None else row.mean_ns / 1e9 for row in known]),
+            np.asarray([times for times, _ in points]).reshape(-1, 4),
+            np.asarray([scores for _, scores in points]).reshape(-1, 4),
+            np.asarray([math.log(row.max_ns or 1) for row in known]),
+        )
+
+    def above(self, threshold_ns: float) -> Floats:
+        """Of each second the share of requests above: normal scores, straight between them over log time, and
+        below the median along the first stretch, as if it were symmetric.
+        """
+        from scipy import special as untyped_special  # a quarter of a second, for who judges something
+
+        special: Any = untyped_special
+        at = math.log(threshold_ns)
+        right = np.clip((self.times <= at).sum(axis=1), 1, 3)[:, None]
+        left = right - 1
+        begin, end = (np.take_along_axis(self.times, side, axis=1) for side in (left, right))
+        low, high = (np.take_along_axis(self.scores, side, axis=1) for side in (left, right))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            along = np.where(end > begin, (at - begin) / (end - begin), np.where(at < begin, -math.inf, 0.0))
+            scores = np.where(np.isneginf(along), LEAST_SCORE + 1, low + along * (high - low))[:, 0]
+        shares = 1 - special.ndtr(np.maximum(LEAST_SCORE, scores))
+        return np.where(at >= self.longest, 0.0, shares)
+
+
+def design_effect(seconds: Seconds, threshold_ns: float, share: float) -> float:
     """The factor by which the variance of the share of requests above a threshold exceeds the binomial one,
     at least 1; n requests then know as much as n ÷ this many independent ones. 1 with fewer than five rows.
 
@@ -30,21 +82,33 @@ def design_effect(rows: Sequence[IntervalRow], threshold_ns: float, share: float
     correlation r of the e_i, times (t ÷ z)² for the few rows that it is known from.
     Source: Kish 1965, Survey Sampling, section 5.4 (ratio estimator of clusters); batch means.
     """
-    known = [row for row in rows if row.completed > 0 and row.p50_ns is not None and row.max_ns is not None]
-    if len(known) < FEWEST_ROWS or not 0 < share < 1 or threshold_ns <= 0:
+    if len(seconds.counts) < FEWEST_ROWS or not 0 < share < 1 or threshold_ns <= 0:
         return 1.0
-    counts = np.asarray([row.completed for row in known], dtype=np.float64)
-    above = np.asarray([_share_above(row, threshold_ns) for row in known])
-    mean = float(np.dot(counts, above) / counts.sum())
-    residuals = counts * (above - mean)
-    rows_m = len(known)
-    usual = share * (1 - share) * float(counts.sum()) / rows_m
-    effect = float(np.dot(residuals, residuals)) / (rows_m - 1) / usual
-    if rows_m >= LAG_ROWS and effect > 1:
-        together = float(np.dot(residuals[1:], residuals[:-1]) / np.dot(residuals, residuals))
+    return _effect(seconds.counts, seconds.above(threshold_ns), share * (1 - share))
+
+
+def mean_effect(seconds: Seconds, variance_s2: float) -> float | None:
+    """The same of the mean of the seconds' times, with their variance over all requests (s²) in place of
+    e (1 - e). None with fewer than five rows, or where a row has no mean.
+    """
+    known = bool(np.all(np.isfinite(seconds.means_s)))
+    if len(seconds.counts) < FEWEST_ROWS or not known or variance_s2 <= 0:
+        return None
+    return _effect(seconds.counts, seconds.means_s, variance_s2)
+
+
+def _effect(counts: Floats, values: Floats, variance: float) -> float:
+    """Of a ratio estimator over rows; `variance` is that of one request."""
+    rows = len(counts)
+    mean = float(np.dot(counts, values) / counts.sum())
+    residuals = counts * (values - mean)
+    squares = float(np.dot(residuals, residuals))
+    effect = squares / (rows - 1) / (variance * float(counts.sum()) / rows)
+    if rows >= LAG_ROWS and effect > 1:
+        together = float(np.dot(residuals[1:], residuals[:-1])) / squares
         lag = min(max(together, 0.0), MOST_CORRELATION)
         effect *= (1 + lag) / (1 - lag)
-    return max(1.0, effect * _few(rows_m))
+    return max(1.0, effect * _few(rows))
 
 
 def _few(rows: int) -> float:
@@ -54,13 +118,10 @@ def _few(rows: int) -> float:
     return (t / z) ** 2
 
 
-def _share_above(row: IntervalRow, threshold_ns: float) -> float:
-    """Of a row's requests, from its percentiles: normal scores, straight between them over log time."""
-    longest = row.max_ns or 0
-    if threshold_ns >= longest:
-        return 0.0
+def _points(row: IntervalRow) -> tuple[list[float], list[float]]:
+    """Four (log time, score) of a row, rising."""
     points = [(row.p50_ns, SCORES[0]), (row.p90_ns, SCORES[1]), (row.p99_ns, SCORES[2])]
-    points.append((longest, max(NORMAL.inv_cdf(1 - 0.5 / max(row.completed, 2)), SCORES[0])))
+    points.append((row.max_ns, max(NORMAL.inv_cdf(1 - 0.5 / max(row.completed, 2)), SCORES[0])))
     times: list[float] = []
     scores: list[float] = []
     for value, score in points:
@@ -68,16 +129,6 @@ def _share_above(row: IntervalRow, threshold_ns: float) -> float:
         if value is not None and value > 0 and (not times or (value > times[-1] and score > scores[-1])):
             times.append(float(value))
             scores.append(score)
-    if not times or threshold_ns < times[0]:
-        score = _below(times, scores, threshold_ns)
-    else:
-        score = float(np.interp(np.log(threshold_ns), np.log(times), scores))
-    return 1 - NORMAL.cdf(score)
-
-
-def _below(times: Sequence[float], scores: Sequence[float], threshold_ns: float) -> float:
-    """The score of a time shorter than the median: along the first stretch, as if it were symmetric."""
-    if len(times) < 2:
-        return -3.0 if times else 0.0
-    slope = (scores[1] - scores[0]) / (np.log(times[1]) - np.log(times[0]))
-    return float(max(-4.0, scores[0] + slope * (np.log(threshold_ns) - np.log(times[0]))))
+    missing = len(points) - len(times)
+    logs = [math.log(value) for value in times]
+    return logs + logs[-1:] * missing, scores + scores[-1:] * missing

@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, fields
 from prony.evidence.engine import Mark, Window
 from prony.evidence.server import ServerWindow, ServiceUse
 from prony.evidence.trial import Evidence
-from prony.judge.checks.errors import expectations_missed
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.limits import CheckLimits
 from prony.judge.percentiles import Times
 from prony.judge.times import NAMED, headline_times, plain_times, supported, window_times
-from prony.judge.window import measured
+from prony.judge.window import expectations_missed, measured
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
 MIB = 2**20

@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from prony.evidence.engine import IntervalRow
-from prony.judge.clustering import design_effect
+from prony.judge.clustering import Seconds, design_effect, mean_effect
 from prony.judge.histogram import Decoded
 
 CONFIDENCE = 0.95
 USEFUL_TAIL = 0.5
 """The upper end is useful when at least this share of the tail lies beyond it: below p99.5 for p99."""
+HIGHEST_OF_ROWS = 99.0
 FEWEST = 6
 """Samples below which no order statistic bounds even a median."""
 
@@ -66,10 +66,10 @@ class Times:
     """Seen by any request; of one that timed out the time that it had. So is the mean."""
     mean_ms: float = 0.0
     shortest_ms: float | None = None
-    rows: Sequence[IntervalRow] = ()
-    """Of the same requests, second by second: what they show of correlation widens the intervals."""
+    seconds: Seconds | None = None
+    """Of the same requests: what they show of correlation widens the intervals."""
     watched: Decoded | None = None
-    """The times that the rows are of, where those are others."""
+    """The times that the seconds are of, where those are others."""
 
     @property
     def count(self) -> int:
@@ -77,15 +77,38 @@ class Times:
         return round(self.responses.count) + self.failed
 
     def supports(self, percentile: float, confidence: float = CONFIDENCE) -> bool:
-        """Whether there are enough requests to print it; `worth` says what its interval rests on."""
-        return self.count >= useful_samples(percentile, confidence)
+        """Whether these are worth enough independent requests to print it."""
+        needed = useful_samples(percentile, confidence)
+        return self.count >= needed and self.worth(percentile) >= needed
 
     def worth(self, percentile: float) -> int:
         """As many independent requests bound this percentile as well as these do; 0 without any."""
         if self.count < 1:
             return 0
-        threshold_ns = (self.watched or self.responses).percentile_ns(percentile)
-        return max(1, round(self.count / design_effect(self.rows, threshold_ns or 0.0, 1 - percentile / 100)))
+        if self.seconds is None:
+            return self.count
+        watched = self.watched or self.responses
+        # The rows say nothing between p99 and the longest: beyond p99 the effect is that of p99 at least.
+        asked = {percentile, min(percentile, HIGHEST_OF_ROWS)}
+        effects = (design_effect(self.seconds, watched.percentile_ns(p) or 0.0, 1 - p / 100) for p in asked)
+        return max(1, round(self.count / max(effects)))
+
+    def mean_interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
+        """Of the mean of all requests (ms), by the central limit theorem, as many of them as the seconds show
+        to be independent; infinite where that is not known, and above where requests failed: how long those
+        would have taken is not known.
+        """
+        watched = self.watched or self.responses
+        spread_s2 = max(0.0, watched.moment(2) - watched.moment(1) ** 2)
+        effect = None if self.seconds is None else mean_effect(self.seconds, spread_s2)
+        if effect is None or self.responses.count < FEWEST:
+            return -math.inf, math.inf
+        variance_s2 = max(0.0, self.responses.moment(2) - self.responses.moment(1) ** 2)
+        z = NormalDist().inv_cdf(0.5 + confidence / 2)
+        half_ms = z * math.sqrt(variance_s2 * effect / self.responses.count) * 1000
+        if self.failed:
+            return self.responses.moment(1) * 1000 - half_ms, math.inf
+        return self.mean_ms - half_ms, self.mean_ms + half_ms
 
     def percentile(self, percentile: float, confidence: float = CONFIDENCE) -> Percentile | None:
         """With its interval, whether or not the sample supports it; None without a request."""

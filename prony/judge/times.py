@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from prony.evidence.engine import Histogram, StepFigures, Window
 from prony.evidence.trial import Evidence
-from prony.judge.checks.errors import expectations_missed
+from prony.judge.clustering import Seconds
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.percentiles import CONFIDENCE, Percentile, Times
-from prony.judge.window import measured, request_times
+from prony.judge.window import expectations_missed, measured, request_times
 from prony.steady.detector import full_rows
 
 NAMED: dict[str, float] = {
@@ -52,7 +52,7 @@ def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | Non
     if times is None or watched is None:
         return times
     rows = full_rows(engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
-    return replace(times, rows=tuple(rows), watched=watched.responses)
+    return replace(times, seconds=Seconds.of(rows), watched=watched.responses)
 
 
 def without_response(evidence: Evidence) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.evidence.engine import Histogram, StepFigures, Window
+from prony.evidence.engine import Counters, Histogram, StepFigures, Window
 from prony.evidence.trial import Evidence
 
 SHORTEST_S = 1e-6
@@ -24,3 +24,10 @@ def request_times(of: Window | StepFigures) -> Histogram | None:
     Not from the intended send, which the load generator decides: for what the server made users wait.
     """
     return of.response_time or of.service_time
+
+
+def expectations_missed(counters: Counters) -> int:
+    """Responses that missed an expectation or lacked a value to capture."""
+    return sum(
+        count for kind, count in counters.errors.items() if kind.startswith("expect_") or kind == "capture"
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prony.errors import UsageError
@@ -48,11 +48,16 @@ def _one(part: str) -> Objective:
     return Objective(match[1], FIGURES[match[1]], float(match[2]) * _UNITS_MS[match[3]])
 
 
-def pressure(wanted: Sequence[Objective], figures: Mapping[str, float]) -> float | None:
-    """The largest measured ÷ allowed: below 1 when every objective is met; None when a figure is missing."""
-    shares = []
-    for objective in wanted:
-        if objective.figure not in figures:
-            return None
-        shares.append(figures[objective.figure] / objective.below_ms)
-    return max(shares)
+def searchable(text: str) -> tuple[Objective, ...]:
+    """As `objectives`, for a new search. Raises UsageError for a maximum, too: no interval bounds it from
+    above, so no rate could be shown to hold. Older searches with one are read as `objectives`.
+    """
+    wanted = objectives(text)
+    for one in wanted:
+        if one.figure == "max_ms":
+            raise UsageError(
+                f"the objective 'max < {one.below_ms:g} ms' cannot be shown to hold: the longest of the "
+                "requests that were sent says nothing of the next one; give a percentile, such as "
+                f"'p99.9<{one.below_ms:g}ms'"
+            )
+    return wanted

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.evidence.engine import IntervalRow
+from prony.judge.clustering import Seconds
 from prony.judge.histogram import Decoded
 from prony.judge.percentiles import Times, median_interval, useful_samples
 
@@ -178,7 +179,10 @@ def coverage(
     for _ in range(rounds):
         drawn = world.draw(rng, count) * 1e6
         values = np.sort(drawn)
-        times = Times(Decoded(values, values, np.ones_like(values)), rows=rows_of(drawn) if rows else ())
+        times = Times(
+            Decoded(values, values, np.ones_like(values)),
+            seconds=Seconds.of(rows_of(drawn)) if rows else None,
+        )
         for p in percentiles:
             found = times.percentile(p)
             hits[p] += found is not None and found.low_ms <= truth[p] <= found.high_ms
@@ -196,6 +200,7 @@ def rows_of(times_ns: Floats) -> tuple[IntervalRow, ...]:
                 t_ms=second * 1000.0,
                 duration_ms=1000.0,
                 completed=part.size,
+                mean_ns=float(part.mean()),
                 p50_ns=p50,
                 p90_ns=p90,
                 p99_ns=p99,

@@ -8,11 +8,13 @@ from prony.compare.capacity import Outcome
 from prony.compare.outcome import held_against, lowest_rate, outcome_of, search_of
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Finding, Judgement, Status
-from prony.judge.times import percentiles
+from prony.judge.times import headline_times, percentiles
 from prony.plan.objective import objectives
 from prony.plan.part import Search
 from tests.report import factory
 
+NS = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
+SECONDS_MS = ((5, 8, 12, 20), (15, 25, 60, 140))
 GOAL = objectives("p99<50ms")
 ORDER = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
 
@@ -100,6 +102,7 @@ def test_failed_requests_miss_an_objective_that_the_responses_meet() -> None:
     some = factory.constant(factory.record("spring-tomcat"), 10.0, failed=20)  # 0.1 %
     assert held_against(GOAL, some, figures)[0] is Outcome.MET
     assert held_against(objectives("max<50ms"), some, figures) == (Outcome.MISSED, None)
+    assert held_against(objectives("mean<50ms"), some, {"mean_ms": 10.0})[0] is Outcome.UNDECIDED
     borderline = factory.constant(factory.record("spring-tomcat"), 10.0, failed=202)  # 1 %
     assert held_against(GOAL, borderline, figures)[0] is Outcome.UNDECIDED
 
@@ -108,3 +111,46 @@ def test_nothing_that_can_be_printed_is_unusable() -> None:
     record = factory.record("spring-tomcat")
     few = record.model_copy(update={"evidence": record.evidence.model_copy(update={"engine": None})})
     assert held_against(GOAL, few, {}) == (Outcome.UNUSABLE, None)
+
+
+def test_a_mean_holds_by_its_interval_and_not_by_its_point() -> None:
+    record = spread_times(10.0)
+    times = headline_times(record.evidence)
+    assert times is not None
+    low_ms, high_ms = times.mean_interval()
+    assert low_ms < times.mean_ms < high_ms < 1.1 * times.mean_ms
+    figures = {"mean_ms": times.mean_ms}
+    said = [
+        held_against(objectives(f"mean<{limit_ms:.6f}ms"), record, figures)[0]
+        for limit_ms in (high_ms * 1.001, (times.mean_ms + high_ms) / 2, low_ms * 0.999)
+    ]
+    assert said == [Outcome.MET, Outcome.UNDECIDED, Outcome.MISSED]
+
+
+def test_a_mean_without_seconds_has_no_interval() -> None:
+    record = spread_times(10.0)
+    engine = record.evidence.engine
+    assert engine is not None
+    rowless = record.evidence.model_copy(update={"engine": engine.model_copy(update={"rows": ()})})
+    blind = record.model_copy(update={"evidence": rowless})
+    assert held_against(objectives("mean<1s"), blind, {"mean_ms": 10.0}) == (Outcome.UNDECIDED, 0.01)
+
+
+def test_no_maximum_is_shown_to_hold_by_the_requests_that_were_sent() -> None:
+    record = spread_times(10.0)
+    assert held_against(objectives("max<1s"), record, {"max_ms": 40.0}) == (Outcome.UNDECIDED, 0.04)
+    assert held_against(objectives("max<30ms"), record, {"max_ms": 40.0})[0] is Outcome.MISSED
+
+
+def test_seconds_that_differ_leave_a_wide_percentile_to_its_interval() -> None:
+    """Worth too few for p99 to be printed, they still say what their interval says."""
+    record = spread_times(10.0)
+    engine = record.evidence.engine
+    assert engine is not None
+    fast, slow = ({name: ms * 1_000_000 for name, ms in zip(NS, each, strict=True)} for each in SECONDS_MS)
+    apart = tuple(row.model_copy(update=slow if at % 2 else fast) for at, row in enumerate(engine.rows))
+    evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"rows": apart})})
+    clustered = record.model_copy(update={"evidence": evidence})
+    assert "p99_ms" not in percentiles(evidence)
+    assert held_against(objectives("p99<10s"), clustered, {})[0] is not Outcome.UNUSABLE
+    assert held_against(objectives("p99<1ms"), clustered, {})[0] is Outcome.MISSED

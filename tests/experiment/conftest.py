@@ -4,7 +4,7 @@ store.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition, Limits
-from prony.evidence.trial import Calibration, Phase
+from prony.evidence.trial import Calibration, Evidence, Phase
 from prony.experiment import calibrating, recording, trials
 from prony.experiment.conclude import Conclusion
 from prony.experiment.experiment import Experiment
@@ -30,7 +30,7 @@ from prony.report.progress import SilentProgress
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 from prony.trial.run import TrialOutcome
-from tests.judge.factory import healthy
+from tests.judge import factory
 from tests.store.store_samples import FINGERPRINT
 
 Answer = tuple[dict[str, float], tuple[Finding, ...]]
@@ -142,6 +142,25 @@ class Bench:
         return Plan.model_validate(row.spec), self.store.trials(identifier)
 
 
+LONGEST_NS = 3_000_000_000_000
+"""A histogram holds an hour."""
+
+
+def ran_before(made: Bench) -> int:
+    """How many trials of the current cell ran before this one."""
+    assert made.current is not None
+    return sum(one.id == made.current.id for one in made.ran) - 1
+
+
+def with_latency(evidence: Evidence, figures: Mapping[str, float]) -> Evidence:
+    """Every latency as long as the p99 of these figures, if they have one: a search decides by the times."""
+    if "p99_ms" not in figures:
+        return evidence
+    return factory.window(
+        evidence, latency=factory.of_values([int(min(figures["p99_ms"] * 1e6, LONGEST_NS))], 80_000)
+    )
+
+
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     made = Bench(Store.open(tmp_path / "results.db"))
@@ -154,7 +173,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     def run_trial(plan: TrialPlan, *_: object, **__: object) -> TrialOutcome:
         assert made.current is not None
         made.ran.append(made.current)
-        evidence = healthy().model_copy(
+        evidence = factory.healthy().model_copy(
             update={"load": load_facts(plan.load, plan.workload, plan.connections, duration_s=1.0)}
         )
         why = made.faults.get(made.current.server)
@@ -163,6 +182,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
             phases = () if made.fault_before_load else (window,)
             left = evidence.model_copy(update={"engine": None, "phases": phases})
             return TrialOutcome(left, why, EnvironmentFault(why))
+        evidence = with_latency(evidence, made.answer(made.current, ran_before(made))[0])
         if made.interrupt_at == len(made.ran):
             return TrialOutcome(evidence, interrupted=True, notes=(INTERRUPTED,))
         return TrialOutcome(evidence)
@@ -170,8 +190,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     def conclude(record: Any, limits: object) -> Conclusion:
         del limits
         assert made.current is not None
-        before = sum(one.id == made.current.id for one in made.ran) - 1
-        figures, findings = made.answer(made.current, before)
+        figures, findings = made.answer(made.current, ran_before(made))
         statuses = {one.status for one in findings}
         verdict = next((s for s in (Status.INVALID, Status.SUSPECT) if s in statuses), Status.VALID)
         verdict = Status.INVALID if record.failure is not None else verdict

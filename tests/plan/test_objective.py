@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prony.errors import UsageError
-from prony.plan.objective import objectives, pressure
+from prony.plan.objective import objectives, searchable
 
 
 def test_one_and_several() -> None:
@@ -21,8 +21,8 @@ def test_others_are_refused_with_what_there_is(bad: str) -> None:
         objectives(bad)
 
 
-def test_pressure_is_of_the_tightest() -> None:
-    wanted = objectives("p99<50ms,mean<1ms")
-    assert pressure(wanted, {"p99_ms": 25.0, "mean_ms": 0.9}) == pytest.approx(0.9)
-    assert pressure(wanted, {"p99_ms": 100.0, "mean_ms": 0.9}) == pytest.approx(2.0)
-    assert pressure(wanted, {"p99_ms": 25.0}) is None
+def test_a_maximum_is_refused_for_a_new_search_and_still_read_in_an_old_one() -> None:
+    with pytest.raises(UsageError, match=r"cannot be shown to hold.*'p99\.9<50ms'"):
+        searchable("p99<10ms,max<50ms")
+    assert objectives("max<50ms")[0].figure == "max_ms"
+    assert searchable("p99<10ms,mean<1ms") == objectives("p99<10ms,mean<1ms")

@@ -81,8 +81,10 @@ def constant(record: TrialRecord, took_ms: float, **counted: int) -> TrialRecord
     assert engine.window is not None
     changes = {"service_time": times, "latency": times, "completed": COUNT, **counted}
     window = engine.window.model_copy(update=changes)
-    evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
-    return record.model_copy(update={"evidence": evidence})
+    each = dict.fromkeys(("mean_ns", "p50_ns", "p90_ns", "p99_ns", "max_ns"), int(took_ms * 1e6))
+    level = tuple(row.model_copy(update=each) for row in engine.rows)
+    changed = engine.model_copy(update={"window": window, "rows": level})
+    return record.model_copy(update={"evidence": record.evidence.model_copy(update={"engine": changed})})
 
 
 def rows(level: float, seed: int) -> tuple[list[IntervalRow], list[Phase], float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, always, check
-from prony.judge.checks.errors import expectations_missed
 from prony.judge.finding import Finding, Status, no_window, unknown
-from prony.judge.window import measured
+from prony.judge.window import expectations_missed, measured
 from prony.numbers import number, percent
 
 CHECK = "content"

@@ -8,7 +8,7 @@ from prony.evidence.engine import Counters
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.finding import Finding, Status, no_window
-from prony.judge.window import measured
+from prony.judge.window import expectations_missed, measured
 from prony.numbers import number, percent
 
 CHECK = "errors"
@@ -25,13 +25,6 @@ class ErrorsLimits(DeclaredLimits):
     """Failed ÷ all requests above this: suspect."""
     errors_invalid_share: Share = 0.01
     """Above this the figure describes the errors."""
-
-
-def expectations_missed(counters: Counters) -> int:
-    """Responses that missed an expectation or lacked a value to capture."""
-    return sum(
-        count for kind, count in counters.errors.items() if kind.startswith("expect_") or kind == "capture"
-    )
 
 
 def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict[str, int]]:

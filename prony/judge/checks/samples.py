@@ -9,7 +9,7 @@ from pydantic import Field
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, always, check
 from prony.judge.finding import Finding, Status, no_window, unknown
-from prony.judge.percentiles import CONFIDENCE, useful_samples
+from prony.judge.percentiles import CONFIDENCE, Times, useful_samples
 from prony.judge.times import NAMED, headline_times
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -53,9 +53,7 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     if worth < count:
         reason += f", worth {number(worth)} independent ones for p{required:g}"
     if silent:
-        reason += ": not printed are " + ", ".join(
-            f"p{p:g} (needs {number(useful_samples(p, confidence))})" for p in silent
-        )
+        reason += ": not printed are " + ", ".join(_lacking(p, times, confidence) for p in silent)
     else:
         reason += " support every percentile up to p99.9"
     status, advice = Status.VALID, ""
@@ -84,6 +82,14 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
         advice=advice,
         source=SOURCE,
     )
+
+
+def _lacking(percentile: float, times: Times | None, confidence: float) -> str:
+    needed = useful_samples(percentile, confidence)
+    said = f"p{percentile:g} (needs {number(needed)}"
+    if times is not None and times.count >= needed:
+        said += f" independent ones, these are worth {number(times.worth(percentile))}"
+    return said + ")"
 
 
 def _ended_early(evidence: Evidence) -> bool:
