@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -17,7 +18,16 @@ if TYPE_CHECKING:
 
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
-GOES_WITH_RESUME = ("resume", "server_cpus", "client_cpus", "repeat_disturbed", "db", "json", "report")
+GOES_WITH_RESUME = (
+    "resume",
+    "server_cpus",
+    "client_cpus",
+    "repeat_disturbed",
+    "hosts",
+    "db",
+    "json",
+    "report",
+)
 """What may stand beside --resume: everything else is the stored plan's."""
 
 
@@ -76,6 +86,11 @@ class Common:
         str | None,
         typer.Option("--client-cpus", help="CPUs of the load generator and the sampler [default: chosen]."),
     ] = None
+    hosts: Annotated[
+        Path | None,
+        typer.Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
+                     "says (docs/hosts.md)."),
+    ] = None  # fmt: skip
     db: options.Db = None
     json: options.Json = False
     report: options.Report = None
@@ -146,6 +161,22 @@ class Common:
                 f"{MOST_LOOKS}"
             )
         return most
+
+    def continuing(self, stored: Plan) -> Common:
+        """With the hosts of a plan that is continued: those of the file that is named now, else of the one it
+        was begun with. Raises UsageError where one run has hosts and the other has none.
+        """
+        if not stored.hosts:
+            if self.hosts is not None:
+                raise UsageError("this experiment was begun on one host; continue it there, without --hosts")
+            return self
+        known = self.hosts or (None if stored.hosts_file is None else Path(stored.hosts_file))
+        if known is None or not known.is_file():
+            names = ", ".join(one.name for one in stored.hosts)
+            raise UsageError(
+                f"this experiment was begun on several hosts ({names}); name their file: --hosts"
+            )
+        return replace(self, hosts=known)
 
     def check_resume(self, others: Mapping[str, object]) -> None:
         """Raises UsageError for anything that the stored plan already says, and for a value out of range.

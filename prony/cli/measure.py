@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from prony.experiment.experiment import Experiment
     from prony.experiment.targets import Targets
     from prony.experiment.testbed import Progress, Testbed
+    from prony.hosts.testbed import HostsTestbed
     from prony.plan.plan import Plan, Skipped
-    from prony.store import Store
+    from prony.store import ExperimentRow, Store
 
 Where = Callable[[str, str], str]
 """(part, server) -> where a plan file names it."""
@@ -65,13 +66,26 @@ def measured(
     where: Where | None = None,
 ) -> Measured:
     """Check, measure and store; prints nothing. Raises PronyError when nothing can be measured."""
+    if common.report is not None:
+        options.writable(common.report)
+    with attached_hosts(common, progress.note) as hosts:
+        return _measured(plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where)
+
+
+def _measured(
+    plan: Plan,
+    common: Common,
+    progress: Progress,
+    hosts: HostsTestbed | None,
+    *,
+    skip_unmeetable: bool | None,
+    where: Where | None,
+) -> Measured:
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
     from prony.store import Store
 
-    if common.report is not None:
-        options.writable(common.report)
-    plan, lacking, targets, testbed = _checked(plan, common, where)
+    plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
     if lacking and not skip_unmeetable:
         remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
         raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
@@ -90,15 +104,19 @@ def measured(
     return Measured(store, experiment.identifier, interrupted=False)
 
 
-def _checked(plan: Plan, common: Common, where: Where | None) -> tuple[Plan, list[Skipped], Targets, Testbed]:
+def _checked(
+    plan: Plan, common: Common, where: Where | None, hosts: HostsTestbed | None
+) -> tuple[Plan, list[Skipped], Targets, Testbed]:
     """The plan as the options want it, what this host lacks for it, its servers, and the host."""
     from prony.experiment import requirements
     from prony.experiment.targets import Targets
 
     plan = common.applied(plan)
-    targets = Targets()
+    if hosts is not None:
+        plan = hosts.placed(plan)
+    targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(plan, targets, where)
-    testbed = testbed_for(plan, targets, common)
+    testbed = testbed_for(plan, targets, common, hosts)
     plan, lacking = requirements.without_optional(plan, requirements.unmet(plan, targets, testbed))
     return plan, lacking, targets, testbed
 
@@ -107,9 +125,10 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
     from prony.cli.dry_run import show_dry_run
     from prony.experiment import requirements
 
-    plan, lacking, targets, testbed = _checked(plan, common, where)
-    warnings = requirements.warnings(plan, targets, testbed)
-    return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
+    with attached_hosts(common) as hosts:
+        plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
+        warnings = requirements.warnings(plan, targets, testbed)
+        return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
 
 
 def resume(
@@ -118,11 +137,7 @@ def resume(
     """Continue a stored experiment, whichever command began it. `others`: further options of the command,
     which are refused; `plan`: a plan file that was given beside --resume.
     """
-    from prony.cli.showing import progress_for, show
-    from prony.experiment import requirements
-    from prony.experiment.experiment import Experiment, remaining
     from prony.experiment.stored import resumable
-    from prony.experiment.targets import Targets
     from prony.store import Store
 
     common.check_resume(others)
@@ -135,9 +150,21 @@ def resume(
         _same_plan(plan, stored, row.id)
     if common.repeat_disturbed:
         stored = stored.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
-    targets = Targets()
+    with attached_hosts(common.continuing(stored)) as hosts:
+        return _resumed(row, stored, store, common, hosts, dry_run)
+
+
+def _resumed(
+    row: ExperimentRow, stored: Plan, store: Store, common: Common, hosts: HostsTestbed | None, dry_run: bool
+) -> int:
+    from prony.cli.showing import progress_for, show
+    from prony.experiment import requirements
+    from prony.experiment.experiment import Experiment, remaining
+    from prony.experiment.targets import Targets
+
+    targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(stored, targets)
-    testbed = testbed_for(stored, targets, common)
+    testbed = testbed_for(stored, targets, common, hosts)
     if row.fingerprint.key != testbed.fingerprint.key:
         raise UsageError(
             f"{row.id} was begun on another host or with other software "
@@ -158,8 +185,34 @@ def resume(
     return show(store, row.id, as_json=common.json, report=common.report)
 
 
-def testbed_for(plan: Plan, targets: Targets, common: Common) -> Testbed:
-    """This host, with the CPUs that the options or the plan name."""
+@contextmanager
+def attached_hosts(
+    common: Common, say: Callable[[str], None] = lambda _line: None
+) -> Iterator[HostsTestbed | None]:
+    """The hosts of --hosts for the time of the command; None without it. Raises PronyError."""
+    if common.hosts is None:
+        yield None
+        return
+    if common.server_cpus is not None or common.client_cpus is not None:
+        raise UsageError("--server-cpus and --client-cpus are of one host; with --hosts write cpus: there")
+    from prony.hosts.extra import require
+
+    require()
+    from prony.hosts import file
+    from prony.hosts.attach import attached
+    from prony.hosts.testbed import HostsTestbed
+
+    found = file.read(common.hosts)
+    with attached(found, say=say) as laboratory:
+        yield HostsTestbed(laboratory, found, common.hosts)
+
+
+def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: HostsTestbed | None) -> Testbed:
+    """These hosts; without them this one, with the CPUs that the options or the plan name."""
+    if hosts is not None:
+        from prony.experiment.testbed import Testbed
+
+        return Testbed(hosts.partition, hosts.limits, hosts.fingerprint, hosts)
     from prony.cli.testbed import prepare
 
     return prepare(

@@ -61,7 +61,7 @@ MOST_EVENTS: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
-class HostFacts:
+class HostDescription:
     """A host as the laboratory plans for it."""
 
     cpus: tuple[int, ...]
@@ -129,14 +129,14 @@ class MeasuredHost(HostActor):
         """This host's monotonic clock; on the event loop, so that nothing is in the way."""
         return time.monotonic_ns()
 
-    def describe(self) -> HostFacts:
+    def describe(self) -> HostDescription:
         """What this host is."""
         software = {
             "prony": prony.__version__,
             "prony-engine": engine_version(),
             "python": ".".join(map(str, sys.version_info[:3])),
         }
-        return HostFacts(
+        return HostDescription(
             cpus=granted_cpus(),
             limits=limits().model_copy(update={"io_uring": io_uring_works()}),
             fingerprint=fingerprint(software),

@@ -7,7 +7,8 @@ import time
 from concurrent.futures import Future
 from typing import Any
 
-from prony.hosts.actors import HostFacts
+from prony.evidence.hosts import Link
+from prony.hosts.actors import HostDescription
 from prony.hosts.file import Host
 from prony.hosts.laboratory import CALL_S, Attached, Remote
 from prony.load.clock import ClockEstimate, ClockEstimator, RoundTrip
@@ -23,7 +24,8 @@ class Reached:
 
     def __init__(self, attached: Attached, remote: Remote) -> None:
         self.attached, self.remote = attached, remote
-        self.facts: HostFacts = remote.call("describe")
+        self.facts: HostDescription = remote.call("describe")
+        self.link: Link | None = remote.call("link", attached.reached_at, None, self.host.keys.link)
         self._clock = ClockEstimator()
         self._lock = threading.Lock()
         self.compare_clocks(FIRST_ROUND_TRIPS)

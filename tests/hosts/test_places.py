@@ -1,0 +1,176 @@
+"""What several hosts are together, and what a plan on them is; no host is reached here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prony.errors import UsageError
+from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange
+from prony.hosts import files
+from prony.hosts.file import HostsFile
+from prony.hosts.places import merged_rows, merged_window
+from prony.hosts.testbed import on_machines, refuse, together
+from prony.load.contract import EngineLoad
+from prony.plan.load import ClosedLoad, SteadyWindow
+from prony.plan.plan import MAIN, Plan, cell_of, one_part
+from prony.plan.step import Step
+from prony.plan.target import Launch, TlsOptions, Url, named
+from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import Feeder, Workload, from_url
+
+GROUPS = HostsFile.model_validate(
+    {
+        "lab": {"scheduler": "tcp://127.0.0.1:8786"},
+        "servers": {"x86": {"connect": "one"}, "arm": {"connect": "two"}},
+        "load": [{"connect": "a"}, {"connect": "b", "weight": 2}],
+    }
+)
+
+
+def trial(**more: object) -> TrialPlan:
+    values = {
+        "workload": from_url("/"),
+        "load": ClosedLoad(users=4),
+        "measured": SteadyWindow(window_s=3.0),
+        "warm_up": fixed(1.0),
+    }
+    return TrialPlan.model_validate(values | more)
+
+
+def compared(*servers: str, **more: object) -> Plan:
+    cells = [cell_of(MAIN, name, named(name), trial(**more), 3) for name in servers]
+    return one_part("compare", "a comparison", cells, seed=1)
+
+
+def test_each_server_is_measured_on_each_machine_and_the_trials_are_interleaved() -> None:
+    plan = on_machines(compared("reference", "node"), GROUPS)
+    assert plan.servers == ("reference on x86", "reference on arm", "node on x86", "node on arm")
+    assert len({cell.id for cell in plan.cells}) == 4
+    machines = [cell.target.machine for cell in plan.cells if isinstance(cell.target, Launch)]
+    assert machines == ["x86", "arm", "x86", "arm"]
+    for block in range(3):
+        assert {one.cell for one in plan.order() if one.block == block} == {cell.id for cell in plan.cells}
+    assert [(host.name, host.role, host.weight) for host in plan.hosts][-1] == ("b", "load", 2.0)
+    # What is continued has its machines already.
+    assert on_machines(plan, GROUPS) == plan
+    assert Plan.model_validate(plan.as_stored()) == plan
+
+
+def test_one_servers_host_leaves_the_servers_their_names() -> None:
+    file = HostsFile.model_validate(
+        {"lab": {"scheduler": "tcp://127.0.0.1:1"}, "server": {"connect": "s"}, "load": [{"connect": "a"}]}
+    )
+    plan = on_machines(compared("reference"), file)
+    assert plan.servers == ("reference",)
+    assert [host.role for host in plan.hosts] == ["server", "load"]
+
+
+@pytest.mark.parametrize(
+    ("more", "word"),
+    [
+        ({"log": "rows.csv"}, "--log"),
+        ({"source_addresses": ("127.0.0.2",)}, "--source"),
+        ({"beside": ("wrk",)}, "cross_check"),
+    ],
+)
+def test_what_several_hosts_cannot_do_is_refused(more: dict[str, object], word: str) -> None:
+    refuse(compared("reference"))
+    with pytest.raises(UsageError, match=rf"{word}.*--hosts"):
+        refuse(compared("reference", **more))
+
+
+def test_a_unix_socket_has_no_other_hosts() -> None:
+    cell = cell_of(MAIN, "unix", Url(url="unix:/run/app.sock"), trial())
+    with pytest.raises(UsageError, match="Unix socket"):
+        refuse(one_part("load", "a load", [cell], seed=1))
+
+
+def test_the_host_with_the_least_for_its_weight_bounds_the_limits_of_all() -> None:
+    def of(descriptors: int, ports: int, *, io_uring: bool = True) -> Limits:
+        return Limits(descriptors_soft=descriptors, ports=PortRange(low=1, high=ports), io_uring=io_uring)
+
+    found = together([(of(1000, 30_000), 1.0), (of(1500, 60_000, io_uring=False), 2.0)])
+    # The second has two thirds of the users: 1500 descriptors are enough for 2250 of them, not 3000.
+    assert found.descriptors_soft == 2250
+    assert found.ports is not None
+    assert found.ports.size == 90_000
+    assert found.io_uring is False
+    unknown = together([(of(1000, 30_000), 1.0), (Limits(), 1.0)])
+    assert (unknown.descriptors_soft, unknown.ports, unknown.io_uring) == (None, None, None)
+
+
+def test_files_travel_with_a_load_and_are_found_where_they_were_put(tmp_path: Path) -> None:
+    body, rows, ca = (tmp_path / name for name in ("body.bin", "rows.csv", "ca.pem"))
+    for path in (body, rows, ca):
+        path.write_text(path.name)
+    workload = Workload(
+        name="files",
+        steps=(Step(path="/a", method="POST", body_file=str(body)), Step(path="/b")),
+        feeders={"people": Feeder(file=str(rows), order="random")},
+    )
+    load = EngineLoad(
+        url="https://h", tls=TlsOptions(ca=ca), workload=workload, load=ClosedLoad(users=1), cpus=()
+    )
+    contents = files.of_load(load)
+    assert contents == {str(path): path.name.encode() for path in (body, rows, ca)}
+    there = tmp_path / "there"
+    there.mkdir()
+    moved = files.moved(load, files.put(contents, there))
+    assert moved.tls.ca is not None
+    found = [moved.workload.feeders["people"].file, str(moved.tls.ca)]
+    found += [step.body_file for step in moved.workload.all_steps if step.body_file is not None]
+    assert sorted(Path(path).read_text() for path in found) == ["body.bin", "ca.pem", "rows.csv"]
+    assert all(Path(path).parent == there for path in found)
+    body.unlink()
+    with pytest.raises(UsageError, match="cannot be read"):
+        files.of_load(load)
+
+
+def row(t_ms: float, client: float | None, server: float | None = None) -> HostRow:
+    return HostRow(t_ms=t_ms, duration_ms=1000, client_cpus_busy=client, server_cpus_busy=server)
+
+
+def test_rows_are_the_servers_hosts_with_the_client_that_was_busiest_then() -> None:
+    server = (row(1000, None, 0.5), row(2000, None, 0.6), row(9000, None, 0.7))
+    loads = [(row(1010, 0.2), row(2010, 0.9)), (row(990, 0.4), row(1990, 0.1))]
+    found = merged_rows(server, loads)
+    assert [(one.server_cpus_busy, one.client_cpus_busy) for one in found] == [
+        (0.5, 0.4),
+        (0.6, 0.9),
+        (0.7, None),  # no load host told anything of that second
+    ]
+    assert [one.client_cpus_busy for one in merged_rows(None, loads)] == [0.4, 0.9]
+
+
+def test_the_window_has_the_servers_cpus_and_the_worst_of_the_clients() -> None:
+    def window(cpu: int, busy: float, others: float | None) -> HostWindow:
+        return HostWindow(
+            wall_s=3.0,
+            cpus=(CpuUse(cpu=cpu, busy=busy, steal=0.0),),
+            others_on_client_cpus=others,
+            sysctls_changed=(),
+        )
+
+    server = window(0, 0.9, None)
+    found = merged_window(server, [window(3, 0.2, 0.01), window(4, 0.5, 0.3)])
+    assert found is not None
+    assert [cpu.cpu for cpu in found.cpus] == [0]
+    assert found.others_on_client_cpus == 0.3
+    alone = merged_window(None, [window(3, 0.2, 0.01), window(4, 0.5, 0.3)])
+    assert alone is not None
+    assert [cpu.cpu for cpu in alone.cpus] == [4]
+    unknown = merged_window(server, [window(3, 0.2, None), window(4, 0.5, 0.3)])
+    assert unknown is not None
+    assert unknown.others_on_client_cpus is None
+    assert merged_window(None, []) is None
+
+
+def test_cpus_of_two_hosts_are_not_the_same_cpus() -> None:
+    same = CpuPartition(server=(0, 1), client=(1, 2))
+    assert same.common == (1,)
+    assert same.count == 3
+    apart = same.model_copy(update={"apart": True})
+    assert apart.common == ()
+    assert apart.count == 4
