@@ -6,10 +6,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMPS := .stamps
+# Not by the jobs of this make: it runs few things at once, and cargo as many as there are CPUs.
+OWN_JOBS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
+BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-programs test-rust test-python lint lint-rust lint-python format schema selftest bench bench-builds bench-million fuzz peers lock clean
+.PHONY: help setup servers demo test test-programs test-rust test-rust-beside test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -31,7 +34,7 @@ $(STAMPS)/venv: requirements/lock.txt | $(STAMPS)/toolchains
 
 $(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
 	@echo "building the engine (release): a few minutes the first time"
-	cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	$(BARE_CARGO) build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
 	@touch $@
 
 # The build backend finds the engine built.
@@ -50,17 +53,30 @@ TEST_PROGRAMS := artillery chromium jmeter postgresql
 test-programs: ## Fetch the programs that some tests compare with, into the cache of this user
 	$(PYTHON) tools/fetch.py $(TEST_PROGRAMS) || test -z "$$PRONY_TEST_ALL"
 
-test: setup test-programs test-rust test-python ## All tests: Rust, Python, and end to end against real servers
+# Rust and Python side by side, as both wait more than they compute; then, alone, what measures.
+test: setup test-programs ## All tests: Rust, Python, and end to end against real servers
+	@failed=0; $(MAKE) --no-print-directory -k -j2 test-rust-beside test-beside || failed=$$?; \
+	$(MAKE) --no-print-directory test-alone && exit $$failed
 
 test-rust: setup
-	cargo test --locked --manifest-path engine/Cargo.toml
+	$(BARE_CARGO) test --locked --manifest-path engine/Cargo.toml
 
-# Two tests at a time where there are two CPUs, but for those that measure.
-TESTS_AT_ONCE ?= $(shell test "$$(nproc)" -ge 2 && echo 2 || echo 0)
-PYTEST := $(BIN)/python -m pytest --durations=15 --durations-min=1
+test-rust-beside: # its lines after those of Python, not between them
+	@$(MAKE) --no-print-directory test-rust > $(STAMPS)/test-rust.log 2>&1 || { cat $(STAMPS)/test-rust.log; exit 1; }
+	@awk '/^test result/ { passed += $$4; ignored += $$8 } END { print "Rust: " passed " tests passed, " ignored " ignored" }' $(STAMPS)/test-rust.log
+
+# Three tests at a time where there are two CPUs, but for those that measure.
+TESTS_AT_ONCE ?= $(shell test "$$(nproc)" -ge 2 && echo 3 || echo 0)
+PYTEST := $(OWN_JOBS) $(BIN)/python -m pytest --durations=15 --durations-min=1
+
+test-beside: setup
+	$(PYTEST) -m "not alone" -n $(TESTS_AT_ONCE) --dist worksteal
+
+test-alone: setup
+	$(PYTEST) -m alone
 
 test-python: setup
-	failed=0; $(PYTEST) -m "not alone" -n $(TESTS_AT_ONCE) --dist worksteal || failed=$$?; $(PYTEST) -m alone && exit $$failed
+	failed=0; $(MAKE) --no-print-directory test-beside || failed=$$?; $(MAKE) --no-print-directory test-alone && exit $$failed
 
 selftest: setup ## Are injected faults detected and clean runs left alone? (7 minutes)
 	$(BIN)/prony selftest
@@ -69,8 +85,8 @@ lint: setup ## rustfmt, clippy, ruff, mypy
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-rust lint-python
 
 lint-rust:
-	cargo fmt --all --manifest-path engine/Cargo.toml --check
-	cargo clippy --locked --manifest-path engine/Cargo.toml --all-targets -- -D warnings
+	$(BARE_CARGO) fmt --all --manifest-path engine/Cargo.toml --check
+	$(BARE_CARGO) clippy --locked --manifest-path engine/Cargo.toml --all-targets -- -D warnings
 
 lint-python:
 	$(BIN)/ruff check .
@@ -78,7 +94,7 @@ lint-python:
 	$(BIN)/mypy prony tests bench tools
 
 format: setup ## Let rustfmt and ruff write
-	cargo fmt --all --manifest-path engine/Cargo.toml
+	$(BARE_CARGO) fmt --all --manifest-path engine/Cargo.toml
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
@@ -93,8 +109,8 @@ bench: setup ## CPU per request beside wrk, ab, h2load, oha and vegeta, and accu
 	$(BIN)/python -m bench.accuracy
 
 bench-builds: setup ## CPU per request of an engine built by the profile setup ÷ by release, in alternated pairs (9 minutes)
-	cargo build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
-	cargo build --quiet --profile setup --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	$(BARE_CARGO) build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	$(BARE_CARGO) build --quiet --profile setup --locked --manifest-path engine/Cargo.toml --bin prony-engine
 	$(BIN)/python -m bench.builds $(BENCH)
 
 FUZZ_S ?= 60
