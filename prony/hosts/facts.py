@@ -10,6 +10,7 @@ import os
 import platform
 import sys
 from collections.abc import Mapping
+from importlib import metadata
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
@@ -34,6 +35,8 @@ class Facts(BaseModel):
     prony: str
     package_sha256: str
     """Over every Python file of the package and its catalogue."""
+    distributed: str
+    """Dask's, whose messages two versions may write differently."""
     engine: str
     engine_sha256: str
     pid: int
@@ -42,7 +45,8 @@ class Facts(BaseModel):
     def version(self) -> str:
         """As a person compares it."""
         return (
-            f"prony {self.prony} ({self.package_sha256[:SHOWN]}), engine {self.engine} "
+            f"prony {self.prony} ({self.package_sha256[:SHOWN]}), distributed {self.distributed}, "
+            f"engine {self.engine} "
             f"({self.engine_sha256[:SHOWN]}, {self.architecture})"
         )
 
@@ -57,6 +61,7 @@ def facts() -> Facts:
         python_version=platform.python_version(),
         prony=prony.__version__,
         package_sha256=_package_sha256(Path(prony.__file__).parent),
+        distributed=metadata.version("distributed"),
         engine=engine_version(),
         engine_sha256=hashlib.sha256(find_engine().read_bytes()).hexdigest(),
         pid=os.getpid(),
@@ -72,8 +77,10 @@ def _package_sha256(folder: Path) -> str:
 
 def differs(here: Facts, there: Facts) -> bool:
     """Whether the hosts run different software. Engines of two architectures are compared by version."""
-    engines = ("engine",) if here.architecture != there.architecture else ("engine", "engine_sha256")
-    return any(getattr(here, name) != getattr(there, name) for name in ("prony", "package_sha256", *engines))
+    same = ["prony", "package_sha256", "distributed", "engine"]
+    if here.architecture == there.architecture:
+        same.append("engine_sha256")
+    return any(getattr(here, name) != getattr(there, name) for name in same)
 
 
 def refusal(name: str, ssh: str | None, here: Facts, there: Facts) -> str:

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from prony.errors import UsageError
+from prony.host.proc import parse_cpus
 from prony.plan.yamlfile import read_mapping, validate
 
 Role = Literal["server", "load"]
@@ -27,6 +28,18 @@ def bits_per_s(text: object) -> object:
         if found is None:
             raise ValueError("expected bits per second, such as 10 Gbit/s or 100M")
         return float(found[1]) * _UNITS[found[2].lower()]
+    return text
+
+
+def _cpus(text: object) -> object:
+    """A list of CPUs; a single one may be a number."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        text = str(text)
+    if isinstance(text, str):
+        try:
+            parse_cpus(text)
+        except UsageError as fault:
+            raise ValueError(str(fault)) from fault
     return text
 
 
@@ -98,7 +111,7 @@ class HostKeys(_Keys):
     """Where load hosts reach this host; by default the address on which its worker listens."""
     listen: str | None = None
     """Where the worker listens; by default the address from which it reaches the scheduler."""
-    cpus: str | None = None
+    cpus: Annotated[str | None, BeforeValidator(_cpus)] = None
     """CPUs of the server on a server's host, of the engine on a load host, such as 0-15."""
     link: Annotated[float | None, BeforeValidator(bits_per_s), Field(gt=0)] = None
     """Speed of the link in bits per second, where the host cannot read it, such as 10 Gbit/s."""

@@ -89,7 +89,9 @@ class Remote:
         try:
             reply = await self._laboratory.asked(self.attached.address, self._task.key, method, args, options)
         except OSError as fault:
-            raise HostLost(self._laboratory.liveness.ended(self.name)) from fault
+            raise HostLost(
+                self._laboratory.liveness.ended(self.name, self._laboratory.why_ended())
+            ) from fault
         if reply["status"] == "OK":
             return reply["result"]
         raise reply["exception"]
@@ -114,15 +116,15 @@ class Laboratory:
         """The future's result. Raises HostLost, EnvironmentFault after `timeout_s`."""
         until_s = time.monotonic() + timeout_s
         while True:
+            lost = self.lost().get(name)
+            if lost is not None:
+                future.cancel()
+                raise HostLost(lost)
             try:
                 return future.result(timeout=LOOK_S)
             except TimeoutError:
                 if future.done():
                     raise
-            lost = self.lost().get(name)
-            if lost is not None:
-                future.cancel()
-                raise HostLost(lost)
             if time.monotonic() > until_s:
                 future.cancel()
                 raise EnvironmentFault(f"{name}: no reply to '{what}' within {timeout_s:g} s")
@@ -177,8 +179,13 @@ class Laboratory:
         """A sentence for each host that is gone."""
         for remote in self._remotes:
             if remote.ended:
-                self.liveness.ended(remote.name)
+                self.liveness.ended(remote.name, self.why_ended())
         return self.liveness.lost()
+
+    def why_ended(self) -> str:
+        """Workers end when their scheduler does."""
+        gone = self._client.status != "running"
+        return "the laboratory's scheduler has ended" if gone else "its worker has ended"
 
     def workers(self) -> dict[str, dict[str, Any]]:
         """What the scheduler knows of each worker, by the worker's name."""

@@ -73,9 +73,9 @@ class Liveness:
         since = self._silent_since_s.get(name)
         return 0.0 if since is None else time.monotonic() - since
 
-    def ended(self, name: str) -> str:
+    def ended(self, name: str, why: str = "its worker has ended") -> str:
         """The host's worker is known to be gone: the sentence that says so, or the reason that came first."""
-        return self._lost.setdefault(name, f"{name} was lost: its worker has ended")
+        return self._lost.setdefault(name, f"{name} was lost: {why}")
 
     async def _ask(self, name: str, alive: Callable[[], Awaitable[object]]) -> None:
         refused = 0

@@ -59,6 +59,7 @@ def test_two_groups_of_servers_are_called_by_their_group(tmp_path: Path) -> None
     [
         ("load: [{ssh: a, wight: 2}]", "2: unknown key 'load.0.wight', did you mean 'weight'?"),
         ("load: [{ssh: a, connect: b}]", "expected one of ssh: [USER@]HOST and connect: NAME"),
+        ("load: [{ssh: a, cpus: 3-x}]", "is not a list of CPUs; write it like 0-3,8"),
         ("load: []", "should have at least 1 item"),
         ("load: [{ssh: a, weight: 0}]", "should be greater than 0"),
         ("load: [{ssh: a, link: fast}]", "expected bits per second, such as 10 Gbit/s"),

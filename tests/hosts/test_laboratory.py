@@ -52,6 +52,20 @@ def test_a_worker_that_is_killed_is_lost_and_calls_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("extra")
+def test_a_scheduler_that_is_killed_ends_workers_and_calls(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts:
+        hosts.start_scheduler()
+        assert hosts.scheduler is not None
+        with attach.attached(hosts.file) as lab:
+            probe = lab.start(HostProbe, "load-1")
+            hosts.scheduler.kill()
+            until(lab.lost)
+            with pytest.raises(HostLost, match="load-1 was lost: the laboratory's scheduler has ended"):
+                probe.call("now_ns")
+        assert hosts.workers["load-1"].wait(PATIENCE_S) == 0
+
+
+@pytest.mark.usefixtures("extra")
 def test_what_a_method_raises_arrives(tmp_path: Path) -> None:
     with Loopback(tmp_path) as hosts, attach.attached(hosts.file) as lab:
         probe = lab.start(HostProbe, "load-1")
