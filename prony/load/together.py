@@ -1,59 +1,90 @@
-"""Several engines that offer one load together, as one (`prony.load.base.Engine`): started at one instant,
-with windows that open and close at one instant, and rows that are added up second by second.
+"""Engines on several hosts as one engine: begun at one instant, their windows opened at one instant, their
+rows merged second by second, their reports added up. Must not know how an engine is reached.
 
-Each engine runs on a host with a clock of its own; whatever comes out is on the laboratory's. Must not know
-how hosts are reached: they are `prony.load.handle.EngineHandle`.
+All instants are on the laboratory's clock. A host that is lost, or whose rows stay away, ends the run of the
+others: HostLost is raised once from `next_event`, and nothing waits for that host any more.
 """
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import Counters, EngineReport, Histogram, IntervalRow, Mark, Ready, Window
+from prony.evidence.engine import (
+    Counters,
+    EngineReport,
+    IntervalRow,
+    LogReport,
+    Mark,
+    Ready,
+    ScriptReport,
+    Window,
+)
+from prony.load.adding import merged_mark, merged_ready, merged_reason, merged_report, merged_row
+from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import EngineHandle, HostLost
-from prony.load.merging import cells_of, merged_mark, merged_ready, merged_report, merged_row
+from prony.load.histograms import Counts, decoded
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
 
-NOTICE_S = 0.25
-"""Between a command and its instant: every host has it by then, and every engine's threads are told."""
-POLL_S = 1.0
+NOTICE_S = 0.5
+"""What is to happen at one instant is said so long before: a command takes its way to every host."""
+PREPARE_PATIENCE_S = 60.0
+"""From the first host that is prepared to the last."""
+ROW_PATIENCE_S = 5.0
+"""A row that comes so much later than the others' of the same second does not come any more."""
 STOP_GRACE_S = 30.0
-LATE_S = 5.0
-"""A host whose row is missing for so long, when another host's is there, is no part of the load any more."""
+POLL_S = 0.5
+"""A handle is asked for events for so long at a time."""
+
+News = Sequence[dict[str, Any]] | EnvironmentFault | None
+Edge = Literal["window_opened", "window_closed"]
 
 
-@dataclass(slots=True)
-class _One:
-    """What one engine said."""
+class _Host:
+    """What one engine has said so far."""
 
-    handle: EngineHandle
-    ready: Ready | None = None
-    prepared: bool = False
-    rows: Thinned[IntervalRow] = field(default_factory=lambda: Thinned(merged, same_part))
-    told_rows: int = 0
-    waiting: list[tuple[IntervalRow, Histogram | None]] = field(default_factory=list)
-    """Rows that are not merged yet."""
-    marks: list[Mark] = field(default_factory=list)
-    finished: dict[str, Any] | None = None
-    ended: bool = False
-    opened_late_s: float | None = None
-    late_s: list[float] = field(default_factory=list)
-    """By how much the rows of the window came late: the first and the last."""
+    def __init__(self, handle: EngineHandle) -> None:
+        self.handle = handle
+        self.prepared = False
+        self.ready: Ready | None = None
+        self.rows = Thinned(merged, same_part)
+        self.marks: list[Mark] = []
+        self.edges: dict[str, int] = {}
+        """Instants at which the newest window opened and closed."""
+        self.finished: dict[str, Any] | None = None
+        self.ended = False
+        """Nothing more comes from it."""
+        self.late_s: float | None = None
+        """How long after the agreed instant it began or opened its window, at most."""
+        self.row_late_s: list[float] = []
+        """Of its first and its newest row in the window: from the row's end until it came."""
+
+    @property
+    def name(self) -> str:
+        return self.handle.name
+
+    def send(self, command: dict[str, Any]) -> None:
+        """To a host that is lost nothing is sent: its reader tells of it."""
+        if not self.ended:
+            with contextlib.suppress(HostLost):
+                self.handle.send(command)
+
+    def late(self, at_ns: float, agreed_ns: float) -> None:
+        self.late_s = max(self.late_s or 0.0, (at_ns - agreed_ns) * 1e-9)
 
     def report(self) -> EngineReport | None:
-        """Its own, on the laboratory's clock; None when it has not finished."""
-        if self.ready is None or self.finished is None:
-            return None
+        """None before it has finished."""
         done = self.finished
+        if self.ready is None or done is None:
+            return None
         return EngineReport(
             ready=self.ready,
             rows=self.rows.rows,
@@ -62,111 +93,159 @@ class _One:
             elapsed_ms=done["elapsed_ms"],
             totals=Counters.model_validate(done["totals"]),
             window=None if done.get("window") is None else Window.model_validate(done["window"]),
+            log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
+            rates=done.get("rates"),
             values=done.get("values", {}),
+            script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
         )
 
 
 class EnginesTogether:
-    """A load that several engines offer together."""
+    """Satisfies `prony.load.base.Engine`. The handles' engines were given the shares of this load."""
 
     def __init__(self, load: EngineLoad, handles: Sequence[EngineHandle]) -> None:
-        assert handles, "a load is offered by at least one engine"
         self.load = load
-        self._each = [_One(handle) for handle in handles]
-        self._rows = Thinned(merged, same_part)
         self.marks: list[Mark] = []
         self.ready: Ready | None = None
-        self._inbox: queue.SimpleQueue[tuple[_One, Any]] = queue.SimpleQueue()
-        self._out: list[dict[str, Any]] = []
-        self._opened: dict[str, list[dict[str, Any]]] = {}
-        self._opens_ns: int | None = None
-        self._over = False
-        self._closed = False
-        self._first_waiting_s: float | None = None
-        for one in self._each:
-            threading.Thread(
-                target=self._listen, args=(one,), name=f"events of {one.handle.name}", daemon=True
-            ).start()
-
-    # -- as a trial sees it
+        self._hosts = [_Host(handle) for handle in handles]
+        self._rows = Thinned(merged, same_part)
+        self._pending: dict[int, dict[int, tuple[IntervalRow, Counts | None]]] = {}
+        """By second and host: rows that wait for those of the other hosts."""
+        self._since_s: dict[str, float] = {}
+        """What is waited for, and since when some host has it."""
+        self._out: deque[dict[str, Any]] = deque()
+        self._fault: EnvironmentFault | None = None
+        self._lost: dict[str, str] = {}
+        self._finished: str | None = None
+        self._start_ns: int | None = None
+        self._agreed_ns: dict[str, int] = {}
+        self._closing = threading.Event()
+        self._inbox: queue.SimpleQueue[tuple[int, News]] = queue.SimpleQueue()
+        self._readers = [
+            threading.Thread(target=self._read, args=(place, host.handle), daemon=True)
+            for place, host in enumerate(self._hosts)
+        ]
+        for reader in self._readers:
+            reader.start()
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
+        """The merged rows so far."""
         return self._rows.rows
 
     @property
     def last_row(self) -> IntervalRow:
+        """The newest one. Raises IndexError before the first."""
         return self._rows.last
 
     @property
     def pids(self) -> frozenset[int]:
+        """None of the engines runs here."""
         return frozenset()
 
     @property
     def finished(self) -> bool:
-        return self._over
+        """Whether all engines have ended, or are lost."""
+        return self._finished is not None and not self._out and self._fault is None
 
     @property
     def end_reason(self) -> str:
-        reasons = dict.fromkeys(str(one.finished["reason"]) for one in self._each if one.finished)
-        return ", ".join(reasons) or "it is still running"
+        """The engines' own reason for the end."""
+        return self._finished or "it is still running"
+
+    @property
+    def lost(self) -> Mapping[str, str]:
+        """By name, why a host was lost."""
+        return dict(self._lost)
+
+    def told(self) -> dict[str, dict[str, Any]]:
+        """By name of the host what only this knows of it: fields of `prony.evidence.hosts.HostEvidence`."""
+        return {
+            host.name: {
+                "engine": host.report(),
+                "opened_late_s": host.late_s,
+                "row_late_first_s": host.row_late_s[0] if host.row_late_s else None,
+                "row_late_last_s": host.row_late_s[-1] if host.row_late_s else None,
+            }
+            for host in self._hosts
+        }
 
     def next_event(self, timeout_s: float) -> dict[str, Any] | None:
-        """The next event of all engines together. Raises HostLost, EnvironmentFault; all other engines are
-        told to stop then.
+        """The next event of all engines together; None at the timeout or after the last one. Raises HostLost
+        when a host is lost, and EnvironmentFault when an engine ended without its report, the first of them.
         """
-        until_s = time.monotonic() + max(0.0, timeout_s)
-        while not self._out:
-            if self._over:
-                return None
-            try:
-                one, said = self._inbox.get(timeout=max(0.0, until_s - time.monotonic()))
-            except queue.Empty:
-                self._check_late()
-                return None
-            if isinstance(said, BaseException):
-                self._give_up()
-                raise said
-            self._hear(one, said)
-            self._check_late()
-        return self._out.pop(0)
+        deadline = time.monotonic() + timeout_s
+        while not self._out and self._fault is None and self._finished is None:
+            if self._inbox.empty():
+                self._look_for_late_hosts()
+            left_s = deadline - time.monotonic()
+            if self._fault is not None or (left_s <= 0 and self._inbox.empty()):
+                break
+            with contextlib.suppress(queue.Empty):
+                place, news = self._inbox.get(timeout=max(0.0, min(left_s, 0.2)))
+                self._take(self._hosts[place], news)
+        if self._out:
+            return self._out.popleft()
+        if self._fault is not None:
+            fault, self._fault = self._fault, None
+            raise fault
+        return None
 
     def open_window(self, duration_s: float) -> None:
-        self._opens_ns = self._tell({"command": "window", "duration_ms": round(duration_s * 1000)})
+        """Ask for a measured window of this length, on all hosts from one instant on, in half a second."""
+        at_ns = self._soon_ns()
+        self._agreed_ns["window_opened"] = at_ns
+        self._agreed_ns.pop("window_closed", None)
+        for host in self._hosts:
+            host.edges.clear()
+            clock = host.handle.clock()
+            # As long as the laboratory's clock says, by the host's own.
+            duration_ms = duration_s * 1000 * (1 + clock.drift)
+            host.send(_at("window", clock, at_ns) | {"duration_ms": duration_ms})
 
     def close_window(self) -> None:
-        self._tell({"command": "close_window"})
+        """Ask for the end of the open window at one instant, half a second from now; it is complete all the
+        same.
+        """
+        self._command("close_window", self._soon_ns())
 
     def stop(self) -> None:
-        """Stop the run and take all remaining events. Never raises for a host that is lost."""
-        if not self._over:
-            with suppress(HostLost):
-                self._tell({"command": "stop"})
-                until_s = time.monotonic() + STOP_GRACE_S
-                while not self._over and time.monotonic() < until_s:
-                    self.next_event(POLL_S)
+        """Stop the run on all hosts and take the remaining events; not longer than the stop may take."""
+        if self._finished is None:
+            self._stop_all()
+            deadline = time.monotonic() + STOP_GRACE_S
+            while self._finished is None and time.monotonic() < deadline:
+                with contextlib.suppress(queue.Empty):
+                    place, news = self._inbox.get(timeout=0.2)
+                    self._take(self._hosts[place], news)
         self.close()
 
     def close(self) -> None:
-        self._over = True
-        if not self._closed:
-            self._closed = True
-            closing = [threading.Thread(target=one.handle.close, daemon=True) for one in self._each]
-            for thread in closing:
-                thread.start()
-            for thread in closing:
-                thread.join(STOP_GRACE_S)
+        """Make sure that all engines have ended, as far as their hosts can be reached."""
+        self._closing.set()
+        closing = [threading.Thread(target=self._close, args=(host,), daemon=True) for host in self._hosts]
+        for one in closing:
+            one.start()
+        deadline = time.monotonic() + STOP_GRACE_S
+        for one in (*closing, *self._readers):
+            one.join(max(0.0, min(deadline - time.monotonic(), STOP_GRACE_S)))
+        if self._finished is None:
+            self._end()
+        # Who closes wants no more events; which host was lost is in `lost`.
+        self._out.clear()
+        self._fault = None
 
     def run_to_end(
         self, timeout_s: float, on_row: Callable[[IntervalRow], None] | None = None
     ) -> EngineReport:
-        until_s = time.monotonic() + timeout_s
+        """Follow a run that ends by itself; raises EnvironmentFault when it does not end in time."""
+        deadline = time.monotonic() + timeout_s
         try:
-            while not self._over:
-                left_s = until_s - time.monotonic()
+            while not self.finished:
+                left_s = deadline - time.monotonic()
                 if left_s <= 0:
                     raise EnvironmentFault(f"the engines did not end within {timeout_s:.0f} s")
-                event = self.next_event(min(left_s, POLL_S))
+                event = self.next_event(left_s)
                 if event and event.get("event") == "interval" and on_row:
                     on_row(self.last_row)
         finally:
@@ -174,155 +253,202 @@ class EnginesTogether:
         return self.report()
 
     def report(self) -> EngineReport:
-        """Of all engines together. Raises EnvironmentFault when one has not finished."""
-        reports = [one.report() for one in self._each]
-        known = [report for report in reports if report is not None]
-        if len(known) < len(reports):
-            missing = next(
-                one.handle.name for one, report in zip(self._each, reports, strict=True) if not report
-            )
-            raise EnvironmentFault(f"{missing}: its engine ended without a report")
-        cells = [cells_of(one.finished or {}) for one in self._each]
-        return merged_report(known, rows=self.rows, marks=self.marks, cells=cells)
+        """Everything the engines said, added up; without hosts that were lost. Raises EnvironmentFault when
+        none has finished.
+        """
+        known = [(host, host.report()) for host in self._hosts]
+        reports = [report for _, report in known if report is not None]
+        if not reports:
+            why = "; ".join(self._lost.values()) or "the engines have not finished"
+            raise EnvironmentFault(f"no engine left a report: {why}")
+        cells = [
+            (host.finished or {}).get("window", {}).get("arrival_gaps_cells", ())
+            for host, report in known
+            if report is not None and report.window is not None
+        ]
+        return merged_report(reports, self.rows, self.marks, [one for one in cells if one])
 
-    def told(self) -> dict[str, Mapping[str, Any]]:
-        """Of each host what its own engine said, and how late it was: fields of HostEvidence."""
-        return {
-            one.handle.name: {
-                "engine": one.report(),
-                "opened_late_s": one.opened_late_s,
-                "row_late_first_s": one.late_s[0] if one.late_s else None,
-                "row_late_last_s": one.late_s[-1] if one.late_s else None,
-            }
-            for one in self._each
-        }
+    # What the engines say.
 
-    # -- what the engines say
+    def _read(self, place: int, handle: EngineHandle) -> None:
+        """In a thread of its own: a host that does not answer keeps nobody else waiting."""
+        while not self._closing.is_set():
+            try:
+                news: News = handle.events(POLL_S)
+            except EnvironmentFault as fault:
+                news = fault
+            if news is None or isinstance(news, EnvironmentFault) or news:
+                self._inbox.put((place, news))
+            if news is None or isinstance(news, EnvironmentFault):
+                return
 
-    def _listen(self, one: _One) -> None:
-        """Takes the events of one engine, on a thread of its own."""
-        try:
-            while not self._closed:
-                events = one.handle.events(POLL_S)
-                if events is None:
-                    break
-                for event in events:
-                    self._inbox.put((one, event))
-            self._inbox.put((one, None))
-        except BaseException as fault:
-            self._inbox.put((one, fault))
-
-    def _hear(self, one: _One, event: dict[str, Any] | None) -> None:
-        if event is None:
-            one.ended = True
-            self._merge_rows()
-            if all(other.ended for other in self._each):
-                self._over = True
+    def _take(self, host: _Host, news: News) -> None:
+        if host.ended:
             return
+        if isinstance(news, EnvironmentFault):
+            self._lose(host, news)
+        elif news is None:
+            if host.finished is None:
+                self._lose(host, EnvironmentFault(f"the engine on {host.name} ended without a report"))
+            else:
+                host.ended = True
+                self._settle()
+        else:
+            for event in news:
+                try:
+                    self._keep(host, event)
+                except EnvironmentFault as fault:
+                    self._lose(host, fault)
+                    return
+                except ValueError as fault:
+                    sentence = f"an event of the engine on {host.name} does not match this version of Prony"
+                    self._lose(host, EnvironmentFault(sentence, details=f"{event.get('event')}: {fault}"))
+                    return
+            self._settle()
+
+    def _keep(self, host: _Host, event: dict[str, Any]) -> None:
         match event.get("event"):
             case "prepared":
-                one.prepared = True
-                if all(other.prepared for other in self._each):
-                    self._tell({"command": "start"})
+                host.prepared = True
             case "ready":
-                self._hear_ready(one, event)
+                ready = Ready.model_validate(event)
+                started_ns = host.handle.clock().lab_ns(ready.started_monotonic_ns)
+                host.ready = ready.model_copy(update={"started_monotonic_ns": started_ns})
+                host.late(started_ns, self._start_ns or started_ns)
             case "interval":
-                self._hear_row(one, event)
+                self._keep_row(host, event)
             case "mark":
-                one.marks.append(Mark.model_validate(event))
-                place = len(self.marks)
-                if all(len(other.marks) > place for other in self._each):
-                    self.marks.append(merged_mark([other.marks[place] for other in self._each]))
-                    self._out.append({"event": "mark", **self.marks[-1].model_dump()})
-            case "window_opened" | "window_closed":
-                self._hear_edge(one, event)
+                host.marks.append(Mark.model_validate(event))
+            case "window_opened" | "window_closed" as edge:
+                at_ns = host.handle.clock().lab_ns(event["monotonic_ns"])
+                host.edges[edge] = at_ns
+                if edge == "window_opened":
+                    host.late(at_ns, self._agreed_ns.get(edge, at_ns))
             case "finished":
-                one.finished = event
-                self._merge_rows()
-                if all(other.finished is not None for other in self._each):
-                    self._over = True
-                    self._out.append({"event": "finished", **self._end()})
-            case _:
-                self._out.append(event)
+                host.finished = event
+            case "error":
+                raise EnvironmentFault(
+                    f"the engine on {host.name} refused the load: {event.get('message', '')}"
+                )
 
-    def _end(self) -> dict[str, Any]:
-        return {
-            "reason": self.end_reason,
-            "elapsed_ms": max(one.finished["elapsed_ms"] for one in self._each if one.finished),
-        }
-
-    def _hear_ready(self, one: _One, event: dict[str, Any]) -> None:
-        found = Ready.model_validate(event)
-        started_ns = one.handle.clock().lab_ns(found.started_monotonic_ns)
-        one.ready = found.model_copy(update={"started_monotonic_ns": started_ns})
-        each = [other.ready for other in self._each if other.ready is not None]
-        if len(each) == len(self._each):
-            self.ready = merged_ready(each)
-            self._out.append({"event": "ready", **self.ready.model_dump(mode="json")})
-
-    def _hear_row(self, one: _One, event: dict[str, Any]) -> None:
+    def _keep_row(self, host: _Host, event: dict[str, Any]) -> None:
         row = IntervalRow.model_validate(event)
-        times = event.get("service_time")
-        one.rows.add(row)
-        one.waiting.append((row, None if times is None else Histogram.model_validate(times)))
-        if row.in_window and one.ready is not None:
-            due_ns = one.ready.started_monotonic_ns + row.t_ms * 1e6
-            one.late_s = [*one.late_s[:1], max(0.0, (time.monotonic_ns() - due_ns) * 1e-9)]
-        self._merge_rows()
+        host.rows.add(row)
+        if row.in_window and self._start_ns is not None:
+            late_s = (time.monotonic_ns() - self._start_ns) * 1e-9 - row.t_ms / 1000
+            host.row_late_s = [*host.row_late_s[:1], late_s]
+        histogram = event.get("service_time")
+        counts = None if histogram is None else decoded(histogram["v2"])
+        second = -round(-row.t_ms // 1000)
+        self._pending.setdefault(second, {})[self._hosts.index(host)] = (row, counts)
 
-    def _merge_rows(self) -> None:
-        """Every second of which each engine that still runs has told its row."""
-        while True:
-            having = [one for one in self._each if one.waiting]
-            if not having or any(
-                not one.waiting and one.finished is None and not one.ended for one in self._each
+    def _settle(self) -> None:
+        """Tell what all hosts have by now."""
+        going = [host for host in self._hosts if not host.ended]
+        if self._start_ns is None and going and all(host.prepared for host in going):
+            self._start_ns = self._soon_ns()
+            for host in going:
+                host.send(_at("start", host.handle.clock(), self._start_ns))
+        if self.ready is None:
+            known = [host.ready for host in self._hosts if host.ready is not None]
+            if known and all(host.ready is not None for host in going):
+                self.ready = merged_ready(known)
+                self._out.append({"event": "ready", **self.ready.model_dump()})
+        self._settle_rows()
+        self._settle_marks()
+        for edge in ("window_opened", "window_closed"):
+            self._settle_edge(edge, going)
+        if not going and self._finished is None:
+            self._end()
+
+    def _settle_rows(self) -> None:
+        for second in sorted(self._pending):
+            there = self._pending[second]
+            if any(
+                place not in there and not host.ended and host.finished is None
+                for place, host in enumerate(self._hosts)
             ):
-                break
-            taken = [one.waiting.pop(0) for one in having]
-            row = merged_row([row for row, _ in taken], [times for _, times in taken])
+                return
+            del self._pending[second]
+            parts = list(there.values())
+            row = merged_row([row for row, _ in parts], [counts for _, counts in parts if counts is not None])
             self._rows.add(row)
-            self._out.append({"event": "interval", **row.model_dump(mode="json")})
-        waits = any(one.waiting for one in self._each)
-        if not waits:
-            self._first_waiting_s = None
-        elif self._first_waiting_s is None:
-            self._first_waiting_s = time.monotonic()
+            self._out.append({"event": "interval", **row.model_dump()})
 
-    def _check_late(self) -> None:
-        """Raises HostLost for a host that has not told a row that another one has told."""
-        since_s = self._first_waiting_s
-        if since_s is None or time.monotonic() - since_s < LATE_S:
+    def _settle_marks(self) -> None:
+        place = len(self.marks)
+        asked = sorted(set(self.load.marks))
+        if place < len(asked) and all(len(host.marks) > place for host in self._hosts):
+            mark = merged_mark(asked[place], [host.marks[place] for host in self._hosts])
+            self.marks.append(mark)
+            self._out.append({"event": "mark", **mark.model_dump()})
+
+    def _settle_edge(self, edge: Edge, going: Sequence[_Host]) -> None:
+        instants = [host.edges[edge] for host in self._hosts if edge in host.edges]
+        if not instants or any(edge not in host.edges for host in going if host.finished is None):
             return
-        late = [one.handle.name for one in self._each if not one.waiting and one.finished is None]
-        self._give_up()
-        raise HostLost(
-            f"{' and '.join(late)} told nothing of a second that other load hosts told {LATE_S:g} s ago: "
-            "is the host overloaded, or its link?"
-        )
+        for host in self._hosts:
+            # Told once; the edge of the next window is another.
+            host.edges.pop(edge, None)
+        at_ns = max(instants)
+        since_ms = (at_ns - (self._start_ns or at_ns)) * 1e-6
+        self._out.append({"event": edge, "t_ms": since_ms, "monotonic_ns": at_ns})
 
-    def _hear_edge(self, one: _One, event: dict[str, Any]) -> None:
-        name = str(event["event"])
-        if name == "window_opened" and self._opens_ns is not None and one.ready is not None:
-            at_ns = one.ready.started_monotonic_ns + float(event["t_ms"]) * 1e6
-            one.opened_late_s = (at_ns - self._opens_ns) * 1e-9
-        heard = self._opened.setdefault(name, [])
-        heard.append(event)
-        if len(heard) == len(self._each):
-            self._opened[name] = []
-            self._out.append({**heard[0], "t_ms": sum(float(each["t_ms"]) for each in heard) / len(heard)})
+    # When a host is late, lost or at its end.
 
-    # -- what they are told
+    def _look_for_late_hosts(self) -> None:
+        going = [host for host in self._hosts if not host.ended]
+        missing: dict[str, tuple[float, list[_Host]]] = {}
+        if self._start_ns is None and any(host.prepared for host in going):
+            missing["preparation"] = (PREPARE_PATIENCE_S, [host for host in going if not host.prepared])
+        if self._pending:
+            second = min(self._pending)
+            waits = [
+                host
+                for place, host in enumerate(self._hosts)
+                if host in going and host.finished is None and place not in self._pending[second]
+            ]
+            missing[f"row of second {second}"] = (ROW_PATIENCE_S, waits)
+        now_s = time.monotonic()
+        self._since_s = {what: self._since_s.get(what, now_s) for what in missing}
+        for what, (patience_s, hosts) in missing.items():
+            if hosts and now_s - self._since_s[what] > patience_s:
+                name = hosts[0].name
+                sentence = f"{name} is late: its {what} did not come within {patience_s:g} s of the others'"
+                self._lose(hosts[0], HostLost(sentence))
 
-    def _tell(self, command: dict[str, Any]) -> int:
-        """All engines at one instant: when, on the laboratory's clock."""
-        at_ns = time.monotonic_ns() + round(NOTICE_S * 1e9)
-        for one in self._each:
-            one.handle.send({**command, "at_monotonic_ns": one.handle.clock().host_ns(at_ns)})
-        return at_ns
+    def _lose(self, host: _Host, fault: EnvironmentFault) -> None:
+        """Nothing waits for this host any more, and the others stop: what they offer is not the load."""
+        host.ended = True
+        self._lost[host.name] = str(fault)
+        self._fault = self._fault or fault
+        self._stop_all()
+        self._settle()
 
-    def _give_up(self) -> None:
-        """One engine is lost: the others stop."""
-        self._over = True
-        for one in self._each:
-            with suppress(EnvironmentFault):
-                one.handle.send({"command": "stop"})
+    def _end(self) -> None:
+        reasons = [host.finished["reason"] for host in self._hosts if host.finished is not None]
+        self._finished = "host_lost" if self._lost or not reasons else merged_reason(reasons)
+        self._out.append({"event": "finished", "reason": self._finished})
+
+    def _stop_all(self) -> None:
+        if self._start_ns is None:
+            for host in self._hosts:
+                host.send({"command": "stop"})
+        else:
+            self._command("stop", self._soon_ns())
+
+    def _close(self, host: _Host) -> None:
+        with contextlib.suppress(EnvironmentFault):
+            host.handle.close()
+
+    def _command(self, command: str, at_ns: int) -> None:
+        for host in self._hosts:
+            host.send(_at(command, host.handle.clock(), at_ns))
+
+    def _soon_ns(self) -> int:
+        return max(time.monotonic_ns() + round(NOTICE_S * 1e9), self._start_ns or 0)
+
+
+def _at(command: str, clock: ClockEstimate, at_ns: int) -> dict[str, Any]:
+    """A command for an instant of the laboratory's clock, in the host's."""
+    return {"command": command, "at_monotonic_ns": clock.host_ns(at_ns)}

@@ -1,214 +1,210 @@
-"""Engines that offer one load together: canned engines whose clocks differ, what a trial sees of them."""
+"""Several engines as one: real ones on this machine, and canned ones that are late, lost or different."""
 
 from __future__ import annotations
 
-import queue
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hdrh.histogram import HdrHistogram
 
-from prony.errors import EnvironmentFault
-from prony.evidence.engine import Histogram
-from prony.load.clock import ClockEstimate
+from prony.load import together
+from prony.load.base import Engine
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
+from prony.load.reference import reference_server
+from prony.load.shares import shared
 from prony.load.together import EnginesTogether
-from prony.plan.load import ClosedLoad
-from prony.plan.workload import from_url
+from prony.plan.load import ClosedLoad, Load, OpenLoad
+from prony.plan.step import Step
+from prony.plan.workload import Scenario, Workload
+from tests.load.hosts_at_hand import Canned, EngineHere
 
-LOAD = EngineLoad(url="http://h", workload=from_url("/"), load=ClosedLoad(users=2), cpus=(0,))
-
-
-def histogram(*values_ns: int) -> dict[str, Any]:
-    made = HdrHistogram(1, 3_600_000_000_000, 3)
-    for value in values_ns:
-        made.record_value(value)
-    return Histogram(
-        count=len(values_ns),
-        mean_ns=sum(values_ns) / len(values_ns),
-        min_ns=min(values_ns),
-        max_ns=max(values_ns),
-        v2=made.encode().decode(),
-    ).model_dump()
+WORKLOAD = Workload(name="w", scenarios=(Scenario(name="s", steps=(Step(name="get", path="/"),)),))
+S = 1_000_000_000
 
 
-class Canned:
-    """An engine on a host whose clock is `ahead_s` ahead of the laboratory's: it answers commands as the real
-    one does, and says what it is told to.
-    """
+@pytest.fixture
+def url() -> Iterator[str]:
+    with reference_server(()) as address:
+        yield address
 
-    def __init__(self, name: str, ahead_s: float, rows: Sequence[tuple[int, ...]]) -> None:
-        self.name = name
-        self.ahead_ns = round(ahead_s * 1e9)
-        self.rows = rows
-        self.commands: list[dict[str, Any]] = []
-        self.closed = False
-        self.lost: str | None = None
-        self.silent_after: int | None = None
-        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._events.put({"event": "prepared", "version": "1", "pid": 1, "monotonic_ns": self._now_ns()})
 
-    def _now_ns(self) -> int:
-        return time.monotonic_ns() + self.ahead_ns
+def begun(load: EngineLoad, *weights: float) -> EnginesTogether:
+    parts = [one for one in shared(load, weights) if one is not None]
+    return EnginesTogether(load, [EngineHere(f"load-{place}", one) for place, one in enumerate(parts)])
 
-    def clock(self) -> ClockEstimate:
-        return ClockEstimate(0.0, float(self.ahead_ns), 0.0, 1000.0, 10)
 
-    def send(self, command: dict[str, Any]) -> None:
-        self.commands.append(command)
+def a_load(url: str, load: Load, **known: object) -> EngineLoad:
+    return EngineLoad.model_validate({"url": url, "workload": WORKLOAD, "load": load, "cpus": (), **known})
+
+
+def test_two_real_engines_are_one_load(url: str) -> None:
+    load = a_load(url, ClosedLoad(users=5), total_requests=5000, window="all", marks=(1000,))
+    run: Engine = begun(load, 1, 2)
+    report = run.run_to_end(30)
+    assert report.reason == "total_requests"
+    assert (report.totals.sent, report.totals.completed) == (5000, 5000)
+    assert sum(row.completed for row in report.rows) == 5000
+    assert [mark.requests for mark in report.marks] == [1000]
+    assert report.window is not None
+    assert report.window.service_time is not None
+    assert report.window.service_time.count == 5000
+    assert len(report.window.threads) == 2
+
+
+def test_a_window_of_two_real_engines_opens_at_one_instant_and_hosts_stay_visible(url: str) -> None:
+    run = begun(a_load(url, ClosedLoad(users=4), after_s=60.0), 1, 1)
+    seen = []
+    while (event := run.next_event(20)) is not None:
+        seen.append(event["event"])
+        if event["event"] == "ready":
+            run.open_window(1.0)
+        if event["event"] == "window_closed":
+            break
+    run.stop()
+    report = run.report()
+    assert seen.index("ready") < seen.index("window_opened") < seen.index("window_closed")
+    assert run.finished
+    assert report.window is not None
+    assert report.window.complete
+    assert report.window.duration_s == pytest.approx(1.0, abs=1e-6)
+    told = run.told()
+    parts = [told[name]["engine"].window for name in ("load-0", "load-1")]
+    assert sum(part.completed for part in parts) == report.window.completed
+    assert parts[0].opened_ms == pytest.approx(parts[1].opened_ms, abs=20)
+    assert all(told[name]["opened_late_s"] is not None for name in told)
+
+
+def test_poisson_arrivals_of_two_real_engines_are_tested_together(url: str) -> None:
+    load = a_load(url, OpenLoad(rate_per_s=1000, arrivals="poisson"), after_s=1.5, window="all")
+    run = begun(load, 1, 1)
+    window = run.run_to_end(30).window
+    assert window is not None
+    assert window.arrival_gaps is not None
+    assert window.arrival_gaps_ks is not None
+    parts = [told["engine"].window for told in run.told().values()]
+    assert window.arrival_gaps == sum(part.arrival_gaps for part in parts) > 1000
+    # The distance of a mixture is never above the mean of those of its parts.
+    most = sum(part.arrival_gaps * part.arrival_gaps_ks for part in parts) / window.arrival_gaps
+    assert 0 < window.arrival_gaps_ks <= most + 1e-9
+
+
+# Canned engines.
+
+
+def a_ready(started_ns: int) -> dict[str, Any]:
+    return {
+        "event": "ready",
+        "version": "1",
+        "driver": "epoll",
+        "pid": 1,
+        "started_unix_ns": 1,
+        "started_monotonic_ns": started_ns,
+    }
+
+
+def a_row(second: int, completed: int = 10) -> dict[str, Any]:
+    return {"event": "interval", "t_ms": second * 1000.0, "duration_ms": 1000.0, "completed": completed}
+
+
+FINISHED = {"event": "finished", "reason": "stopped", "elapsed_ms": 2000.0, "totals": {"completed": 20}}
+
+
+def obedient(name: str, *, offset_ns: int = 0, rows: int = 2) -> Canned:
+    """Begins when it is told, says its rows at once, and stops when it is told."""
+
+    def answers(command: dict[str, Any]) -> list[dict[str, Any]]:
         match command["command"]:
             case "start":
-                self._started_ns = command["at_monotonic_ns"]
-                self._say_load()
-            case "window":
-                self._events.put({"event": "window_opened", "t_ms": self._t_ms(command)})
+                said = [a_ready(command["at_monotonic_ns"])]
+                return said + [a_row(second) for second in range(1, rows + 1)]
             case "stop":
-                self._finish("stopped")
+                host.say(FINISHED)
+                host.end()
+        return []
 
-    def _t_ms(self, command: dict[str, Any]) -> float:
-        return float(command["at_monotonic_ns"] - self._started_ns) / 1e6
+    host = Canned(name, answers, offset_ns=offset_ns)
+    host.say({"event": "prepared"})
+    return host
 
-    def _say_load(self) -> None:
-        ready = {
-            "version": "1",
-            "driver": "epoll",
-            "pid": 1,
-            "threads": [{"cpu": 0, "pinned": True}],
-            "started_unix_ns": 0,
-            "started_monotonic_ns": self._started_ns,
-        }
-        self._events.put({"event": "ready", **ready})
-        for second, values in enumerate(self.rows, start=1):
-            if self.silent_after is not None and second > self.silent_after:
-                return
-            row = {
-                "t_ms": second * 1000.0,
-                "duration_ms": 1000.0,
-                "completed": len(values),
-                "mean_ns": sum(values) / len(values),
-                "in_flight": 1,
-                "client_cpu": 0.1 * len(values),
-                "service_time": histogram(*values),
-            }
-            self._events.put({"event": "interval", **row})
 
-    def _finish(self, reason: str) -> None:
-        values = [value for row in self.rows for value in row]
-        done = {
-            "reason": reason,
-            "elapsed_ms": 1000.0 * len(self.rows),
-            "totals": {
-                "sent": len(values),
-                "completed": len(values),
-                "status": {"200": len(values)},
-                "answers": [{"status": 200, "body_bytes": 5, "count": len(values)}],
-                "bytes_sent": 10 * len(values),
-            },
-            "window": {
-                "opened_ms": 0.0,
-                "duration_s": float(len(self.rows)),
-                "completed": len(values),
-                "in_flight_integral_s": 2.0,
-                "service_time": histogram(*values),
-                "gaps": [{"start_ms": 100.0, "duration_ms": 50.0, "in_flight": 1}],
-                "threads": [{"cpu": 0}],
-            },
-        }
-        self._events.put({"event": "finished", **done})
-        self._events.put(None)
-
-    def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
-        if self.lost is not None:
-            raise HostLost(self.lost)
+def events_until_fault(run: EnginesTogether, within_s: float = 20.0) -> tuple[list[str], Exception | None]:
+    seen: list[str] = []
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline and not run.finished:
         try:
-            event = self._events.get(timeout=min(timeout_s, 0.05))
-        except queue.Empty:
-            return []
-        return None if event is None else [event]
-
-    def close(self) -> None:
-        self.closed = True
-
-
-def heard(engines: EnginesTogether, enough: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
-    """Events until there are enough of them."""
-    found: list[dict[str, Any]] = []
-    ends_s = time.monotonic() + 20
-    while not enough(found):
-        assert time.monotonic() < ends_s, found
-        event = engines.next_event(0.2)
+            event = run.next_event(0.5)
+        except HostLost as fault:
+            return seen, fault
         if event is not None:
-            found.append(event)
-    return found
+            seen.append(event["event"])
+    return seen, None
 
 
-def rows_of(found: list[dict[str, Any]]) -> int:
-    return sum(event["event"] == "interval" for event in found)
+def canned(*hosts: Canned) -> EnginesTogether:
+    return EnginesTogether(a_load("http://127.0.0.1:1", ClosedLoad(users=4)), hosts)
 
 
-def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> None:
-    one = Canned("one", 3.0, [(1_000_000, 2_000_000), (1_000_000,)])
-    two = Canned("two", -7.0, [(9_000_000,), (9_000_000, 9_000_000)])
-    engines = EnginesTogether(LOAD, [one, two])
-    found = heard(engines, lambda events: rows_of(events) == 2)
-    assert found[0]["event"] == "ready"
-    assert engines.ready is not None
-    starts = [handle.commands[0]["at_monotonic_ns"] - handle.ahead_ns for handle in (one, two)]
-    assert abs(starts[0] - starts[1]) < 1000  # one instant, on two clocks
-    assert abs(engines.ready.started_monotonic_ns - starts[0]) < 1000
-    assert [row.completed for row in engines.rows] == [3, 3]
-    assert engines.rows[0].mean_ns == pytest.approx(4_000_000)
-    assert engines.rows[0].p99_ns == pytest.approx(9_000_000, rel=0.002)
-    assert engines.rows[0].p50_ns == pytest.approx(2_000_000, rel=0.002)
-    assert engines.rows[0].client_cpu == pytest.approx(0.2)  # the busiest host's
-    assert engines.rows[0].in_flight == 2
-
-    engines.open_window(2.0)
-    (opened,) = heard(engines, lambda events: bool(events))
-    assert opened["event"] == "window_opened"
-    engines.stop()
-    assert (one.closed, two.closed, engines.finished) == (True, True, True)
-    report = engines.report()
-    assert (report.totals.sent, report.totals.completed, report.totals.bytes_sent) == (6, 6, 60)
-    assert report.totals.status == {"200": 6}
-    assert report.totals.answers[0].count == 6
-    assert report.window is not None
-    assert report.window.in_flight_integral_s == 4.0
-    assert report.window.duration_s == 2.0
-    assert len(report.window.threads) == 2
-    assert report.window.service_time is not None
-    assert report.window.service_time.count == 6
-    whole = HdrHistogram.decode(report.window.service_time.v2)
-    assert whole.get_total_count() == 6
-    assert report.window.gaps[0].duration_ms == 50.0
-    told = engines.told()
-    assert told["two"]["engine"].totals.completed == 3
-    assert abs(told["one"]["opened_late_s"]) < 0.001
+def test_all_hosts_begin_at_one_instant_whatever_their_clocks_say() -> None:
+    first, second = obedient("a"), obedient("b", offset_ns=3 * S)
+    run = canned(first, second)
+    event = run.next_event(10)
+    assert event is not None
+    assert event["event"] == "ready"
+    at = [host.commands[0]["at_monotonic_ns"] for host in (first, second)]
+    assert at[1] - at[0] == 3 * S
+    assert run.ready is not None
+    assert run.ready.started_monotonic_ns == at[0]
+    run.stop()
+    run.close()
+    assert first.closed
+    assert second.closed
 
 
-def test_a_host_that_is_lost_ends_the_load_of_all() -> None:
-    one, two = Canned("one", 0.0, [(1000,)]), Canned("two", 0.0, [(1000,)])
-    engines = EnginesTogether(LOAD, [one, two])
-    heard(engines, lambda events: rows_of(events) == 1)
-    two.lost = "two was lost: its worker has ended"
-    with pytest.raises(HostLost, match="two was lost"):
-        heard(engines, lambda _events: False)
-    assert {"command": "stop"} in one.commands
-    engines.stop()
-    assert one.closed
-    with pytest.raises(EnvironmentFault, match="its engine ended without a report"):
-        engines.report()
+def test_a_host_that_vanishes_stops_the_others_and_is_named() -> None:
+    hosts = [obedient("a"), obedient("b"), obedient("c")]
+    run = canned(*hosts)
+    while run.ready is None:
+        run.next_event(1)
+    hosts[1].vanish()
+    _, fault = events_until_fault(run)
+    assert str(fault) == "b is lost: its worker is gone"
+    assert hosts[0].commands[-1]["command"] == "stop"
+    run.stop()
+    assert run.finished
+    assert run.end_reason == "host_lost"
+    assert run.lost == {"b": "b is lost: its worker is gone"}
+    assert run.report().totals.completed == 40
+    assert run.told()["b"]["engine"] is None
 
 
-def test_a_host_that_says_nothing_more_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prony.load.together.LATE_S", 0.3)
-    one, two = Canned("one", 0.0, [(1000,), (1000,)]), Canned("two", 0.0, [(1000,), (1000,)])
-    two.silent_after = 1
-    engines = EnginesTogether(LOAD, [one, two])
-    with pytest.raises(HostLost, match=r"^two told nothing of a second"):
-        heard(engines, lambda _events: False)
-    assert [row.completed for row in engines.rows] == [2]
-    engines.stop()
+def test_a_host_whose_rows_stay_away_is_late_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "ROW_PATIENCE_S", 0.3)
+    run = canned(obedient("a"), obedient("slow", rows=1))
+    seen, fault = events_until_fault(run)
+    assert seen.count("interval") == 2
+    assert str(fault) == "slow is late: its row of second 2 did not come within 0.3 s of the others'"
+    run.stop()
+    assert [row.completed for row in run.rows] == [20, 10]
+
+
+def test_a_host_that_is_never_prepared_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "PREPARE_PATIENCE_S", 0.3)
+    run = canned(obedient("a"), Canned("mute", lambda command: None if command["command"] == "stop" else ()))
+    _, fault = events_until_fault(run)
+    assert str(fault) == "mute is late: its preparation did not come within 0.3 s of the others'"
+    run.close()
+    assert run.finished
+
+
+def test_stop_does_not_hang_on_a_host_that_does_not_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "STOP_GRACE_S", 0.5)
+    deaf = Canned("deaf")
+    deaf.say({"event": "prepared"}, a_ready(1))
+    run = canned(deaf)
+    run.next_event(5)
+    run.stop()
+    assert run.end_reason == "host_lost"
+    with pytest.raises(Exception, match="no engine left a report"):
+        run.report()

@@ -1,0 +1,354 @@
+"""What several engines said becomes what one would have said: pure functions. Must not know how they are
+reached.
+
+Counts and integrals are summed, histograms added; nothing is averaged. Where figures of several engines
+cannot be one (percentiles of a mark), it is None.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from prony.evidence.engine import (
+    AddressCounts,
+    Counters,
+    EngineReport,
+    Gap,
+    Histogram,
+    IntervalRow,
+    Mark,
+    Ready,
+    ResponseCount,
+    StepFigures,
+    TlsAgreed,
+    Window,
+)
+from prony.load.histograms import Counts, added, added_up
+
+RESPONSES_LISTED = 32
+"""As many as an engine lists one by one."""
+SHORTEST_GAP_MS = 20.0
+"""As for the engine."""
+WORST_FIRST = ("script", "stdin_closed", "signal", "stopped", "duration")
+"""Of several reasons for an end the first of these that is among them is given."""
+
+Number = TypeVar("Number", int, float)
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+def merged_report(
+    reports: Sequence[EngineReport],
+    rows: Sequence[IntervalRow] = (),
+    marks: Sequence[Mark] = (),
+    gap_cells: Sequence[Sequence[int]] = (),
+) -> EngineReport:
+    """One report of one or more engines that offered one load together, began at one instant and whose
+    windows are of one span. `rows`, `marks`: of all of them, merged while they came. `gap_cells`: of each
+    engine that counted gaps of Poisson arrivals, its `arrival_gaps_cells`.
+    """
+    windows = [report.window for report in reports]
+    measured = [window for window in windows if window is not None]
+    values: dict[str, str] = {}
+    for report in reversed(reports):
+        values.update(report.values)
+    return EngineReport(
+        ready=merged_ready([report.ready for report in reports]),
+        rows=tuple(rows),
+        marks=tuple(marks),
+        reason=merged_reason([report.reason for report in reports]),
+        elapsed_ms=max(report.elapsed_ms for report in reports),
+        totals=Counters(**counted([report.totals for report in reports])),
+        # A window that one of them did not open was not measured together.
+        window=merged_window(measured, gap_cells) if measured and len(measured) == len(windows) else None,
+        values=values,
+    )
+
+
+def merged_ready(all_ready: Sequence[Ready]) -> Ready:
+    """The beginning of all of them: the instant is that of the last."""
+    first = all_ready[0]
+    drivers = list(dict.fromkeys(ready.driver for ready in all_ready))
+    return first.model_copy(
+        update={
+            "driver": ", ".join(drivers),
+            "addresses": _distinct(address for ready in all_ready for address in ready.addresses),
+            "injected_faults": _distinct(fault for ready in all_ready for fault in ready.injected_faults),
+            "threads": tuple(thread for ready in all_ready for thread in ready.threads),
+            "started_unix_ns": max(ready.started_unix_ns for ready in all_ready),
+            "started_monotonic_ns": max(ready.started_monotonic_ns for ready in all_ready),
+        }
+    )
+
+
+def merged_reason(reasons: Sequence[str]) -> str:
+    """Why the run ended: the worst of the reasons."""
+    return next((reason for reason in WORST_FIRST if reason in reasons), reasons[0])
+
+
+def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Counts]) -> IntervalRow:
+    """The rows of one second, of one or more engines. `service_times`: of those that have completed any."""
+    counts = added(service_times) if service_times else None
+    answered = [(row.mean_ns, row.completed) for row in rows if row.mean_ns is not None]
+    weight = sum(completed for _, completed in answered)
+    begun_ms = min(row.t_ms - row.duration_ms for row in rows)
+    t_ms = max(row.t_ms for row in rows)
+    longest = _most(row.max_ns for row in rows)
+
+    def quantile(share: float) -> int | None:
+        found = None if counts is None else counts.quantile_ns(share)
+        return found if found is None or longest is None else min(found, longest)
+
+    return IntervalRow(
+        t_ms=t_ms,
+        duration_ms=t_ms - begun_ms,
+        in_window=all(row.in_window for row in rows),
+        completed=sum(row.completed for row in rows),
+        failed=sum(row.failed for row in rows),
+        errors=_by_key(row.errors for row in rows),
+        bytes_received=_sum(row.bytes_received for row in rows),
+        in_flight=_sum(row.in_flight for row in rows),
+        users=_sum(row.users for row in rows),
+        connections_open=_sum(row.connections_open for row in rows),
+        connections_opened=_sum(row.connections_opened for row in rows),
+        mean_ns=sum(mean * count for mean, count in answered) / weight if weight else None,
+        p50_ns=quantile(0.5),
+        p90_ns=quantile(0.9),
+        p99_ns=quantile(0.99),
+        max_ns=longest,
+        # The busiest host: that the others are idle makes its figures no better.
+        client_cpu=_most(row.client_cpu for row in rows),
+        loop_lag_p99_ns=_most(row.loop_lag_p99_ns for row in rows),
+        offered=_sum(row.offered for row in rows),
+        sent=_sum(row.sent for row in rows),
+    )
+
+
+def merged_mark(requests: int, marks: Sequence[Mark]) -> Mark:
+    """When all engines had completed their part of so many requests. Percentiles of several cannot be one."""
+    done = sum(mark.requests for mark in marks)
+    known = [mark.mean_ns * mark.requests for mark in marks if mark.mean_ns is not None]
+    alone = marks[0] if len(marks) == 1 else None
+    return Mark(
+        requests=requests,
+        elapsed_ms=max(mark.elapsed_ms for mark in marks),
+        mean_ns=sum(known) / done if done and len(known) == len(marks) else None,
+        p50_ns=None if alone is None else alone.p50_ns,
+        p99_ns=None if alone is None else alone.p99_ns,
+        errors=sum(mark.errors for mark in marks),
+    )
+
+
+def merged_window(windows: Sequence[Window], gap_cells: Sequence[Sequence[int]]) -> Window:
+    """The window of one or more engines; it opened and closed at one instant on all hosts."""
+
+    def histogram(name: str) -> Histogram | None:
+        return added_up([getattr(window, name) for window in windows])
+
+    gaps = common_gaps([window.gaps for window in windows])
+    tested, distance = uniform_distance(gap_cells)
+    if len(windows) == 1:
+        tested, distance = windows[0].arrival_gaps, windows[0].arrival_gaps_ks
+    return Window(
+        **counted(windows),
+        opened_ms=min(window.opened_ms for window in windows),
+        duration_s=sum(window.duration_s for window in windows) / len(windows),
+        complete=all(window.complete for window in windows),
+        **{
+            name: histogram(name)
+            for name in (
+                "service_time",
+                "response_time",
+                "latency",
+                "send_lag",
+                "session_time",
+                "send_time",
+                "wait_time",
+                "receive_time",
+            )
+        },
+        steps=_steps([window.steps for window in windows]),
+        transactions=_steps([window.transactions for window in windows]),
+        threads=tuple(thread for window in windows for thread in window.threads),
+        gaps=gaps,
+        gaps_total=windows[0].gaps_total if len(windows) == 1 else len(gaps),
+        arrival_gaps=tested,
+        arrival_gaps_ks=distance,
+    )
+
+
+SUMMED = (
+    "bytes_sent",
+    "bytes_received",
+    "connect_attempts",
+    "connections_opened",
+    "connections_closed_by_server",
+    "connections_closed_by_client",
+    "tls_handshakes",
+    "tls_resumptions",
+    "service_time_sum_s",
+    "lost_time_sum_s",
+    "in_flight_integral_s",
+    "in_flight_age_open_s",
+    "in_flight_age_close_s",
+    "clipped_cycle_s",
+    "clipped_connect_s",
+    "clipped_turnaround_s",
+    "clipped_back_off_s",
+    "turnaround_sum_s",
+    "turnaround_count",
+    "users",
+    "users_integral_s",
+    "think_drawn_sum_s",
+    "think_actual_sum_s",
+    "think_count",
+    "eaddrnotavail",
+    "emfile",
+    "submissions_put_off",
+    "cookies_dropped",
+    "offered",
+    "due_unsent",
+    "blocked",
+    "sessions_begun",
+    "sessions_completed",
+    "sent",
+    "completed",
+    "failed",
+    "abandoned",
+)
+"""Counters that are None where one engine could not read them; otherwise the sum."""
+
+
+def counted(parts: Sequence[Counters]) -> dict[str, Any]:
+    """The keys of `Counters`, of all of them."""
+    responses: Counter[tuple[int, int]] = Counter()
+    for part in parts:
+        for one in part.answers:
+            responses[one.status, one.body_bytes] += one.count
+    listed = sorted(responses.items(), key=lambda item: (-item[1], item[0]))
+    reasons: dict[str, str] = {}
+    for part in reversed(parts):
+        reasons.update(part.error_reasons)
+    return {
+        **{name: _sum(getattr(part, name) for part in parts) for name in SUMMED},
+        "errors": _by_key(part.errors for part in parts),
+        "error_reasons": reasons,
+        "first_head": next((part.first_head for part in parts if part.first_head is not None), None),
+        "status": _by_key(part.status for part in parts),
+        "answers": tuple(
+            ResponseCount(status=status, body_bytes=size, count=count)
+            for (status, size), count in listed[:RESPONSES_LISTED]
+        ),
+        "answers_other": sum(part.answers_other for part in parts)
+        + sum(count for _, count in listed[RESPONSES_LISTED:]),
+        "addresses": _grouped(
+            (one for part in parts for one in part.addresses), lambda one: one.address, _address
+        ),
+        "tls_agreed": _grouped(
+            (one for part in parts for one in part.tls_agreed),
+            lambda one: (one.version, one.cipher_suite, one.alpn),
+            _agreed,
+        ),
+        **{
+            name: added_up([getattr(part, name) for part in parts])
+            for name in ("connect_time", "tls_time", "turnaround", "think_overshoot")
+        },
+    }
+
+
+def _address(parts: Sequence[AddressCounts]) -> AddressCounts:
+    return AddressCounts(
+        address=parts[0].address,
+        connect_attempts=_sum(part.connect_attempts for part in parts),
+        connections_opened=_sum(part.connections_opened for part in parts),
+        sent=_sum(part.sent for part in parts),
+    )
+
+
+def _agreed(parts: Sequence[TlsAgreed]) -> TlsAgreed:
+    return parts[0].model_copy(update={"count": sum(part.count for part in parts)})
+
+
+def _steps(lists: Sequence[Sequence[StepFigures]]) -> tuple[StepFigures, ...]:
+    def merged(parts: Sequence[StepFigures]) -> StepFigures:
+        return StepFigures(
+            scenario=parts[0].scenario,
+            name=parts[0].name,
+            completed=sum(part.completed for part in parts),
+            failed=sum(part.failed for part in parts),
+            status=_by_key(part.status for part in parts),
+            service_time=added_up([part.service_time for part in parts]),
+            response_time=added_up([part.response_time for part in parts]),
+        )
+
+    return _grouped((one for steps in lists for one in steps), lambda one: (one.scenario, one.name), merged)
+
+
+def common_gaps(lists: Sequence[Sequence[Gap]]) -> tuple[Gap, ...]:
+    """Spans in which nothing completed on any host, the longest first: where the gaps of all of them overlap
+    for longer than a gap's least. Requests in flight are those of all.
+    """
+    common = sorted(lists[0], key=lambda gap: gap.start_ms)
+    for gaps in lists[1:]:
+        found: list[Gap] = []
+        for one in common:
+            for other in gaps:
+                start = max(one.start_ms, other.start_ms)
+                end = min(one.start_ms + one.duration_ms, other.start_ms + other.duration_ms)
+                if end - start > SHORTEST_GAP_MS:
+                    both = one.in_flight + other.in_flight
+                    found.append(Gap(start_ms=start, duration_ms=end - start, in_flight=both))
+        common = found
+    return tuple(sorted(common, key=lambda gap: -gap.duration_ms))
+
+
+def uniform_distance(cells: Sequence[Sequence[int]]) -> tuple[int | None, float | None]:
+    """How many values were counted in cells of equal width from 0 to 1, and the Kolmogorov-Smirnov distance
+    of the sum of all from the uniform distribution, at the borders of the cells; None without any.
+    """
+    counted = [np.asarray(one, dtype=np.int64) for one in cells if len(one)]
+    if not counted:
+        return None, None
+    together = np.sum(counted, axis=0)
+    total = int(together.sum())
+    if total == 0:
+        return None, None
+    uniform = np.arange(1, together.size + 1) / together.size
+    return total, float(np.max(np.abs(np.cumsum(together) / total - uniform)))
+
+
+def _sum(values: Iterable[Number | None]) -> Number | None:
+    """None where one is not known."""
+    known = list(values)
+    return (
+        None if any(value is None for value in known) else sum(value for value in known if value is not None)
+    )
+
+
+def _most(values: Iterable[Number | None]) -> Number | None:
+    return max((value for value in values if value is not None), default=None)
+
+
+def _by_key(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    together: Counter[str] = Counter()
+    for one in counts:
+        together.update(one)
+    return dict(together)
+
+
+def _distinct(names: Iterable[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(names))
+
+
+def _grouped(
+    values: Iterable[Value], key: Callable[[Value], Key], merge: Callable[[Sequence[Value]], Value]
+) -> tuple[Value, ...]:
+    """Those with the same key made one, in the order of their first."""
+    groups: dict[Key, list[Value]] = {}
+    for value in values:
+        groups.setdefault(key(value), []).append(value)
+    return tuple(merge(group) for group in groups.values())

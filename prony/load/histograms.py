@@ -1,0 +1,136 @@
+"""HdrHistograms of several engines become one by adding their counts. Must not know what was timed.
+
+The V2 encoding is that of HdrHistogram's reference implementation: a header of 40 bytes and the counts of the
+buckets as ZigZag LEB128, a negative one standing for so many empty buckets.
+"""
+
+from __future__ import annotations
+
+import base64
+import struct
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony.evidence.engine import Histogram
+
+PLAIN, COMPRESSED = 0x1C849303, 0x1C849304
+"""The cookies of V2, but for their word size."""
+WORD = 0x10
+HEADER = struct.Struct(">iiiiqqd")
+"""Cookie, length of the counts, offset of the index, significant digits, lowest and highest value, ratio."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """The filled buckets: places, rising, and how many samples each holds."""
+
+    digits: int
+    lowest_ns: int
+    highest_ns: int
+    places: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """All samples."""
+        return int(self.counts.sum())
+
+    def quantile_ns(self, quantile: float) -> int | None:
+        """Nearest rank, rounded up, highest value of its bucket: the engine's own rule. None when empty."""
+        total = self.total
+        if total == 0:
+            return None
+        rank = max(1, int(np.ceil(quantile * total - 1e-9)))
+        place = int(self.places[np.searchsorted(np.cumsum(self.counts), rank)])
+        # Buckets of equal width come in halves of a power of two, the first half of them once more.
+        half = (int(2 * 10**self.digits) - 1).bit_length() - 1
+        unit = self.lowest_ns.bit_length() - 1
+        shift = max(0, (place >> half) - 1)
+        within = place if place >> half == 0 else (place & ((1 << half) - 1)) + (1 << half)
+        return ((within + 1) << (shift + unit)) - 1
+
+
+def decoded(text: str) -> Counts:
+    """The buckets of a V2 compressed histogram in base64. Raises ValueError when it is none."""
+    try:
+        packed = base64.b64decode(text, validate=True)
+        cookie, length = struct.unpack_from(">ii", packed)
+        data = zlib.decompress(packed[8 : 8 + length])
+        plain, size, _, digits, lowest, highest, _ = HEADER.unpack_from(data)
+    except (ValueError, struct.error, zlib.error) as cause:
+        raise ValueError(f"not an HdrHistogram (V2 compressed, base64): {cause}") from cause
+    if cookie & ~0xF0 != COMPRESSED & ~0xF0 or plain & ~0xF0 != PLAIN & ~0xF0:
+        raise ValueError("not an HdrHistogram (V2 compressed, base64): another version")
+    payload = np.frombuffer(data, dtype=np.uint8, count=size, offset=HEADER.size)
+    ends = np.flatnonzero(payload < 0x80)
+    starts = np.concatenate(([0], ends[:-1] + 1)) if ends.size else ends
+    place_in_group = np.arange(payload.size) - np.repeat(starts, ends - starts + 1)
+    bits = (payload & 0x7F).astype(np.int64) << (7 * place_in_group)
+    zigzag = np.add.reduceat(bits, starts) if starts.size else np.empty(0, dtype=np.int64)
+    values = (zigzag >> 1) ^ -(zigzag & 1)
+    steps = np.where(values < 0, -values, 1)
+    places = np.cumsum(steps) - steps
+    filled = values > 0
+    return Counts(digits, lowest, highest, places[filled], values[filled])
+
+
+def added(parts: Sequence[Counts]) -> Counts:
+    """The sum of one or more. Raises ValueError when their buckets differ."""
+    first = parts[0]
+    for one in parts[1:]:
+        if (one.digits, one.lowest_ns) != (first.digits, first.lowest_ns):
+            raise ValueError(
+                f"histograms of {first.digits} and {one.digits} significant digits cannot be added up"
+            )
+    places = np.concatenate([one.places for one in parts])
+    distinct, where = np.unique(places, return_inverse=True)
+    counts = np.zeros(distinct.size, dtype=np.int64)
+    np.add.at(counts, where, np.concatenate([one.counts for one in parts]))
+    return Counts(first.digits, first.lowest_ns, max(one.highest_ns for one in parts), distinct, counts)
+
+
+def encoded(counts: Counts) -> str:
+    """V2 compressed, in base64."""
+    words = bytearray()
+    behind = 0
+    for place, count in zip(counts.places.tolist(), counts.counts.tolist(), strict=True):
+        if place > behind:
+            _put(words, 2 * (place - behind) - 1)
+        _put(words, 2 * count)
+        behind = place + 1
+    header = HEADER.pack(PLAIN | WORD, len(words), 0, counts.digits, counts.lowest_ns, counts.highest_ns, 1.0)
+    packed = zlib.compress(header + bytes(words))
+    return base64.b64encode(struct.pack(">ii", COMPRESSED | WORD, len(packed)) + packed).decode()
+
+
+def _put(words: bytearray, value: int) -> None:
+    while value >= 0x80:
+        words.append(value & 0x7F | 0x80)
+        value >>= 7
+    words.append(value)
+
+
+def added_up(parts: Sequence[Histogram | None]) -> Histogram | None:
+    """One histogram with the samples of all; None where nobody has any."""
+    known = [part for part in parts if part is not None and part.count > 0]
+    if not known:
+        return None
+    if len(known) == 1:
+        return known[0]
+    count = sum(part.count for part in known)
+    means = [part.mean_ns * part.count for part in known if part.mean_ns is not None]
+    smallest = [part.min_ns for part in known if part.min_ns is not None]
+    longest = [part.max_ns for part in known if part.max_ns is not None]
+    return Histogram(
+        unit=known[0].unit,
+        count=count,
+        mean_ns=sum(means) / count if len(means) == len(known) else None,
+        min_ns=min(smallest, default=None),
+        max_ns=max(longest, default=None),
+        saturated=sum(part.saturated for part in known),
+        v2=encoded(added([decoded(part.v2) for part in known])),
+    )

@@ -1,0 +1,224 @@
+"""Engines that offer one load together: what canned engines said, added up."""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given
+from hypothesis import strategies as st
+
+from prony.evidence.engine import Counters, Gap, Histogram, Window
+from prony.load.adding import common_gaps, counted, merged_window, uniform_distance
+from prony.load.clock import ClockEstimate
+from prony.load.contract import EngineLoad
+from prony.load.handle import HostLost
+from prony.load.together import EnginesTogether
+from prony.plan.load import ClosedLoad
+from prony.plan.workload import from_url
+
+LOAD = EngineLoad(url="http://h", workload=from_url("/"), load=ClosedLoad(users=2), cpus=(0,))
+
+
+def histogram(*values_ns: int) -> dict[str, Any]:
+    made = HdrHistogram(1, 3_600_000_000_000, 3)
+    for value in values_ns:
+        made.record_value(value)
+    return Histogram(
+        count=len(values_ns),
+        mean_ns=sum(values_ns) / len(values_ns),
+        min_ns=min(values_ns),
+        max_ns=max(values_ns),
+        v2=made.encode().decode(),
+    ).model_dump()
+
+
+class Canned:
+    """An engine on a host whose clock is `ahead_s` ahead of the laboratory's: it answers commands as the real
+    one does, and says what it is told to.
+    """
+
+    def __init__(self, name: str, ahead_s: float, rows: Sequence[tuple[int, ...]]) -> None:
+        self.name = name
+        self.ahead_ns = round(ahead_s * 1e9)
+        self.rows = rows
+        self.commands: list[dict[str, Any]] = []
+        self.closed = False
+        self.lost: str | None = None
+        self.silent_after: int | None = None
+        self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._events.put({"event": "prepared", "version": "1", "pid": 1, "monotonic_ns": self._now_ns()})
+
+    def _now_ns(self) -> int:
+        return time.monotonic_ns() + self.ahead_ns
+
+    def clock(self) -> ClockEstimate:
+        return ClockEstimate(0.0, float(self.ahead_ns), 0.0, 1000.0, 10)
+
+    def send(self, command: dict[str, Any]) -> None:
+        self.commands.append(command)
+        match command["command"]:
+            case "start":
+                self._started_ns = command["at_monotonic_ns"]
+                self._say_load()
+            case "window":
+                at_ns = command["at_monotonic_ns"]
+                edge = {"event": "window_opened", "t_ms": self._t_ms(command), "monotonic_ns": at_ns}
+                self._events.put(edge)
+            case "stop":
+                self._finish("stopped")
+
+    def _t_ms(self, command: dict[str, Any]) -> float:
+        return float(command["at_monotonic_ns"] - self._started_ns) / 1e6
+
+    def _say_load(self) -> None:
+        ready = {
+            "version": "1",
+            "driver": "epoll",
+            "pid": 1,
+            "threads": [{"cpu": 0, "pinned": True}],
+            "started_unix_ns": 0,
+            "started_monotonic_ns": self._started_ns,
+        }
+        self._events.put({"event": "ready", **ready})
+        for second, values in enumerate(self.rows, start=1):
+            if self.silent_after is not None and second > self.silent_after:
+                return
+            row = {
+                "t_ms": second * 1000.0,
+                "duration_ms": 1000.0,
+                "completed": len(values),
+                "mean_ns": sum(values) / len(values),
+                "in_flight": 1,
+                "client_cpu": 0.1 * len(values),
+                "service_time": histogram(*values),
+            }
+            self._events.put({"event": "interval", **row})
+
+    def _finish(self, reason: str) -> None:
+        values = [value for row in self.rows for value in row]
+        done = {
+            "reason": reason,
+            "elapsed_ms": 1000.0 * len(self.rows),
+            "totals": {
+                "sent": len(values),
+                "completed": len(values),
+                "status": {"200": len(values)},
+                "answers": [{"status": 200, "body_bytes": 5, "count": len(values)}],
+                "bytes_sent": 10 * len(values),
+            },
+            "window": {
+                "opened_ms": 0.0,
+                "duration_s": float(len(self.rows)),
+                "completed": len(values),
+                "in_flight_integral_s": 2.0,
+                "service_time": histogram(*values),
+                "gaps": [{"start_ms": 100.0, "duration_ms": 50.0, "in_flight": 1}],
+                "threads": [{"cpu": 0}],
+            },
+        }
+        self._events.put({"event": "finished", **done})
+        self._events.put(None)
+
+    def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
+        if self.lost is not None:
+            raise HostLost(self.lost)
+        try:
+            event = self._events.get(timeout=min(timeout_s, 0.05))
+        except queue.Empty:
+            return []
+        return None if event is None else [event]
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def heard(engines: EnginesTogether, enough: Callable[[list[dict[str, Any]]], bool]) -> list[dict[str, Any]]:
+    """Events until there are enough of them."""
+    found: list[dict[str, Any]] = []
+    ends_s = time.monotonic() + 20
+    while not enough(found):
+        assert time.monotonic() < ends_s, found
+        event = engines.next_event(0.2)
+        if event is not None:
+            found.append(event)
+    return found
+
+
+def rows_of(found: list[dict[str, Any]]) -> int:
+    return sum(event["event"] == "interval" for event in found)
+
+
+def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> None:
+    one = Canned("one", 3.0, [(1_000_000, 2_000_000), (1_000_000,)])
+    two = Canned("two", -7.0, [(9_000_000,), (9_000_000, 9_000_000)])
+    engines = EnginesTogether(LOAD, [one, two])
+    found = heard(engines, lambda events: rows_of(events) == 2)
+    assert found[0]["event"] == "ready"
+    assert engines.ready is not None
+    starts = [handle.commands[0]["at_monotonic_ns"] - handle.ahead_ns for handle in (one, two)]
+    assert abs(starts[0] - starts[1]) < 1000  # one instant, on two clocks
+    assert abs(engines.ready.started_monotonic_ns - starts[0]) < 1000
+    assert [row.completed for row in engines.rows] == [3, 3]
+    assert engines.rows[0].mean_ns == pytest.approx(4_000_000)
+    assert engines.rows[0].p99_ns == pytest.approx(9_000_000, rel=0.002)
+    assert engines.rows[0].p50_ns == pytest.approx(2_000_000, rel=0.002)
+    assert engines.rows[0].client_cpu == pytest.approx(0.2)  # the busiest host's
+    assert engines.rows[0].in_flight == 2
+
+    engines.open_window(2.0)
+    (opened,) = heard(engines, lambda events: bool(events))
+    assert opened["event"] == "window_opened"
+    engines.stop()
+    assert (one.closed, two.closed, engines.finished) == (True, True, True)
+    report = engines.report()
+    assert (report.totals.sent, report.totals.completed, report.totals.bytes_sent) == (6, 6, 60)
+    assert report.totals.status == {"200": 6}
+    assert report.totals.answers[0].count == 6
+    assert report.window is not None
+    assert report.window.in_flight_integral_s == 4.0
+    assert report.window.duration_s == 2.0
+    assert len(report.window.threads) == 2
+    assert report.window.service_time is not None
+    assert report.window.service_time.count == 6
+    whole = HdrHistogram.decode(report.window.service_time.v2)
+    assert whole.get_total_count() == 6
+    assert report.window.gaps[0].duration_ms == 50.0
+    told = engines.told()
+    assert told["two"]["engine"].totals.completed == 3
+    assert told["one"]["opened_late_s"] < 0.001
+
+
+def test_no_counter_is_forgotten() -> None:
+    parts = [Counters(sent=1, status={"200": 1}), Counters(sent=2, status={"200": 1, "500": 1})]
+    assert set(counted(parts)) == set(Counters.model_fields)
+    window = {*Window.model_fields} - {*Counters.model_fields}
+    asked = merged_window([Window(opened_ms=0, duration_s=1)] * 2, ())
+    assert window <= asked.model_fields_set
+
+
+def test_gaps_are_those_of_all_hosts() -> None:
+    def gap(start: float, duration: float, in_flight: int = 1) -> Gap:
+        return Gap(start_ms=start, duration_ms=duration, in_flight=in_flight)
+
+    first = [gap(100, 100), gap(500, 30)]
+    assert common_gaps([first, [gap(150, 200, 2)]]) == (gap(150, 50, 3),)
+    assert common_gaps([first, []]) == ()
+    assert common_gaps([first, [gap(515, 30)]]) == ()  # 15 ms in common
+    assert common_gaps([first]) == tuple(first)
+
+
+@given(st.lists(st.lists(st.integers(0, 50), min_size=16, max_size=16), min_size=1, max_size=5))
+def test_the_distance_is_that_of_all_values_together(cells: list[list[int]]) -> None:
+    whole = [sum(column) for column in zip(*cells, strict=True)]
+    assert uniform_distance(cells) == uniform_distance([whole])
+
+
+def test_what_one_host_could_not_read_is_not_known_of_all() -> None:
+    first, second = Counters(emfile=1, users=2), Counters(emfile=None, users=3)
+    added = counted([first, second])
+    assert (added["emfile"], added["users"]) == (None, 5)

@@ -1,0 +1,72 @@
+"""Histograms of several engines: as the reference library adds them up, and as the engine reads them out."""
+
+from __future__ import annotations
+
+import pytest
+from hdrh.histogram import HdrHistogram
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from prony.evidence.engine import Histogram
+from prony.load.histograms import added, added_up, decoded, encoded
+
+HOUR_NS = 3_600_000_000_000
+VALUES = st.lists(st.integers(1, HOUR_NS), min_size=1, max_size=60)
+
+
+def recorded(values: list[int], digits: int = 3) -> HdrHistogram:
+    made = HdrHistogram(1, HOUR_NS, digits)
+    for value in values:
+        made.record_value(value)
+    return made
+
+
+def text(values: list[int], digits: int = 3) -> str:
+    made: bytes = recorded(values, digits).encode()
+    return made.decode()
+
+
+def histogram(values: list[int]) -> Histogram:
+    mean = sum(values) / len(values)
+    known = {"mean_ns": mean, "min_ns": min(values), "max_ns": max(values)}
+    return Histogram(count=len(values), v2=text(values), **known)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(VALUES, min_size=1, max_size=4), st.floats(0.01, 1.0))
+def test_the_sum_has_the_buckets_and_quantiles_of_all_values(parts: list[list[int]], share: float) -> None:
+    whole = [value for part in parts for value in part]
+    together = added([decoded(text(part)) for part in parts])
+    reference = decoded(text(whole))
+    assert together.places.tolist() == reference.places.tolist()
+    assert together.counts.tolist() == reference.counts.tolist()
+    rank = max(1, -int(-(len(whole) * share - 1e-9) // 1))
+    exact = sorted(whole)[rank - 1]
+    found = together.quantile_ns(share)
+    assert found == recorded([]).get_highest_equivalent_value(exact)
+
+
+@settings(max_examples=60, deadline=None)
+@given(VALUES, st.sampled_from([2, 3]))
+def test_what_is_encoded_is_read_by_the_reference_library(values: list[int], digits: int) -> None:
+    again = HdrHistogram.decode(encoded(decoded(text(values, digits))))
+    assert again.get_total_count() == len(values)
+    assert again.get_max_value() == recorded(values, digits).get_max_value()
+    assert again.significant_figures == digits
+
+
+def test_samples_means_and_extremes_are_those_of_all() -> None:
+    both = added_up([histogram([1000, 3000]), None, histogram([8000])])
+    assert both is not None
+    assert (both.count, both.mean_ns, both.min_ns, both.max_ns) == (3, 4000, 1000, 8000)
+    assert added_up([None, None]) is None
+    alone = histogram([5])
+    assert added_up([alone, None]) is alone
+
+
+def test_what_is_no_histogram_is_refused() -> None:
+    for wrong in ("", "AAAA", "not base64", "HISTFAAA"):
+        with pytest.raises(ValueError, match="not an HdrHistogram"):
+            decoded(wrong)
+    with pytest.raises(ValueError, match="3 and 2 significant digits"):
+        added([decoded(text([1])), decoded(text([1], 2))])
