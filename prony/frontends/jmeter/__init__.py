@@ -14,10 +14,13 @@ from prony.evidence.engine import IntervalRow, Window
 from prony.frontends.base import Context, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, JMeterArguments, parse
+from prony.frontends.jmeter.outline import outlines
+from prony.frontends.jmeter.samples import samples
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.thread_names import ThreadGroup, ThreadNames
 from prony.frontends.jmeter.translate import JMeterPlan, plan
 from prony.load.request_log import read_log
+from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 from prony.trial.stages import stage_log
 
@@ -162,28 +165,33 @@ def _logged(
     ):
         rows = Path(folder) / "requests.csv"
         ran = context.measure(made.translated.logged(rows), progress)
-        count = 0
-        for log, thread_groups in _logs(rows, made):
+        count, unplaced = 0, list[str]()
+        for log, thread_groups, workload in _logs(rows, made):
             thread_names = ThreadNames(thread_groups, read_log(log))
-            count += jtl.write(read_log(log), file, made.translated.target.url, thread_names)
+            outlined = outlines(workload, made.transactions)
+            found = samples(read_log(log), outlined)
+            count += jtl.write(found, file, made.translated.target.url, thread_names)
+            unplaced += [name for outline in outlined.values() for name in outline.unplaced]
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
     print(f"prony: note: {path}: {count} requests{waited}", file=context.stderr)
-    if made.transactions:
+    if unplaced:
+        names = ", ".join(unplaced)
         print(
-            f"prony: note: {path}: transactions have no rows there; their times are in {ran.identifier}",
+            f"prony: note: {path}: no rows of samplers that no request stands beside: {names}",
             file=context.stderr,
         )
     return ran
 
 
-def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Sequence[ThreadGroup]]]:
-    """The logs of the setUp groups, the load and the tearDown groups, and their threads."""
-    if made.before:
-        yield stage_log(rows, "before"), made.before
-    yield rows, made.thread_groups
-    if made.after:
-        yield stage_log(rows, "after"), made.after
+def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Sequence[ThreadGroup], Workload]]:
+    """The logs of the setUp groups, the load and the tearDown groups, their threads and what they walk."""
+    trial = made.translated.trial
+    if trial.before is not None:
+        yield stage_log(rows, "before"), made.before, trial.before.workload
+    yield rows, made.thread_groups, trial.workload
+    if trial.after is not None:
+        yield stage_log(rows, "after"), made.after, trial.after.workload
 
 
 FRONT_END = FrontEnd(

@@ -53,12 +53,11 @@ def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopCon
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
     name = walk.values.constant(node.label, node)
-    walk.shared.silent_rows = True
     return [*_waits(node, scope, walk), silent(name)]
 
 
 def silent(name: str) -> Block:
-    """A sample without a request: it has a row in the log (`prony.frontends.jmeter.samples`)."""
+    """A sample without a request: it has a row in the log (`prony.frontends.jmeter.outline`)."""
     return Block(transaction=name, steps=(Block(pause=Think(kind="constant", ms=0.0)),))
 
 

@@ -12,6 +12,7 @@ from prony.frontends.jmeter.branches import BRANCHES
 from prony.frontends.jmeter.conditions import Held
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.outline import Style
 from prony.frontends.jmeter.requests import SAMPLERS
 from prony.frontends.jmeter.scope import TreeScope
 from prony.frontends.jmeter.tree import (
@@ -44,12 +45,15 @@ def _simple(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) 
 
 
 def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
-    if node.flag("TransactionController.includeTimers"):
-        walk.values.note(f"{node.element}: its time is that of its requests, without the pauses between them")
-    node.ignore("TransactionController.parent")
+    style = Style(node.flag("TransactionController.parent"), node.flag("TransactionController.includeTimers"))
+    if style.timers:
+        walk.values.note(
+            f"{node.element}: in Prony's figures its time is that of its requests, without the pauses "
+            "between them; its rows in the log include them"
+        )
     found = walk.below(node, scope, loop)
-    walk.shared.transactions = walk.shared.transactions or bool(found)
     name = walk.values.constant(node.label, node)
+    walk.shared.transactions.setdefault(name, style)
     return [Block(transaction=name, steps=tuple(found))] if found else []
 
 

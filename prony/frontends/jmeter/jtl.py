@@ -13,14 +13,15 @@ from typing import IO
 from urllib.parse import urlsplit
 
 from prony.errors import UsageError
+from prony.frontends.jmeter import samples
 from prony.frontends.jmeter.requests import PORTS
+from prony.frontends.jmeter.samples import Made, Sample
 from prony.frontends.jmeter.thread_names import ThreadNames
 from prony.load.request_log import LoggedRequest
 
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
            "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",
            "IdleTime", "Connect")  # fmt: skip
-NS_PER_MS = 1_000_000
 JAVA = {
     "connect_refused": ("org.apache.http.conn.HttpHostConnectException", "Connection refused"),
     "connect_timeout": ("org.apache.http.conn.ConnectTimeoutException", "Connect timed out"),
@@ -52,26 +53,27 @@ def open_log(path: Path, replace: bool) -> IO[str]:
     return file
 
 
-def write(rows: Iterable[LoggedRequest], file: IO[str], base: str, thread_names: ThreadNames) -> int:
-    """One line per request that ended; returns how many. `base`: scheme, host and port."""
+def write(rows: Iterable[Sample], file: IO[str], base: str, thread_names: ThreadNames) -> int:
+    """One line per sample that ended; returns how many are requests. `base`: scheme, host and port."""
     lines = csv.writer(file, lineterminator="\n")
     shown = _shown(base)
     count = 0
     for row in rows:
-        lines.writerow(fields(row, shown, thread_names))
-        count += 1
+        if isinstance(row, Made):
+            lines.writerow(made_fields(row, thread_names))
+        else:
+            lines.writerow(fields(row, shown, thread_names))
+            count += 1
     return count
 
 
 def fields(row: LoggedRequest, base: str, thread_names: ThreadNames) -> tuple[str | int, ...]:
-    """In the order of the columns. Connecting belongs to a sample of JMeter, and lies at its start."""
-    connect_ns = (row.connect_ns or 0) + (row.tls_ns or 0)
+    """In the order of the columns."""
     code, message, failure = _outcome(row)
-    first_ns = row.service_ns if row.first_byte_ns is None else row.first_byte_ns
     of_group, of_all = thread_names.at_work(row)
     return (
-        row.start_unix_ms - connect_ns // NS_PER_MS,
-        (row.service_ns + connect_ns) // NS_PER_MS,
+        samples.start_ms(row),
+        samples.elapsed_ms(row),
         row.step,
         code,
         message,
@@ -84,10 +86,21 @@ def fields(row: LoggedRequest, base: str, thread_names: ThreadNames) -> tuple[st
         of_group,
         of_all,
         base + row.path,
-        (first_ns + connect_ns) // NS_PER_MS if row.status is not None else 0,
+        samples.latency_ms(row),
         0,
-        connect_ns // NS_PER_MS,
+        samples.connect_ms(row),
     )
+
+
+def made_fields(row: Made, thread_names: ThreadNames) -> tuple[str | int, ...]:
+    """The same of a transaction, or of a sampler that sends nothing."""
+    of_group, of_all = thread_names.at_work(row.of)
+    success = "true" if row.success else "false"
+    return (
+        row.start_ms, row.elapsed_ms, row.label, row.code, row.message, thread_names.name(row.of), row.kind,
+        success, "", row.bytes_in, row.bytes_out, of_group, of_all, "null", row.latency_ms, row.idle_ms,
+        row.connect_ms,
+    )  # fmt: skip
 
 
 def _outcome(row: LoggedRequest) -> tuple[str, str, str]:

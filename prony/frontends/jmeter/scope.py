@@ -13,6 +13,7 @@ from pathlib import Path
 from prony.frontends.jmeter import extractors, responses, rows, timers
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.outline import Style
 from prony.plan.step import Auth, Basic
 from prony.plan.workload import Cache, Feeder
 
@@ -62,9 +63,8 @@ class Shared:
     cookies_anywhere: bool = False
     clears_cookies: JmxNode | None = None
     """The cookie manager that forgets them with each iteration."""
-    transactions: bool = False
-    silent_rows: bool = False
-    """Whether there are samplers that send nothing and have a row all the same."""
+    transactions: dict[str, Style] = field(default_factory=dict)
+    """How they count, by their names."""
     paces: dict[int, str] = field(default_factory=dict)
     """A throughput timer (its identity) -> the name of its pace."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.on_error import STOPS_ALL
+from prony.frontends.jmeter.outline import Style
 from prony.frontends.jmeter.requests import SamplerRequest
 from prony.frontends.jmeter.scope import Shared, TreeScope, cache_of, counted, gather, inner, user_variables
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
@@ -43,8 +44,8 @@ class JMeterPlan:
     before: tuple[ThreadGroup, ...]
     after: tuple[ThreadGroup, ...]
     delay_s: float
-    transactions: bool
-    """Whether there are any, which have no row of their own in the log."""
+    transactions: Mapping[str, Style]
+    """How they count in the log, by their names."""
     stops_on_error: bool = False
     """Whether a failed request ends the run."""
 

@@ -1,0 +1,148 @@
+"""Which transactions each request of a scenario stands in, and where samplers stand that send nothing: what
+the log of requests does not say and JMeter's log has rows for.
+
+Must not know rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prony.plan.step import Block, Entry, Step
+from prony.plan.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Style:
+    """How a Transaction Controller counts."""
+
+    parent: bool = False
+    """Its row stands above those of its samples."""
+    timers: bool = False
+    """Its time includes pauses."""
+
+
+@dataclass(eq=False, slots=True)
+class Transaction:
+    """At one place of a scenario."""
+
+    name: str
+    style: Style
+    first: int | None = None
+    """The request that it always begins with; None where that depends."""
+    last: int | None = None
+    """The request that it always ends with."""
+    loops: list[range] = field(default_factory=list)
+    """Requests of loops within it, which may be sent again before it ends."""
+
+    def begins_anew(self, before: int, request: int) -> bool:
+        """Whether a request after another one of it belongs to its next walk."""
+        if self.first is not None:
+            return request == self.first
+        again = any(before in loop and request in loop for loop in self.loops)
+        return request <= before and not again
+
+
+@dataclass(slots=True)
+class Outline:
+    """One scenario; requests are known by their place in it, as in the log."""
+
+    within: list[tuple[Transaction, ...]] = field(default_factory=list)
+    """By request: the transactions that it stands in, the outermost first."""
+    after: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    """Samplers that send nothing after a request: how many transactions they stand in, and their names."""
+    before: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    unplaced: list[str] = field(default_factory=list)
+    """Those of which it is not known beforehand which request comes before or after them."""
+
+
+def outlines(workload: Workload, styles: Mapping[str, Style]) -> dict[str, Outline]:
+    """By scenario. `styles`: by the name of the transaction."""
+    return {walk.name: _Reader(styles).read(walk.steps) for walk in workload.walks}
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The requests that a part of the plan begins and ends with, where they are the same each time."""
+
+    first: int | None = None
+    last: int | None = None
+    sends: bool = True
+
+
+NOTHING = _Ends(sends=False)
+
+
+class _Reader:
+    def __init__(self, styles: Mapping[str, Style]) -> None:
+        self._styles = styles
+        self._found = Outline()
+        self._open: list[Transaction] = []
+
+    def read(self, steps: Sequence[Entry]) -> Outline:
+        self._list(steps)
+        return self._found
+
+    def _list(self, entries: Sequence[Entry]) -> _Ends:
+        ends: list[_Ends] = []
+        silent: list[tuple[int, str]] = []
+        for place, entry in enumerate(entries):
+            name = silent_name(entry)
+            if name is not None:
+                silent.append((place, name))
+            ends.append(NOTHING if name is not None else self._entry(entry))
+        for place, name in silent:
+            self._place(name, ends[:place], ends[place + 1 :])
+        sending = [one for one in ends if one.sends]
+        return _Ends(sending[0].first, sending[-1].last) if sending else NOTHING
+
+    def _place(self, name: str, before: Sequence[_Ends], after: Sequence[_Ends]) -> None:
+        last = next((one.last for one in reversed(before) if one.sends), None)
+        first = next((one.first for one in after if one.sends), None)
+        at = (len(self._open), name)
+        if last is not None:
+            self._found.after.setdefault(last, []).append(at)
+        elif first is not None:
+            self._found.before.setdefault(first, []).append(at)
+        else:
+            self._found.unplaced.append(name)
+
+    def _entry(self, entry: Entry) -> _Ends:
+        number = len(self._found.within)
+        if isinstance(entry, Step):
+            self._found.within.append(tuple(self._open))
+            alone = entry.repeat == 1 and not entry.follow_redirects
+            if not alone:
+                self._looped(number)
+            return _Ends(number, number) if alone else _Ends()
+        if entry.transaction is not None:
+            return self._transaction(entry, entry.transaction)
+        inside = self._list(entry.steps)
+        other = self._list(entry.otherwise)
+        if entry.loop is not None:
+            self._looped(number)
+        if not (inside.sends or other.sends):
+            return NOTHING
+        return inside if entry.group else _Ends()
+
+    def _transaction(self, entry: Block, name: str) -> _Ends:
+        made = Transaction(name, self._styles.get(name, Style()))
+        self._open.append(made)
+        inside = self._list(entry.steps)
+        self._open.pop()
+        made.first, made.last = inside.first, inside.last
+        return inside
+
+    def _looped(self, begin: int) -> None:
+        for transaction in self._open:
+            transaction.loops.append(range(begin, len(self._found.within)))
+
+
+def silent_name(entry: Entry) -> str | None:
+    """The name of a sampler that sends nothing (`prony.frontends.jmeter.actions.silent`)."""
+    if isinstance(entry, Step) or entry.transaction is None or len(entry.steps) != 1:
+        return None
+    (only,) = entry.steps
+    alone = isinstance(only, Block) and only.pause is not None and only.pause.ms == 0
+    return entry.transaction if alone else None
