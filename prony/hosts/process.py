@@ -124,7 +124,14 @@ async def _worker(settings: Settings, ready: Callable[[str], None], waits: Calla
         waits()
         worker = _new_worker(settings)
         first_s = None if settings.lives == "ever" else FIRST_CONTACT_S
-        started = await _either(_started(worker), told.wait(), within_s=first_s)
+        try:
+            started = await _either(_started(worker), told.wait(), within_s=first_s)
+        except RuntimeError as fault:  # Dask's for whatever keeps a worker from its start
+            await worker.close()
+            if settings.lives != "ever":
+                raise EnvironmentFault(_why_not(settings, fault)) from fault
+            await _either(asyncio.sleep(AGAIN_S), told.wait())
+            continue
         if started:
             ready(worker.address)
             await _either(worker.finished(), told.wait())
@@ -137,6 +144,17 @@ async def _worker(settings: Settings, ready: Callable[[str], None], waits: Calla
         if settings.lives != "ever":
             return
         await _either(asyncio.sleep(AGAIN_S), told.wait())
+
+
+def _why_not(settings: Settings, fault: RuntimeError) -> str:
+    """Why the scheduler does not take the worker, or the worker cannot listen."""
+    cause = str(fault.__cause__ or fault)
+    if "name taken" in cause:
+        return (
+            f"a worker called '{settings.name}' is there already at {settings.scheduler}; end it "
+            "(prony hosts down), or give this host another name"
+        )
+    return f"the worker '{settings.name}' could not start: {cause}"
 
 
 async def _either(

@@ -124,6 +124,19 @@ def test_a_worker_waits_for_the_next_laboratory(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("extra")
+def test_a_name_that_is_taken_is_said(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts:
+        hosts.start_scheduler()
+        hosts.address("load-1")
+        first = hosts.workers["load-1"]
+        second = hosts.start_worker("load-1")
+        assert second.stdout is not None
+        assert "a worker called 'load-1' is there already" in second.stdout.readline()
+        assert second.wait(PATIENCE_S) == 4
+        hosts.workers["load-1"] = first
+
+
+@pytest.mark.usefixtures("extra")
 def test_what_lives_by_standard_input_ends_with_it(tmp_path: Path) -> None:
     with Loopback(tmp_path) as hosts:
         hosts.start_scheduler()
