@@ -52,7 +52,7 @@ def command(
     servers = servers or []
     targets = Targets()
     claims = {one.name: list(one.workloads) for one in (targets.at(named(server)) for server in servers)}
-    _check_servers(servers, list(claims))
+    _check_servers(servers, list(claims), machines=_machines(common))
     trial = asked.trial("" if asked.workload else _common_workload(claims))
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
     plan = _plan(list(claims), trial, first, asked, seed=options.seed(common.seed))
@@ -105,10 +105,19 @@ def _latency_parts(capacity: Part) -> list[Part]:
     ]
 
 
-def _check_servers(named: list[str], resolved: list[str]) -> None:
+def _machines(common: Common) -> int:
+    """On how many machines each server is measured."""
+    if common.hosts is None:
+        return 1
+    from prony.hosts.file import read
+
+    return max(1, len(read(common.hosts).servers))
+
+
+def _check_servers(named: list[str], resolved: list[str], *, machines: int) -> None:
     if not named:
         raise UsageError("name two or more servers, or --resume ID; prony servers lists them")
-    if len(named) < 2:
+    if len(named) < 2 and machines < 2:
         raise UsageError(
             f"one server was named ({named[0]}); compare needs at least two (prony servers lists them)"
         )

@@ -111,9 +111,7 @@ def _checked(
     from prony.experiment import requirements
     from prony.experiment.targets import Targets
 
-    plan = common.applied(plan)
-    if hosts is not None:
-        plan = hosts.placed(plan)
+    plan = common.applied(plan if hosts is None else hosts.placed(plan))
     targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(plan, targets, where)
     testbed = testbed_for(plan, targets, common, hosts)

@@ -56,6 +56,7 @@ from prony.server.threads import Readings
 from prony.targets.launched import LaunchedServer
 from prony.trial.preflight import Preflight, probe_workload
 
+BOOT_ID: Final = "/proc/sys/kernel/random/boot_id"
 MOST_EVENTS: Final = 200
 """In one reply: of an engine that tells more the rest comes with the next."""
 
@@ -140,7 +141,7 @@ class MeasuredHost(HostActor):
             cpus=granted_cpus(),
             limits=limits().model_copy(update={"io_uring": io_uring_works()}),
             fingerprint=fingerprint(software),
-            boot_id=read_text("/proc/sys/kernel/random/boot_id"),
+            boot_id=read_text(BOOT_ID),
         )
 
     def settings_changed(self, before: dict[str, str]) -> tuple[str, ...]:

@@ -19,9 +19,9 @@ from prony.errors import EnvironmentFault
 from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.hosts import HostEvidence, Link
 from prony.evidence.server import Probe, ProcessSample
-from prony.host.proc import parse_cpus
+from prony.host.proc import parse_cpus, read_text
 from prony.hosts import files
-from prony.hosts.actors import Sampled
+from prony.hosts.actors import BOOT_ID, Sampled
 from prony.hosts.reach import EVERY_S, Reached
 from prony.load.base import Engine
 from prony.load.clock import ClockEstimate, RoundTrip
@@ -90,10 +90,10 @@ class HostedPlaces:
 
     @property
     def apart(self) -> bool:
-        """Hosts that are one machine (network namespaces, containers) share its CPUs."""
-        if self.server is None:
-            return True
-        boot = self.server.facts.boot_id
+        """Hosts that are one machine (network namespaces, containers) share its CPUs. A server at a URL can
+        be read on the laboratory's host only.
+        """
+        boot = read_text(BOOT_ID) if self.server is None else self.server.facts.boot_id
         return boot is not None and all(one.facts.boot_id != boot for one in self.loads)
 
     @property

@@ -13,7 +13,7 @@ from prony.errors import UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
 from prony.host.fingerprint import HostFacts, of_hosts
 from prony.host.proc import read_text
-from prony.hosts.actors import LoadHost, ServerHost
+from prony.hosts.actors import BOOT_ID, LoadHost, ServerHost
 from prony.hosts.file import HostsFile
 from prony.hosts.laboratory import Laboratory
 from prony.hosts.places import HostedPlaces, cpus_of
@@ -172,7 +172,7 @@ def refuse(plan: Plan) -> None:
 
 def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
     """Raises UsageError for a URL that means another machine on each host."""
-    boot = read_text("/proc/sys/kernel/random/boot_id")
+    boot = read_text(BOOT_ID)
     elsewhere = next((one.name for one in testbed.loads if one.facts.boot_id != boot), None)
     for cell in plan.cells:
         if elsewhere is not None and isinstance(cell.target, Url) and _is_loopback(cell.target.host):

@@ -8,6 +8,7 @@ import json
 import socket
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -20,9 +21,14 @@ from prony.hosts.process import Lives, Settings
 
 
 class Loopback:
-    """Workers named `load-1`, `load-2` … that come to a scheduler of this test's own."""
+    """Workers named `load-1`, `load-2` … that come to a scheduler of this test's own; with `servers` a host
+    for each of these groups as well.
+    """
 
-    def __init__(self, folder: Path, workers: int = 1, *, lives: Lives = "stdin") -> None:
+    def __init__(
+        self, folder: Path, workers: int = 1, *, lives: Lives = "stdin", servers: Sequence[str] = ()
+    ) -> None:
+        self._servers = tuple(servers)
         self.folder = folder
         self.certificates = folder / "certs"
         certificates.make(self.certificates)
@@ -36,19 +42,23 @@ class Loopback:
         """hosts.yaml of these workers; `lab` replaces keys of its first part."""
         known = {"scheduler": f"tls://127.0.0.1:{free_port()}", "certificates": str(self.certificates)}
         listed = [{"connect": name} for name in self.names]
-        path = self.folder / "hosts.yaml"
-        path.write_text(json.dumps({"lab": {**known, **lab}, "load": listed}), encoding="utf-8")
-        return read(path)
+        groups = {name: {"connect": name} for name in self._servers}
+        self.path = self.folder / "hosts.yaml"
+        whole = {"lab": {**known, **lab}, "servers": groups, "load": listed}
+        self.path.write_text(json.dumps(whole), encoding="utf-8")
+        return read(self.path)
 
     def __enter__(self) -> Loopback:
         for name in self.names:
             self.start_worker(name)
+        for name in self._servers:
+            self.start_worker(name, "server")
         return self
 
-    def start_worker(self, name: str) -> subprocess.Popen[str]:
+    def start_worker(self, name: str, role: str = "load") -> subprocess.Popen[str]:
         """One more; it waits for the scheduler."""
         identity = certificates.identity(self.certificates, certificates.ON_HOST)
-        settings = Settings(self.file.lab.scheduler, self._lives, identity, name, "load")
+        settings = Settings(self.file.lab.scheduler, self._lives, identity, name, role)
         process = subprocess.Popen(
             [sys.executable, "-m", "prony.hosts.process"],
             stdin=subprocess.PIPE,
