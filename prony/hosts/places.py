@@ -54,7 +54,7 @@ class RemoteEngine:
         return self.host.name
 
     def send(self, command: dict[str, Any]) -> None:
-        self.host.call("send", self._number, command)
+        self.host.begin("send", self._number, command)  # a host that is lost is seen by who reads its events
 
     def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
         found: list[dict[str, Any]] | None = self.host.call(
@@ -179,8 +179,9 @@ class HostedPlaces:
         return next((lost[one.name] for one in self.hosts if one.name in lost), None)
 
     def evidence(self) -> tuple[HostEvidence, ...]:
-        lost, sampler, engines = self._lost(), self._sampler, self.measured
+        sampler, engines = self._sampler, self.measured or self._latest
         told = {} if engines is None else engines.told()
+        lost = {**({} if engines is None else engines.lost), **self._lost()}
         found = []
         for one in self.hosts:
             own = sampler.of(one.name) if sampler is not None else Gathered()
