@@ -66,6 +66,11 @@ class Common:
         typer.Option("--precision", metavar="SHARE", help="End a window as soon as its figure is known to "
                      "±SHARE, such as 2% (95 % interval); the window's length is then its longest."),
     ] = None  # fmt: skip
+    windows: Annotated[
+        int | None,
+        typer.Option("--windows", metavar="K", help="Measure K windows one after the other in each process; "
+                     "comparisons print how the variance is made up, and the cheapest mix."),
+    ] = None  # fmt: skip
     request_parts: Annotated[
         bool,
         typer.Option("--request-parts", help="Take the time of each request apart: connect, send, wait, "
@@ -105,6 +110,8 @@ class Common:
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
         if self.precision is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
             raise UsageError("--precision ends a steady window, and this plan fixes what is measured")
+        if self.windows is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
+            raise UsageError("--windows repeats a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         last = self.last_look(min(cell.trials for cell in cells))
         if last is None:
@@ -122,6 +129,14 @@ class Common:
         return plan.model_copy(update={"parts": parts})
 
     def _check_repeats(self) -> None:
+        from prony.plan.load import MOST_WINDOWS
+
+        if self.windows is not None and not 1 <= self.windows <= MOST_WINDOWS:
+            raise UsageError(f"--windows is {self.windows}; expected 1 to {MOST_WINDOWS}")
+        if self.windows is not None and self.precision is not None:
+            raise UsageError(
+                "--windows have a fixed length, which --precision would end early: give one of them"
+            )
         if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
             raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
 
@@ -136,6 +151,9 @@ class Common:
         if self.precision is not None and cell.trial.measured.kind == "steady":
             precision = options.share(self.precision, "--precision")
             trial["measured"] = cell.trial.measured.model_copy(update={"precision": precision})
+        if self.windows is not None and cell.trial.measured.kind == "steady":
+            measured = cell.trial.measured.model_copy(update={"windows": self.windows})
+            trial["measured"] = measured.model_copy(update={"precision": None})
         more: dict[str, Any] = {}
         if trial:
             more["trial"] = cell.trial.model_copy(update=trial)

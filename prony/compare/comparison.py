@@ -223,7 +223,7 @@ def _doubt(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, 
     excluded = undecided_because(
         a.side,
         b.side,
-        lambda *sides: _again(*sides, like=found),
+        lambda *sides: _again(*sides, like=found, sampled=False),
         lambda other: holds(other.low, other.high),
     )
     if excluded:
@@ -268,11 +268,16 @@ def _again(
     blocks_b: Sequence[int],
     *,
     like: RatioResult,
+    sampled: bool = True,
 ) -> RatioResult:
-    """The same comparison of other values: same confidence, same looks."""
+    """The same comparison of other values: same confidence, same looks. Where some of them were put in, as
+    the most extreme ones that are possible, they are no sample of a skewed server.
+    """
     if like.looks is None:
         return ratio(values_a, values_b, blocks_a, blocks_b, confidence=like.confidence)
-    return repeated_ratio(values_a, values_b, blocks_a, blocks_b, like.looks, confidence=like.confidence)
+    return repeated_ratio(
+        values_a, values_b, blocks_a, blocks_b, like.looks, confidence=like.confidence, for_skewness=sampled
+    )
 
 
 def _without_suspects(

@@ -105,8 +105,10 @@ def repeated_ratio(
     looks: Looks,
     *,
     confidence: float = 0.95,
+    for_skewness: bool = True,
 ) -> RatioResult:
-    """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential).
+    """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential); it also
+    contains the one corrected for skewness at the same critical value, unless the values are no sample.
 
     Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio` does,
     and when there are more complete blocks than the last look.
@@ -123,12 +125,14 @@ def repeated_ratio(
             math.exp(centre), None, None, confidence, "too few blocks", count, *sizes, looks=looks
         )
     error = float(differences.std(ddof=1)) / math.sqrt(count)
-    half = boundaries(looks, 1 - confidence)[count] * error
-    centre = float(differences.mean())
+    critical = boundaries(looks, 1 - confidence)[count]
+    half, centre = critical * error, float(differences.mean())
+    # At every look: a wrong verdict ends the experiment, and later ones cannot mend it.
+    low, high = skew_interval(differences, critical) if for_skewness else (centre - half, centre + half)
     return RatioResult(
         ratio=math.exp(centre),
-        low=math.exp(centre - half),
-        high=math.exp(centre + half),
+        low=math.exp(min(low, centre - half)),
+        high=math.exp(max(high, centre + half)),
         confidence=confidence,
         method="paired t on logs, repeated looks",
         n=count,

@@ -199,15 +199,34 @@ Load = Annotated[
 """Closed when it names users, open when it names a rate or phases."""
 
 
+MOST_WINDOWS = 100
+"""Per process."""
+
+
 class SteadyWindow(Record):
     """Warm up until the server is level, then measure for so long."""
 
     kind: Literal["steady"] = "steady"
     window_s: float = Field(gt=0)
+    windows: int = Field(default=1, ge=1, le=MOST_WINDOWS)
+    """So many windows of this length follow each other in one process, under one load. The trial's figures
+    are those of all of them together; how they differ shows what a process adds to the variance.
+    """
     precision: float | None = Field(default=None, gt=0, lt=1)
     """Ends the window as soon as half of the 95 % interval of its figure ÷ the figure is this small;
     `window_s` is then the longest.
     """
+
+    @model_validator(mode="after")
+    def _one_end(self) -> Self:
+        if self.windows > 1 and self.precision is not None:
+            raise ValueError("windows have a fixed length, which precision would end early: give one of them")
+        return self
+
+    @property
+    def length_s(self) -> float:
+        """Of all windows together."""
+        return self.windows * self.window_s
 
 
 class WholeRun(Record):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.evidence.base import Record
-from prony.plan.load import Connections, RatePhase
+from prony.plan.load import MOST_WINDOWS, Connections, RatePhase
 from prony.plan.population import Population
 from prony.plan.script import Script
 from prony.plan.stage import Stage
@@ -166,6 +166,8 @@ class MeasuredKeys(Record):
     """Which part of a run is measured: a steady window (`window_s`), or everything until the first bound."""
 
     window_s: float | None = Field(default=None, gt=0)
+    windows: int = Field(default=1, ge=1, le=MOST_WINDOWS)
+    """Of `window_s` each, one after the other in each process: how the variance is made up."""
     precision: float | None = Field(default=None, gt=0, lt=1)
     """Ends the window when its figure is known so precisely (0.02: ± 2 %)."""
     duration_s: float | None = Field(default=None, gt=0)
@@ -184,6 +186,10 @@ class MeasuredKeys(Record):
         whole = any(b is not None for b in bounds) or self.warm_up_s or self.drain_s is not None
         if self.window_s is not None and whole:
             raise ValueError("window_s is a steady window and excludes the keys of a whole run")
+        if self.windows > 1 and whole:
+            raise ValueError("windows are steady windows (window_s); a whole run is one by itself")
+        if self.windows > 1 and self.precision is not None:
+            raise ValueError("windows have a fixed length, which precision would end early: give one of them")
         if self.precision is not None and whole:
             raise ValueError("precision ends a steady window (window_s); a whole run ends by its own keys")
         return self

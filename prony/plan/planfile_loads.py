@@ -37,4 +37,6 @@ def measured(keys: MeasuredKeys, load: Load) -> Measured:
             warm_up_s=keys.warm_up_s,
             drain_s=keys.drain_s,
         )
-    return SteadyWindow(window_s=keys.window_s or DEFAULT_WINDOW_S, precision=keys.precision)
+    return SteadyWindow(
+        window_s=keys.window_s or DEFAULT_WINDOW_S, windows=keys.windows, precision=keys.precision
+    )

@@ -102,7 +102,7 @@ def _longest(cells: Sequence[Cell], length_s: Callable[[TrialPlan], float]) -> f
 
 
 def _window_s(trial: TrialPlan) -> float:
-    return trial.measured.window_s if isinstance(trial.measured, SteadyWindow) else 0.0
+    return trial.measured.length_s if isinstance(trial.measured, SteadyWindow) else 0.0
 
 
 def _whole_s(trial: TrialPlan) -> float:
@@ -151,7 +151,7 @@ def _shorter(cell: Cell, scale: Scale) -> Cell:
         load = load.model_copy(update={"users": min(load.users, scale.users)})
     part = trial.measured
     if isinstance(part, SteadyWindow):
-        part = part.model_copy(update={"window_s": min(part.window_s, scale.window_s)})
+        part = part.model_copy(update={"window_s": min(part.length_s, scale.window_s), "windows": 1})
         warm = _least(trial.warm_up, scale.warm_up)
         trial = trial.model_copy(update={"warm_up": warm})
     else:

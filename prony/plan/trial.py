@@ -177,8 +177,8 @@ class TrialPlan(Record):
     def measured_s(self) -> float:
         """About how long the measured part takes; unknown lengths are taken for 10 s."""
         match self.measured:
-            case SteadyWindow(window_s=window_s):
-                return window_s
+            case SteadyWindow(length_s=length_s):
+                return length_s
             case WholeRun(duration_s=float(duration_s)):
                 return duration_s
         if isinstance(self.load, OpenLoad) and self.load.total_s is not None:
@@ -201,7 +201,7 @@ class TrialPlan(Record):
         closed = isinstance(self.load, ClosedLoad) and not self.populations
         if not closed or self.script is not None:
             return 0.0
-        return min(PROBE_MOST_S, 1.0 + self.measured.window_s / 2)
+        return min(PROBE_MOST_S, 1.0 + self.measured.length_s / 2)
 
     @property
     def last_session_s(self) -> float:

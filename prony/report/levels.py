@@ -10,7 +10,7 @@ from prony.plan.load import SteadyWindow
 from prony.report.result import CellView, TrialView
 
 STRETCHES = 3
-"""A window is cut into so many stretches, which stand for windows of one process."""
+"""A single window is cut into so many stretches, which stand for windows of one process."""
 FEWEST_ROWS = 3
 """Rows of a stretch."""
 
@@ -23,7 +23,8 @@ def levels_of(cells: Sequence[CellView]) -> Levels | None:
         return None
     if not isinstance(measured, SteadyWindow):
         return None
-    servers = [[cut for trial in cell.counting if (cut := stretches(trial))] for cell in cells]
+    many = measured.windows if measured.windows > 1 else STRETCHES
+    servers = [[cut for trial in cell.counting if (cut := stretches(trial, many))] for cell in cells]
     spent = [
         (trial.record.ended_at - trial.record.started_at).total_seconds()
         for cell in cells
@@ -31,18 +32,20 @@ def levels_of(cells: Sequence[CellView]) -> Levels | None:
     ]
     if not spent:
         return None
-    stretch_s = measured.window_s / STRETCHES
-    return levels(servers, window_s=stretch_s, process_s=statistics.median(spent) - measured.window_s)
+    process_s = statistics.median(spent) - measured.length_s
+    return levels(servers, window_s=measured.length_s / many, process_s=process_s)
 
 
-def stretches(trial: TrialView) -> list[float]:
-    """Requests per second of equal stretches of the window; empty where it has too few rows."""
+def stretches(trial: TrialView, many: int) -> list[float]:
+    """Requests per second of the windows of one process, or of equal stretches of its only one, cut at whole
+    rows; empty where these are too few.
+    """
     engine = trial.record.evidence.engine
     rows = [row for row in engine.rows if row.in_window and row.duration_ms > 0] if engine is not None else []
-    each = len(rows) // STRETCHES
+    each = len(rows) // many
     if each < FEWEST_ROWS:
         return []
-    parts = [rows[at * each : (at + 1) * each] for at in range(STRETCHES)]
+    parts = [rows[at * each : (at + 1) * each] for at in range(many)]
     rates = [sum(r.completed for r in part) / sum(r.duration_ms for r in part) * 1000 for part in parts]
     return rates if min(rates) > 0 else []
 
@@ -52,15 +55,16 @@ def words(found: Levels) -> str:
     best, now = found.cheapest_windows, found.windows
     said = (
         f"Variance by level: {found.between * 100:.1f} % between processes, {found.within * 100:.1f} % "
-        f"between stretches of {found.window_s:.0f} s in one process ({found.processes} processes; standard "
-        f"deviations of throughput). A process costs {found.process_s:.0f} s besides its window"
+        f"between windows of {found.window_s:.0f} s in one process ({found.processes} processes; standard "
+        f"deviations of throughput). A process costs {found.process_s:.0f} s besides its windows"
     )
     if found.between_low <= 0:
-        return f"{said}. Too few processes to say how long a window is cheapest."
+        return f"{said}. Too few processes to say how many windows are cheapest."
     if best == now:
-        return f"{said}: windows of this length are the cheapest."
+        return f"{said}: {now} windows of this length are the cheapest."
     saved = 1 - 1 / found.relative_time(now)
+    many = "window" if best == 1 else "windows"
     return (
-        f"{said}: {best * found.window_s:.0f} s of window per process are the cheapest "
+        f"{said}: {best} {many} of this length per process ({best * found.window_s:.0f} s) are the cheapest "
         f"({saved * 100:.0f} % less time for the same width)."
     )

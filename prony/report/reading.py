@@ -233,7 +233,7 @@ def search_view(asked: Search, part: PartView) -> SearchView:
         if isinstance(load := cell_of[trial.record.id].trial.load, OpenLoad) and load.rate_per_s
     ]
     measured = part.cells[0].cell.trial.measured if part.cells else None
-    window_s = measured.window_s if isinstance(measured, SteadyWindow) else 10.0
+    window_s = measured.length_s if isinstance(measured, SteadyWindow) else 10.0
     search = search_of(asked, window_s, rated[0][1] if rated else None)
     tried = []
     for trial, rate in rated:

@@ -105,6 +105,29 @@ def false_difference_in(world: UnkindWorld, blocks: int, rounds: int, seed: int 
     return Rate(said, rounds), Rate(alone, rounds)
 
 
+def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:
+    """How often equal servers are called faster or slower where blocks are added until it is clear: by the
+    interval alone of the blocks without a rejected trial.
+    """
+    rng = np.random.default_rng(seed)
+    false = 0
+    for _ in range(rounds):
+        trials = world.trials(rng, looks.most)
+        gone = {one.block for one in trials if not one.valid}
+        of = [
+            [one.value or math.nan for one in trials if one.server == name and one.block not in gone]
+            for name in "ab"
+        ]
+        for blocks in range(looks.first, len(of[0]) + 1):
+            a, b = (values[:blocks] for values in of)
+            found = repeated_ratio(a, b, range(blocks), range(blocks), looks)
+            said = verdict(found.low, found.high, BAND)
+            if said is not Verdict.INCONCLUSIVE:
+                false += said is not Verdict.EQUIVALENT
+                break
+    return Rate(false, rounds)
+
+
 def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) -> Rate:
     """How often servers that differ by exactly the practical band are called equivalent."""
 

@@ -317,3 +317,12 @@ def test_where_a_part_names_a_server(tmp_path: Path) -> None:
     )
     assert place_of(file, "one", "beta") == f"{file}:2"
     assert place_of(file, "two", "delta") == f"{file}:8"
+
+
+def test_windows_follow_each_other_in_one_process(tmp_path: Path) -> None:
+    text = "title: x\nservers: a\nworkloads: hello\nmeasured: {window_s: 20, windows: 3}\n"
+    (cell,) = plan(tmp_path, text).cells
+    assert cell.trial.measured == SteadyWindow(window_s=20, windows=3)
+    assert cell.trial.measured_s == 60
+    for both in ("window_s: 20, windows: 3, precision: 0.02", "duration_s: 9, windows: 2"):
+        assert "windows" in fault(tmp_path, text.replace("window_s: 20, windows: 3", both))
