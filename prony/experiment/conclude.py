@@ -53,8 +53,11 @@ def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusi
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:
-    """A trial that ended early is invalid for that reason alone; what was not measured is left out."""
-    cause = Finding(
+    """A trial that ended early is invalid for that reason alone; what was not measured is left out. For a
+    host that was lost no server is to blame.
+    """
+    lost = next((f for f in judgement.findings if f.check == "hosts" and f.status is Status.INVALID), None)
+    cause = lost or Finding(
         check="identity",
         status=Status.INVALID,
         reason=failure,
@@ -62,7 +65,11 @@ def _failed(judgement: Judgement, failure: str) -> Judgement:
         advice="look at the server's log, fix it, and repeat",
         essential=True,
     )
-    known = tuple(f for f in judgement.findings if f.status is not Status.UNKNOWN and f.check != cause.check)
+    known = tuple(
+        f
+        for f in judgement.findings
+        if f.status is not Status.UNKNOWN and f.check not in {cause.check, "identity"}
+    )
     return judgement.model_copy(update={"verdict": Status.INVALID, "findings": (cause, *known)})
 
 

@@ -11,6 +11,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from prony.errors import EnvironmentFault
+
 LEASE_S = 5.0
 """Without a sign of life from the laboratory for this long an actor stops what it started."""
 TICK_S = 0.25
@@ -41,6 +43,10 @@ class Lease:
                 self._expired()
 
 
+class Abandoned(EnvironmentFault):
+    """The lease ended before the laboratory came back: the actor has stopped what it ran."""
+
+
 class HostActor:
     """Base of all actors: the only classes that a worker of Prony runs.
 
@@ -49,12 +55,19 @@ class HostActor:
     """
 
     def __init__(self, lease_s: float = LEASE_S) -> None:
+        self._abandoned = False
         self._lease = Lease(self.abandon, lasts_s=lease_s)
 
     async def alive(self) -> float:
-        """Renews the lease; this host's monotonic clock in seconds."""
+        """Renews the lease; this host's monotonic clock in seconds. Raises Abandoned when it is too late."""
+        self.check_kept()
         self._lease.renew()
         return time.monotonic()
+
+    def check_kept(self) -> None:
+        """Raises Abandoned after the lease has ended: nothing runs here any more."""
+        if self._abandoned:
+            raise Abandoned("no sign of life from the laboratory; the host has stopped what it ran")
 
     def end(self) -> None:
         """The laboratory is done with this actor in good order."""
@@ -63,6 +76,7 @@ class HostActor:
 
     def abandon(self) -> None:
         """The laboratory or the worker is gone: stops everything, from whatever thread."""
+        self._abandoned = True
         self._lease.end()
         self.stop_everything()
 

@@ -291,9 +291,8 @@ class LoadHost(MeasuredHost):
         with self._lock:
             run = self._engines.get(number)
         if run is None:
-            raise EnvironmentFault(
-                "the engine has been stopped: this host had no sign of life from the laboratory"
-            )
+            self.check_kept()
+            raise EnvironmentFault("the engine has ended")
         return run
 
 

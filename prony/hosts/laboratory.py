@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from prony.errors import EnvironmentFault
-from prony.hosts.actor import HostActor
+from prony.hosts.actor import Abandoned, HostActor
 from prony.hosts.facts import Facts
 from prony.hosts.file import Host
 from prony.hosts.liveness import Liveness
@@ -82,8 +82,10 @@ class Remote:
         return bool(self._task.status != "finished")
 
     async def alive(self) -> None:
-        """Asks for a sign of life; on the event loop. Raises OSError where nothing listens any more."""
-        await self._laboratory.asked(self.attached.address, self._task.key, "alive", (), {})
+        """Asks for a sign of life; on the event loop. Raises OSError where nothing listens any more, HostLost
+        where the host has given up.
+        """
+        self._result(await self._laboratory.asked(self.attached.address, self._task.key, "alive", (), {}))
 
     async def _called(self, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         try:
@@ -92,9 +94,16 @@ class Remote:
             raise HostLost(
                 self._laboratory.liveness.ended(self.name, self._laboratory.why_ended())
             ) from fault
+        return self._result(reply)
+
+    def _result(self, reply: dict[str, Any]) -> Any:
+        """Raises what the method raised, and HostLost when the host had given the laboratory up."""
         if reply["status"] == "OK":
             return reply["result"]
-        raise reply["exception"]
+        fault = reply["exception"]
+        if isinstance(fault, Abandoned):
+            raise HostLost(self._laboratory.liveness.ended(self.name, str(fault))) from fault
+        raise fault
 
 
 class Laboratory:

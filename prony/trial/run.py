@@ -313,11 +313,23 @@ class _Trial:
         self._edges = edges
         self._server_window = over_window(edges, run.server, placed=self.under_test.owned)
         sampler.mark()
-        if edges.opened.process and edges.closed.process:
-            self._host_window = sampler.window(
-                edges.opened.process.t_monotonic_s, edges.closed.process.t_monotonic_s
-            )
+        between_s = self._instants(edges)
+        if between_s is not None:
+            self._host_window = sampler.window(*between_s)
         self._phases.add("window", edges.opened.t_ms, edges.closed.t_ms)
+
+    def _instants(self, edges: WindowEdges) -> tuple[float, float] | None:
+        """When the window opened and closed, by the readings of the server. Of a server at a URL that load
+        hosts reach, whose process nobody reads, by the engine: the load hosts are read between the two.
+        """
+        opened, closed = edges.opened, edges.closed
+        if opened.process and closed.process:
+            return opened.process.t_monotonic_s, closed.process.t_monotonic_s
+        ready = self._engine.ready if self._engine is not None else None
+        if ready is None or not self.surroundings.places.apart:
+            return None
+        started_s = ready.started_monotonic_ns / 1e9
+        return started_s + opened.t_ms / 1000, started_s + closed.t_ms / 1000
 
     def _probe(self, server: RunningTarget) -> None:
         """Does the rate rise with more users? Nothing that goes wrong here may cost the trial."""

@@ -121,7 +121,7 @@ class Lab:
     def stored(self) -> list[dict[str, Any]]:
         """The experiments of the store."""
         store = self.rig.folder / "results.db"
-        listed = self.rig.run("lab", [PRONY, "results", "--db", str(store), "--json"])
+        listed = self.rig.run("lab", [PRONY, "results", "list", "--db", str(store), "--json"])
         assert listed.returncode == 0, listed.stderr
         found: list[dict[str, Any]] = json.loads(listed.stdout)["experiments"]
         return found

@@ -6,6 +6,7 @@ import pytest
 
 from prony.evidence.engine import EngineThread
 from prony.evidence.trial import Evidence
+from prony.experiment.conclude import conclude
 from prony.judge.checks.bound_by import bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.host import host
@@ -18,6 +19,7 @@ from prony.judge.limits import CheckLimits
 from prony.judge.load_hosts import hosts_needed
 from prony.judge.verdict import judge
 from tests.judge import factory as f
+from tests.report import factory
 
 VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID, Status.UNKNOWN
 THREE = f.on_hosts(3)
@@ -60,9 +62,20 @@ def test_every_lost_host_is_named_with_its_reason() -> None:
 
 def test_a_host_lost_before_the_window_is_invalid_and_not_unknown() -> None:
     early = f.host(THREE, "load1", lost="its worker ended", engine=None, host_window=None, clock=None)
-    assert hosts_of(early.model_copy(update={"engine": None})).status is INVALID
+    ended = hosts_of(early.model_copy(update={"engine": None}))
+    assert (ended.status, ended.reason) == (INVALID, "load1 was lost: its worker ended")
     nobody = THREE.model_copy(update={"engine": None})
     assert hosts_of(nobody).status is UNKNOWN
+
+
+def test_a_lost_host_is_the_cause_and_no_server_is_blamed() -> None:
+    told = "load1 was lost: its worker has ended"
+    gone = f.host(THREE, "load1", lost=told).model_copy(update={"engine": None})
+    record = factory.record("reference", 0, 0).model_copy(update={"evidence": gone, "failure": told})
+    ended = conclude(record).judgement
+    assert ended.worst is not None
+    assert (ended.worst.check, ended.worst.reason) == ("hosts", told)
+    assert "identity" not in {finding.check for finding in ended.findings}
 
 
 def test_a_load_host_without_figures_is_invalid() -> None:
@@ -129,7 +142,7 @@ def test_a_host_that_fails_more_than_the_others() -> None:
 def test_one_saturated_load_host_of_three_is_suspect_with_how_many_it_takes() -> None:
     found = client(busy(THREE, "load2", 0.97, 5.0), LIMITS)
     assert found.status is SUSPECT
-    assert "1 of 3 load hosts saturated: load2: load generator saturated" in found.reason
+    assert "1 of 3 load hosts too busy: load2: load generator saturated" in found.reason
     assert found.advice == "3 load hosts are enough to stay below 85 % CPU: lower the weight of load2"
     all_busy = busy(busy(busy(THREE, "load1", 0.97, 5.0), "load2", 0.97, 5.0), "load3", 0.97, 5.0)
     worse = client(all_busy, LIMITS)

@@ -241,8 +241,8 @@ def _of_several(
     reason, advice = named(findings), first.advice
     if over and len(over) < len(findings):
         status = Status.SUSPECT
-        reason = f"{len(over)} of {len(findings)} load hosts saturated: {reason}"
-    if over:
+        reason = f"{len(over)} of {len(findings)} load hosts too busy: {reason}"
+    if over and advice != KEEP_OFF:
         advice = _more_hosts(over, shares, len(findings), limits)
     elif status is Status.VALID and measured(evidence) is not None:
         busiest = max(alone, key=lambda one: one[2].value if isinstance(one[2].value, float) else 0.0)

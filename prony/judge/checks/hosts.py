@@ -75,19 +75,25 @@ def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
     lost = [part for host in evidence.hosts for part in _lost(host)]
     if measured(evidence) is None and not lost:
         return no_window(CHECK, limit=limit, source=SOURCE)
+    if measured(evidence) is None:
+        # Without a window nothing else can be said of the hosts that were there to the end.
+        return _finding(lost, None, limit)
     skew_ms = max((h.clock.skew_s * 1000 for h in evidence.hosts if h.clock is not None), default=None)
     there = [host for host in evidence.hosts if host.lost is None]
     parts = [*lost, *(part for host in there for part in (*_late(host, limits), *_clock(host, limits)))]
     parts += _different(evidence, limits)
-    status = worst(*(part.status for part in parts)) if parts else Status.VALID
     good = f"{len(evidence.hosts)} hosts, instants within {milliseconds(skew_ms or 0.0)}"
+    return _finding(parts or [Part(Status.VALID, good)], skew_ms, limit)
+
+
+def _finding(parts: Sequence[Part], skew_ms: float | None, limit: str) -> Finding:
     return Finding(
         check=CHECK,
-        status=status,
+        status=worst(*(part.status for part in parts)),
         value=skew_ms,
         unit="ms",
         limit=limit,
-        reason="; ".join(part.text for part in parts) or good,
+        reason="; ".join(part.text for part in parts),
         advice="; ".join(dict.fromkeys(part.advice for part in parts if part.advice)),
         source=SOURCE,
     )
@@ -96,7 +102,8 @@ def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
 def _lost(host: HostEvidence) -> list[Part]:
     if host.lost is None:
         return []
-    return [Part(Status.INVALID, f"{host.name} was lost: {host.lost}", "see `prony hosts check`")]
+    text = host.lost if host.name in host.lost else f"{host.name} was lost: {host.lost}"
+    return [Part(Status.INVALID, text, "see `prony hosts check`")]
 
 
 def _late(host: HostEvidence, limits: HostsLimits) -> list[Part]:
