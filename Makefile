@@ -12,7 +12,7 @@ BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-programs test-rust test-rust-beside test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-million fuzz peers lock clean
+.PHONY: help setup servers demo test test-programs test-rust test-rust-beside test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -125,6 +125,9 @@ fuzz: ## The four fuzz targets of the engine by libFuzzer, FUZZ_S seconds each (
 	  mkdir -p "corpus/$$target" "artifacts/$$target" && \
 	  "target/$$host/release/$$target" -max_total_time=$(FUZZ_S) -timeout=10 -print_final_stats=1 "-artifact_prefix=artifacts/$$target/" "corpus/$$target" || exit 1; \
 	done
+
+bench-hosts: setup ## What the laboratory pays for 64 load hosts: CPU time per second of run (BENCH="--actors": over Dask)
+	$(BIN)/python -m bench.many_hosts $(BENCH)
 
 bench-million: setup ## A million users with think time on this host: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)

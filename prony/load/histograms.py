@@ -86,11 +86,12 @@ def added(parts: Sequence[Counts]) -> Counts:
             raise ValueError(
                 f"histograms of {first.digits} and {one.digits} significant digits cannot be added up"
             )
-    places = np.concatenate([one.places for one in parts])
-    distinct, where = np.unique(places, return_inverse=True)
-    counts = np.zeros(distinct.size, dtype=np.int64)
-    np.add.at(counts, where, np.concatenate([one.counts for one in parts]))
-    return Counts(first.digits, first.lowest_ns, max(one.highest_ns for one in parts), distinct, counts)
+    buckets = max((int(one.places[-1]) + 1 for one in parts if one.places.size), default=0)
+    whole = np.zeros(buckets, dtype=np.int64)
+    for one in parts:
+        whole[one.places] += one.counts  # a place comes once in a histogram
+    filled = np.flatnonzero(whole)
+    return Counts(first.digits, first.lowest_ns, max(one.highest_ns for one in parts), filled, whole[filled])
 
 
 def encoded(counts: Counts) -> str:

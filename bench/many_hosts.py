@@ -1,0 +1,183 @@
+"""What the laboratory pays for many load hosts: CPU time per second of run for rows, merging and judging. The
+hosts are simulated: each replays what one real engine said. Asserts nothing; prints what was measured.
+
+    python -m bench.many_hosts [--hosts 64] [--seconds 60] [--actors]
+
+`--actors`: each host is a Dask actor in another process, as its calls cost the laboratory over a network
+(needs `prony[hosts]`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from prony.evidence.hosts import HostEvidence
+from prony.evidence.server import ServerIdentity
+from prony.evidence.trial import Evidence
+from prony.judge.verdict import judge
+from prony.load.clock import ClockEstimate
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun
+from prony.load.facts import load_facts
+from prony.load.reference import reference_server
+from prony.load.shares import shared
+from prony.load.together import EnginesTogether
+from prony.plan.load import ClosedLoad, Connections
+from prony.plan.workload import Workload, from_url
+
+USERS = 32
+RECORDED_S = 3.0
+BUDGET_S = 0.1
+"""CPU time per second of run that is meant to be enough."""
+
+
+class Recorded:
+    """What a real engine said in a few seconds, as raw events."""
+
+    def __init__(self, workload: Workload) -> None:
+        with reference_server(()) as url:
+            load = EngineLoad(
+                url=url,
+                workload=workload,
+                load=ClosedLoad(users=USERS),
+                cpus=(),
+                after_s=RECORDED_S,
+                window="all",
+            )
+            (alone,) = shared(load, (1,))
+            assert alone is not None
+            run = EngineRun(alone)
+            self.events: list[dict[str, Any]] = []
+            while not run.finished:
+                event = run.next_event(10)
+                if event is None:
+                    continue
+                self.events.append(event)
+                if event["event"] == "prepared":
+                    run.send({"command": "start"})
+            run.close()
+        self.load = load
+
+    def named(self, kind: str) -> list[dict[str, Any]]:
+        """The events of this kind."""
+        return [event for event in self.events if event["event"] == kind]
+
+    def batches(self, seconds: int) -> list[list[dict[str, Any]]]:
+        """The events of a run of so many seconds, as they come: a row each second."""
+        rows = self.named("interval")[1:-1] or self.named("interval")
+        timed = [
+            [{**rows[second % len(rows)], "t_ms": 1000.0 * (second + 1), "duration_ms": 1000.0}]
+            for second in range(seconds)
+        ]
+        return [self.named("prepared"), self.named("ready"), *timed, self.named("finished")]
+
+
+class Replay:
+    """A host: `events` gives the next batch."""
+
+    def __init__(self, batches: Sequence[list[dict[str, Any]]]) -> None:
+        self._batches = list(batches)
+
+    def events(self) -> list[dict[str, Any]] | None:
+        """None after the last."""
+        return self._batches.pop(0) if self._batches else None
+
+
+class Handle:
+    """The handle of a simulated host; `take` gets its next batch."""
+
+    def __init__(self, name: str, take: Callable[[], list[dict[str, Any]] | None]) -> None:
+        self._name, self._take = name, take
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def send(self, command: dict[str, Any]) -> None:
+        """It has said all it says."""
+
+    def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:  # noqa: ARG002 never waits
+        return self._take()
+
+    def clock(self) -> ClockEstimate:
+        return ClockEstimate(time.monotonic_ns(), 0.0, 0.0, 1000.0, 10)
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+def actors(batches: Sequence[list[dict[str, Any]]], hosts: int, stack: ExitStack) -> list[Handle]:
+    """One Dask actor per host, on workers of their own processes."""
+    from distributed import Client, LocalCluster
+
+    cluster = stack.enter_context(
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+    )
+    client = stack.enter_context(Client(cluster))
+    begun = [client.submit(Replay, batches, actor=True, pure=False) for _ in range(hosts)]
+    found = [one.result() for one in begun]
+    return [Handle(f"host-{place + 1}", asking(actor)) for place, actor in enumerate(found)]
+
+
+def asking(actor: Any) -> Callable[[], list[dict[str, Any]] | None]:
+    """How the next batch of an actor is had."""
+
+    def take() -> list[dict[str, Any]] | None:
+        batch: list[dict[str, Any]] | None = actor.events().result()
+        return batch
+
+    return take
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--hosts", type=int, default=64)
+    parser.add_argument("--seconds", type=int, default=60)
+    parser.add_argument("--actors", action="store_true")
+    options = parser.parse_args()
+    workload = from_url("/")
+    recorded = Recorded(workload)
+    batches = recorded.batches(options.seconds)
+    with ExitStack() as stack:
+        if options.actors:
+            handles = actors(batches, options.hosts, stack)
+        else:
+            replays = [Replay(batches) for _ in range(options.hosts)]
+            handles = [Handle(f"host-{place + 1}", one.events) for place, one in enumerate(replays)]
+        begun_s, begun_cpu_s = time.monotonic(), time.process_time()
+        run = EnginesTogether(recorded.load, handles)
+        report = run.run_to_end(600)
+        rows_cpu_s = time.process_time() - begun_cpu_s
+        evidence = Evidence(
+            load=load_facts(recorded.load.load, workload, Connections()),
+            engine=report,
+            server=ServerIdentity(name="prony-engine serve"),
+            hosts=tuple(
+                HostEvidence(name=name, role="load", clock=handles[0].clock().evidence(), **told)
+                for name, told in run.told().items()
+            ),
+        )
+        judged = judge(evidence)
+        cpu_s, wall_s = time.process_time() - begun_cpu_s, time.monotonic() - begun_s
+    row = recorded.named("interval")[1]
+    where = "Dask actors" if options.actors else "in this process"
+    print(f"hosts                {options.hosts}, {where}")
+    print(f"run                  {options.seconds} s, {len(report.rows)} merged rows")
+    size = len(row["service_time"]["v2"])
+    print(f"row of a host        {row['completed']:,} requests, {size} bytes of histogram")
+    print(f"rows and reports     {rows_cpu_s / options.seconds * 1000:.1f} ms CPU per second of run")
+    judging_ms = (cpu_s - rows_cpu_s) / options.seconds * 1000
+    print(f"judging              {judging_ms:.1f} ms, {len(judged.findings)} findings")
+    within = "within" if cpu_s <= BUDGET_S * options.seconds else "ABOVE"
+    whole_ms = cpu_s / options.seconds * 1000
+    print(f"together             {whole_ms:.1f} ms ({within} {BUDGET_S * 1000:.0f} ms)")
+    print(f"wall time            {wall_s:.1f} s for {options.seconds} s of run")
+
+
+if __name__ == "__main__":
+    main()
