@@ -86,6 +86,11 @@ def connected(
         client = _client(file, own)
         stack.callback(_close, client)
         laboratory = Laboratory(client)
+        if start and not laboratory.alone():
+            raise EnvironmentFault(
+                f"another command uses the hosts at {file.lab.scheduler}; two loads at once would be "
+                "measured together: wait until it has finished"
+            )
         if start:
             there = laboratory.workers()
             missing_ssh = [host for host in file.hosts() if host.keys.ssh and host.worker not in there]

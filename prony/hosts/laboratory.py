@@ -198,12 +198,19 @@ class Laboratory:
 
     def workers(self) -> dict[str, dict[str, Any]]:
         """What the scheduler knows of each worker, by the worker's name."""
+        found = self._identity()
+        return {str(one["name"]): {**one, "address": at} for at, one in found["workers"].items()}
+
+    def alone(self) -> bool:
+        """Whether no other laboratory uses the scheduler."""
+        return int(self._identity()["laboratories"]) <= 1
+
+    def _identity(self) -> dict[str, Any]:
         future = self.run(self._client.scheduler.identity(n_workers=-1))
         try:
-            found = future.result(timeout=CALL_S)
+            return dict(future.result(timeout=CALL_S))
         except (OSError, TimeoutError) as fault:
             raise EnvironmentFault("the laboratory's scheduler has ended; start again") from fault
-        return {str(one["name"]): {**one, "address": at} for at, one in found["workers"].items()}
 
     def terminate(self) -> None:
         """Ends the scheduler, which ends its workers."""

@@ -138,6 +138,11 @@ class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
 
         comm.read = only_a_workers
 
+    def identity(self, *args: Any, **options: Any) -> dict[str, Any]:
+        """Dask's, and how many laboratories are connected."""
+        known: dict[str, Any] = super().identity(*args, **options)
+        return {**known, "laboratories": len(self.clients.keys() & self.client_comms.keys())}
+
     async def update_graph(self, client: str, *args: Any, **options: Any) -> None:
         """Tasks come from the laboratory's clients only: a worker's stream has the same handlers."""
         if client in self.clients:

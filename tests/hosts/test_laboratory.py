@@ -124,6 +124,21 @@ def test_a_worker_waits_for_the_next_laboratory(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("extra")
+def test_two_laboratories_do_not_share_hosts(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts:
+        hosts.start_scheduler()
+        with attach.attached(hosts.file) as lab:
+            with (
+                pytest.raises(EnvironmentFault, match="another command uses the hosts"),
+                attach.attached(hosts.file),
+            ):
+                pass
+            assert lab.start(HostProbe, "load-1").call("now_ns") > 0
+        with attach.attached(hosts.file) as lab:
+            assert lab.alone()
+
+
+@pytest.mark.usefixtures("extra")
 def test_a_name_that_is_taken_is_said(tmp_path: Path) -> None:
     with Loopback(tmp_path) as hosts:
         hosts.start_scheduler()
