@@ -112,10 +112,10 @@ REFUSED = {
     "duration": (
         sampler(
             below=element(
-                "DurationAssertion", prop("DurationAssertion.duration", 5), prop("Assertion.scope", "all")
+                "DurationAssertion", prop("DurationAssertion.duration", 5), prop("Assertion.scope", "variable")
             )
         ),
-        "it applies to sub-samples",
+        "it applies to a variable",
     ),
     "path": (
         sampler(below=element("JSONPathAssertion", prop("JSON_PATH", "$..id"))),

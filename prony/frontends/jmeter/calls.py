@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import socket
 import string
@@ -10,12 +11,15 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote_plus
 
 from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
 
 LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
 LONGEST_DRAWN = 64
 """Characters of a random string that are drawn one by one."""
+MOST_FILE_BYTES = 1 << 20
+"""Of a file that becomes a text of the plan."""
 TIME_INSTEAD = "use ${__time()} or ${__time(/1000)}"
 
 
@@ -124,6 +128,70 @@ def _sum(call: Call) -> Text:
     return call.stored(Text.of(str(total)), given[-1:] if named else ())
 
 
+def _encoded(call: Call) -> Text:
+    (text,) = call.constants(1, 1)
+    return Text.of(text).encoded()
+
+
+def _decoded(call: Call) -> Text:
+    (text,) = call.constants(1, 1)
+    return Text.of(unquote_plus(text))
+
+
+def _evaluated(call: Call) -> Text:
+    """The text once more, with the variables that stand in it."""
+    if len(call.arguments) != 1:
+        raise call.where.wrong(f"one argument of {call.name}, found {len(call.arguments)}")
+    constant = call.arguments[0].constant
+    return call.arguments[0] if constant is None else call.values.text(constant, call.where, call.once)
+
+
+def _case(call: Call) -> Text:
+    given = call.constants(1, 3)
+    mode = (given[1] if len(given) > 1 else "").strip().upper() or "UPPER"
+    text = given[0]
+    changed = {"UPPER": text.upper(), "LOWER": text.lower(), "CAPITALIZE": text[:1].upper() + text[1:]}
+    if mode not in changed:
+        raise call.refused(f"the mode {mode}", f"use one of {', '.join(changed)}")
+    return call.stored(Text.of(changed[mode]), given[2:])
+
+
+def _characters(call: Call) -> Text:
+    given = call.constants(1, 100)
+    try:
+        return Text.of("".join(chr(int(number.strip(), 0)) for number in given))
+    except (ValueError, OverflowError) as fault:
+        raise call.where.wrong(f"numbers of characters in {call.name}, found {', '.join(given)}") from fault
+
+
+def _logged(call: Call) -> Text:
+    """The text itself; nothing is logged here."""
+    return Text.of(call.constants(1, 4)[0])
+
+
+def _digest(call: Call) -> Text:
+    given = call.constants(2, 5)
+    name = given[0].strip().upper().replace("-", "")
+    if name not in ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"):
+        raise call.refused(f"the digest {given[0]}", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
+    salt, upper, store = (given[place] if len(given) > place else "" for place in (2, 3, 4))
+    found = hashlib.new(name.lower(), (given[1] + salt).encode(), usedforsecurity=False).hexdigest()
+    return call.stored(Text.of(found.upper() if upper.strip().lower() == "true" else found), [store])
+
+
+def _file(call: Call) -> Text:
+    """The whole file, which JMeter reads anew each time."""
+    given = call.constants(1, 3)
+    path = call.values.folder / given[0].strip()
+    try:
+        if path.stat().st_size > MOST_FILE_BYTES:
+            raise call.refused(f"{path.name} has more than {MOST_FILE_BYTES >> 20} MiB", "use a shorter file")
+        text = path.read_text(encoding=(given[1] if len(given) > 1 else "").strip() or "UTF-8")
+    except (OSError, UnicodeDecodeError, LookupError) as fault:
+        raise call.where.wrong(f"a file that can be read in {call.name}; {path}: {fault}") from fault
+    return call.stored(Text.of(text), given[2:])
+
+
 def _group(call: Call) -> Text:
     if call.values.group is None:
         raise call.refused("it is called outside of a thread group", "write the name")
@@ -163,5 +231,13 @@ CALLS.update(
         "__intSum": _sum,
         "__longSum": _sum,
         "__time": _time,
+        "__urlencode": _encoded,
+        "__urldecode": _decoded,
+        "__eval": _evaluated,
+        "__changeCase": _case,
+        "__char": _characters,
+        "__log": _logged,
+        "__digest": _digest,
+        "__FileToString": _file,
     }
 )

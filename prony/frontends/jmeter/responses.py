@@ -89,11 +89,11 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     kind = values.whole(node.value("Assertion.test_type", "2"), node, "Assertion.test_type")
     assume = node.flag("Assertion.assume_success")
     node.ignore("Assertion.custom_message")
-    if node.value("Assertion.scope") not in ("", "parent"):
-        raise node.refused("it applies to sub-samples", "let it apply to the main sample")
+    if _of_sub_samples(node, values):
+        return
     texts = [values.constant(entry.text, node) for entry in node.members("Asserion.test_strings")]
-    if not texts:
-        raise node.wrong("at least one pattern")
+    if not texts:  # nothing is asked for, and JMeter is content
+        return
     rule = kind & (MATCH | CONTAINS | EQUALS | SUBSTRING)
     if rule in (MATCH, CONTAINS) and not any(PATTERN.search(text) for text in texts):
         rule = SUBSTRING if rule == CONTAINS else EQUALS
@@ -114,6 +114,20 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         )
     if assume:
         found.status = set(EVERY)
+
+
+def _of_sub_samples(node: JmxNode, values: KnownValues) -> bool:
+    """Whether it looks at sub-samples alone. There are none here but redirects on the way; `all` is the main
+    one too. Raises Refused for a variable.
+    """
+    scope = node.value("Assertion.scope")
+    if scope not in ("", "parent", "all", "children"):
+        raise node.refused("it applies to a variable", "let it apply to the main sample")
+    if scope in ("all", "children"):
+        values.note(f"{node.element}: redirects on the way are not held to it, only the last response")
+    if scope == "children":
+        node.ignore(*(child.attributes.get("name", child.tag) for child in node.children))
+    return scope == "children"
 
 
 def _body(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
@@ -184,8 +198,8 @@ def _duration(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     most_ms = values.whole(node.value("DurationAssertion.duration"), node, "DurationAssertion.duration", 0)
     if most_ms < 0:
         raise node.wrong(f"a duration of at least 0, found {most_ms}")
-    if node.value("Assertion.scope") not in ("", "parent"):
-        raise node.refused("it applies to sub-samples", "let it apply to the main sample")
+    if _of_sub_samples(node, values):
+        return
     if most_ms:
         found.max_ms = most_ms if found.max_ms is None else min(most_ms, found.max_ms)
         values.note(f"{node.element}: the time to connect is not in it (JMeter counts it)")
@@ -197,8 +211,8 @@ def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     operator = values.whole(node.value("SizeAssertion.operator", "1"), node, "SizeAssertion.operator")
     if where != "SizeAssertion.response_data":
         raise node.refused("a size other than that of the body", "test the response body")
-    if node.value("Assertion.scope") not in ("", "parent"):
-        raise node.refused("it applies to sub-samples", "let it apply to the main sample")
+    if _of_sub_samples(node, values):
+        return
     match operator:
         case 1:
             found.bytes(node, max(size, 0), size)
