@@ -34,7 +34,7 @@ def pytest_configure() -> None:
     signal.signal(signal.SIGINT, _interrupt)
 
 
-ALONE = ("bench", "host", "hosts", "selftest/test_faults.py")
+ALONE = ("bench", "host", "hosts", "load/test_together.py", "selftest/test_faults.py")
 """Where a neighbour is what a test is about, or what it would mistake for something else."""
 
 

@@ -18,9 +18,9 @@ from types import FrameType
 import typer
 from typer.core import TyperCommand
 
-import prony
 from prony.cli import (
     aa,
+    about,
     capacity,
     compare,
     compare_results,
@@ -93,16 +93,26 @@ for _name in names():
     _listed(_name)
 
 
-def _version(wanted: bool) -> None:
+def _version(context: typer.Context, wanted: bool) -> None:
     if wanted:
-        typer.echo(f"prony {prony.__version__}")
+        for line in about.version(verbose=bool(context.obj)):
+            typer.echo(line)
         raise typer.Exit
+
+
+def _verbose(context: typer.Context, wanted: bool) -> None:
+    context.obj = wanted
 
 
 @app.callback()
 def _root(
-    version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Print the version."
+    version: bool = typer.Option(False, "--version", callback=_version, help="Print the version."),
+    verbose: bool = typer.Option(
+        False,
+        "--verbose",
+        callback=_verbose,
+        is_eager=True,  # before --version, which ends here
+        help="With --version: the engine with its hash, drivers and libraries, Python, folders.",
     ),
 ) -> None:
     """Measure web servers under load, and print a number only together with the evidence that it is true."""
