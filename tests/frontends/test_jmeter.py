@@ -112,7 +112,9 @@ REFUSED = {
     "duration": (
         sampler(
             below=element(
-                "DurationAssertion", prop("DurationAssertion.duration", 5), prop("Assertion.scope", "variable")
+                "DurationAssertion",
+                prop("DurationAssertion.duration", 5),
+                prop("Assertion.scope", "variable"),
             )
         ),
         "it applies to a variable",
