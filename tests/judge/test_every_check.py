@@ -458,6 +458,17 @@ def test_the_page_says_what_is_measured_against_which_limit_and_why(name: str) -
         assert word in section, f"docs/method.md has no {word} of {name}"
 
 
+def test_the_page_says_of_every_check_what_valid_claims_and_with_which_risk() -> None:
+    """One line per check, and none for a check that is gone; no cell is left empty."""
+    part = METHOD.read_text(encoding="utf-8").partition("### What valid claims\n")[2].partition("\n### ")[0]
+    rows = re.findall(r"^\| `(\w+)` \|(.+)\|$", part, flags=re.MULTILINE)
+    assert sorted(name for name, _ in rows) == sorted(check.name for check in CHECKS)
+    for name, cells in rows:
+        told = [cell.strip() for cell in cells.split("|")]
+        assert len(told) == 3, name
+        assert all(told), name
+
+
 def test_the_page_names_every_limit_with_its_default() -> None:
     page = METHOD.read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `(\w+)` \| ([^|]+) \|", page, flags=re.MULTILINE))
