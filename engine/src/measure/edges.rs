@@ -6,12 +6,12 @@ use super::user_time::UserTime;
 /// What one thread says at an edge of the window, or at the end of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct AtEdge {
-    /// The lives of the users by part, clipped to the window; at its close.
+    /// The lives of the users by part, those that go on too, clipped to the window; at its close.
     pub window_user_time: UserTime,
     /// The same for the whole run.
     pub run_user_time: UserTime,
     /// Σ time since their sends of the requests in flight.
-    pub in_flight_age_ns: u128,
+    pub in_flight_age_ns: i128,
     /// Requests that should have been sent by now and were not.
     pub overdue: u64,
 }
@@ -20,8 +20,8 @@ pub struct AtEdge {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Edges {
     pub user_time: UserTime,
-    pub in_flight_age_open_ns: u128,
-    pub in_flight_age_close_ns: u128,
+    pub in_flight_age_open_ns: i128,
+    pub in_flight_age_close_ns: i128,
     pub overdue: u64,
     /// Alive at the close.
     pub users: u64,

@@ -11,6 +11,7 @@ pub mod opened;
 pub mod rates;
 pub mod recorder;
 pub mod responses;
+pub mod running;
 pub mod schedule;
 pub mod scheduled;
 pub mod segment;

@@ -12,7 +12,7 @@ use super::rates::Rates;
 use super::segment::{Cut, OpenLoad, PartTimes, Segment};
 use super::steps::{RequestTimes, StepFigures};
 use super::uniformity::Uniformity;
-use super::user_time::{LifePart, UserTime};
+use super::user_time::{LifePart, Lives, UserTime};
 
 /// A look for something to do takes less than a microsecond.
 const LONGEST_LOOK_NS: u64 = 10_000;
@@ -46,8 +46,9 @@ pub struct Recorder {
     changed_ns: u64,
     busy_since_ns: u64,
     last_end_ns: u64,
-    window_user_time: UserTime,
-    run_user_time: UserTime,
+    lives: Lives,
+    /// When the window opened.
+    user_time_before: UserTime,
     users: u64,
     users_changed_ns: u64,
     pub connections_open: u64,
@@ -82,8 +83,8 @@ impl Recorder {
             changed_ns: from_ns,
             busy_since_ns: from_ns,
             last_end_ns: from_ns,
-            window_user_time: UserTime::default(),
-            run_user_time: UserTime::default(),
+            lives: Lives::default(),
+            user_time_before: UserTime::default(),
             users: 0,
             users_changed_ns: from_ns,
             connections_open: 0,
@@ -204,14 +205,13 @@ impl Recorder {
 
     /// A request was handed to the kernel.
     #[inline]
-    pub fn sent(&mut self, at_ns: u64, bytes: u64) {
+    pub fn sent(&mut self, at_ns: u64) {
         self.integrate(at_ns);
         if self.outside() == 0 {
             self.busy_since_ns = at_ns;
         }
         self.in_flight += 1;
         self.counters.sent += 1;
-        self.counters.bytes_sent += bytes;
     }
 
     /// A whole response was read.
@@ -254,34 +254,46 @@ impl Recorder {
         self.service_time.record(at_ns.saturating_sub(sent_ns));
     }
 
-    /// A part of a user's life ended.
+    /// A user comes to a part of its life.
     #[inline]
-    pub fn spent(&mut self, part: LifePart, from_ns: u64, to_ns: u64) {
-        let ns = to_ns.saturating_sub(from_ns);
-        self.run_user_time.spend(part, ns);
-        let clipped_ns = to_ns.saturating_sub(from_ns.max(self.window_from_ns));
-        self.window_user_time.spend(part, clipped_ns);
-        if part == LifePart::Turnaround {
-            self.counters.turnaround_ns += u128::from(ns);
-            self.counters.turnaround.record(ns);
-        }
+    pub fn enters(&mut self, part: LifePart, at_ns: u64) {
+        self.lives.enter(part, at_ns);
     }
 
-    /// With parts of lives that are still open at a cut, which are added to what this cut's segment
-    /// reports without ending them.
-    pub fn at_edge(&self, at_ns: u64, open: impl Iterator<Item = (LifePart, u64)>) -> AtEdge {
-        let mut edge = AtEdge {
-            window_user_time: self.window_user_time,
-            run_user_time: self.run_user_time,
+    /// A user leaves the part of its life that it came to last.
+    #[inline]
+    pub fn leaves(&mut self, part: LifePart, at_ns: u64) {
+        self.lives.leave(part, at_ns);
+    }
+
+    /// Users in a part of their lives at the moment.
+    pub fn users_in(&self, part: LifePart) -> i64 {
+        self.lives.users_in(part)
+    }
+
+    /// A user has sent something, so long after what it did before.
+    #[inline]
+    pub fn turned_around(&mut self, ns: u64) {
+        self.counters.turnaround_ns += u128::from(ns);
+        self.counters.turnaround.record(ns);
+    }
+
+    /// The time from there to here of a user in this part of its life is denied, as far as it is in
+    /// the window ([`crate::fault::Fault::HiddenRetries`]).
+    pub fn deny(&mut self, part: LifePart, from_ns: u64, to_ns: u64) {
+        let from_ns = from_ns.max(self.window_from_ns).min(to_ns);
+        self.lives.leave(part, from_ns);
+        self.lives.enter(part, to_ns);
+    }
+
+    /// The lives of the users up to a cut at this moment.
+    pub fn at_edge(&self, at_ns: u64) -> AtEdge {
+        let run_user_time = self.lives.until(at_ns);
+        AtEdge {
+            window_user_time: run_user_time.since(&self.user_time_before),
+            run_user_time,
             ..AtEdge::default()
-        };
-        for (part, since_ns) in open {
-            let clipped_ns = at_ns.saturating_sub(since_ns.max(self.window_from_ns));
-            edge.window_user_time.spend(part, clipped_ns);
-            edge.run_user_time
-                .spend(part, at_ns.saturating_sub(since_ns));
         }
-        edge
     }
 
     #[inline]
@@ -378,7 +390,7 @@ impl Recorder {
             Cut::WindowOpens(id) => {
                 self.window = Some(id);
                 self.window_from_ns = at_ns;
-                self.window_user_time = UserTime::default();
+                self.user_time_before = self.lives.until(at_ns);
                 self.gaps = Uniformity::default();
             }
             Cut::WindowCloses(_) => self.window = None,

@@ -1,6 +1,8 @@
 //! What the life of a user is made of. Each moment of it is one part and no other, so their sum is
 //! ∫ users dt. Must not know of requests.
 
+use super::running::Running;
+
 /// What a moment of a user's life is spent on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LifePart {
@@ -14,17 +16,40 @@ pub enum LifePart {
     BackOff,
 }
 
-/// Time of users, by part.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct UserTime([u128; 4]);
+/// Where the users are now, and how long they have been anywhere.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Lives([Running; 4]);
 
-impl UserTime {
+impl Lives {
+    /// A user comes to a part of its life.
     #[inline]
-    pub fn spend(&mut self, part: LifePart, ns: u64) {
-        self.0[part as usize] += u128::from(ns);
+    pub fn enter(&mut self, part: LifePart, at_ns: u64) {
+        self.0[part as usize].begin(at_ns);
     }
 
-    pub fn of(&self, part: LifePart) -> u128 {
+    /// A user leaves it.
+    #[inline]
+    pub fn leave(&mut self, part: LifePart, at_ns: u64) {
+        self.0[part as usize].end(at_ns);
+    }
+
+    /// Users in a part at the moment.
+    pub fn users_in(&self, part: LifePart) -> i64 {
+        self.0[part as usize].count()
+    }
+
+    /// Time of all users up to this moment, of those who are still there too.
+    pub fn until(&self, at_ns: u64) -> UserTime {
+        UserTime(self.0.map(|part| part.until(at_ns)))
+    }
+}
+
+/// Time of users, by part, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UserTime([i128; 4]);
+
+impl UserTime {
+    pub fn of(&self, part: LifePart) -> i128 {
         self.0[part as usize]
     }
 
@@ -34,9 +59,18 @@ impl UserTime {
         }
     }
 
+    /// What was added since an earlier moment.
+    pub fn since(&self, earlier: &Self) -> Self {
+        let mut since = *self;
+        for (mine, theirs) in since.0.iter_mut().zip(earlier.0) {
+            *mine -= theirs;
+        }
+        since
+    }
+
     /// Of all parts together.
     #[cfg(test)]
-    pub fn total(&self) -> u128 {
+    pub fn total(&self) -> i128 {
         self.0.iter().sum()
     }
 }

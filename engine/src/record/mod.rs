@@ -224,7 +224,7 @@ impl Record {
     #[inline]
     pub fn sent(&mut self, index: u32, address: u16, count: u32, at_ns: u64) {
         for _ in 0..count {
-            self.recorder.sent(at_ns, 0);
+            self.recorder.sent(at_ns);
         }
         if let Some(figures) = self.recorder.address(address) {
             figures.sent += u64::from(count);

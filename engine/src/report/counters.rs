@@ -13,7 +13,7 @@ use crate::measure::edges::Edges;
 use crate::measure::user_time::LifePart;
 use crate::net::address::Address;
 use crate::tls::{PROTOCOLS, Secured};
-use crate::units::seconds;
+use crate::units::{seconds, signed_seconds};
 
 /// Responses that are listed one by one.
 const RESPONSES_LISTED: usize = 32;
@@ -155,7 +155,7 @@ pub struct ResponseCount {
 
 impl CounterReport {
     pub fn new(counters: &Counters, edges: &Edges) -> Self {
-        let clipped_s = |part| seconds(edges.user_time.of(part));
+        let clipped_s = |part| signed_seconds(edges.user_time.of(part));
         let (answers, answers_other) = counters.responses.most_frequent(RESPONSES_LISTED);
         Self {
             sent: counters.sent,
@@ -193,9 +193,9 @@ impl CounterReport {
             tls_time: HistogramReport::new(&counters.tls_time),
             service_time_sum_s: seconds(counters.service_time_ns),
             lost_time_sum_s: seconds(counters.lost_time_ns),
-            in_flight_integral_s: counters.in_flight_integral_ns as f64 / 1e9,
-            in_flight_age_open_s: seconds(edges.in_flight_age_open_ns),
-            in_flight_age_close_s: seconds(edges.in_flight_age_close_ns),
+            in_flight_integral_s: signed_seconds(counters.in_flight_integral_ns),
+            in_flight_age_open_s: signed_seconds(edges.in_flight_age_open_ns),
+            in_flight_age_close_s: signed_seconds(edges.in_flight_age_close_ns),
             clipped_cycle_s: clipped_s(LifePart::Cycle),
             clipped_connect_s: clipped_s(LifePart::Connect),
             clipped_turnaround_s: clipped_s(LifePart::Turnaround),

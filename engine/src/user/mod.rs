@@ -29,7 +29,7 @@ use crate::http::captured::CapturedResponse;
 use crate::http::head::HeadCache;
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
-use crate::measure::user_time::LifePart;
+use crate::measure::running::Running;
 use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::record::{Ended, Record};
@@ -191,6 +191,8 @@ pub struct Users {
     /// `None`: each has one request under way at most.
     queues: Option<Box<Queues>>,
     redirects: Redirects,
+    /// Requests from their sends on, until their users know how they ended.
+    in_flight: Running,
     /// Bodies that wait until the server asks for them.
     held: HashMap<u32, Outgoing>,
     /// The response that is looked at.
@@ -240,6 +242,7 @@ impl Users {
             values: UserValues::new(job, count, place.clone()),
             queues: job.queues_requests().then(|| Box::new(Queues::new(count))),
             redirects: Redirects::default(),
+            in_flight: Running::default(),
             held: HashMap::new(),
             captured: CapturedResponse::new(true),
             allowance: Allowance::new(start_ns),
@@ -290,31 +293,23 @@ impl Users {
         self.allowance.ended_ns()
     }
 
-    /// The parts of their lives that are open, and since when.
-    pub fn open_parts(&self) -> impl Iterator<Item = (LifePart, u64)> + '_ {
-        self.all.iter().filter_map(User::open_part)
-    }
-
     /// Σ time since their sends of the requests in flight.
-    pub fn in_flight_age_ns(&self, at_ns: u64) -> u128 {
-        let of = |(index, user): (usize, &User)| -> u128 {
-            if user.phase != Phase::InFlight {
-                return 0;
-            }
-            let count = u128::from(self.unanswered(index as u32));
-            u128::from(at_ns.saturating_sub(user.sent_ns)) * count
-        };
-        self.all.iter().enumerate().map(of).sum()
+    pub fn in_flight_age_ns(&self, at_ns: u64) -> i128 {
+        self.in_flight.until(at_ns)
     }
 
-    /// Requests of an open load that are held and should have been sent before this time.
-    pub fn overdue(&self, limit_ns: u64) -> u64 {
+    /// Places for users.
+    pub fn places(&self) -> u32 {
+        self.all.len() as u32
+    }
+
+    /// Requests of these users of an open load that are held and should have been sent before this
+    /// time.
+    pub fn overdue(&self, limit_ns: u64, among: impl Iterator<Item = u32>) -> u64 {
         let Some(open) = &self.open else { return 0 };
-        let held = self
-            .all
-            .iter()
-            .zip(&open.intended_ns)
-            .filter(|(user, intended_ns)| user.is_held() && **intended_ns < limit_ns);
+        let held = among
+            .map(|index| index as usize)
+            .filter(|index| self.all[*index].is_held() && open.intended_ns[*index] < limit_ns);
         held.count() as u64
     }
 

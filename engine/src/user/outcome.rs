@@ -149,6 +149,7 @@ impl Users {
     /// The request that was answered next has ended; whether there is one behind it.
     #[inline]
     fn expect_next(&mut self, index: u32) -> bool {
+        self.in_flight.forget(self.all[index as usize].sent_ns);
         let Some(queues) = &mut self.queues else {
             return false;
         };
@@ -242,7 +243,7 @@ impl Users {
         self.close(index, by_client, cx.record);
         let user = &mut self.all[index as usize];
         // The time that it took is denied too.
-        user.since_ns = cx.now_ns;
+        user.deny(cx.now_ns, &mut cx.record.recorder);
         user.connects(cx.now_ns);
         self.connect(index, cx).closing(true)
     }

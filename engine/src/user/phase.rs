@@ -121,12 +121,19 @@ impl User {
     #[inline]
     pub fn enter(&mut self, phase: Phase, now_ns: u64, recorder: &mut Recorder) {
         let waited = self.waits();
+        // A send may be told ahead of the events that were fetched with the one before it.
+        let at_ns = self.since_ns.max(now_ns);
         if let Some(part) = self.phase.part() {
-            recorder.spent(part, self.since_ns, now_ns);
+            recorder.leaves(part, at_ns);
+        }
+        if let Some(part) = phase.part() {
+            recorder.enters(part, at_ns);
+        }
+        if phase == Phase::InFlight {
+            recorder.turned_around(at_ns - self.since_ns);
         }
         self.phase = phase;
-        // A send may be told ahead of the events that were fetched with the one before it.
-        self.since_ns = self.since_ns.max(now_ns);
+        self.since_ns = at_ns;
         match (waited, self.waits()) {
             (false, true) => recorder.waits(now_ns),
             (true, false) => recorder.waited(now_ns),
@@ -164,9 +171,13 @@ impl User {
         (self.connecting_ns != NOT_CONNECTING).then_some(self.connecting_ns)
     }
 
-    /// The part of its life that is open, and since when.
-    pub fn open_part(&self) -> Option<(LifePart, u64)> {
-        Some((self.phase.part()?, self.since_ns))
+    /// Its present phase is denied to have begun before now ([`crate::fault::Fault::HiddenRetries`]).
+    pub fn deny(&mut self, now_ns: u64, recorder: &mut Recorder) {
+        let now_ns = now_ns.max(self.since_ns);
+        if let Some(part) = self.phase.part() {
+            recorder.deny(part, self.since_ns, now_ns);
+        }
+        self.since_ns = now_ns;
     }
 
     /// How long to wait after one more failed attempt to connect: 10 ms, doubling up to a second,

@@ -230,6 +230,9 @@ impl Users {
             None => 1,
             Some(queues) => queues.of(index).len() as u32,
         };
+        for _ in 0..count {
+            self.in_flight.begin(at_ns);
+        }
         let user = &mut self.all[index as usize];
         user.sent_ns = at_ns;
         let acts = user.connecting_ns().is_none();

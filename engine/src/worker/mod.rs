@@ -7,6 +7,7 @@ mod arrivals;
 mod messages;
 mod open;
 mod pool;
+mod send;
 #[cfg(test)]
 mod simulation;
 mod start;
@@ -20,6 +21,7 @@ use crate::measure::edges::AtEdge;
 use crate::measure::rates::Rates;
 use crate::measure::schedule::Schedule;
 use crate::measure::segment::Cut;
+use crate::measure::user_time::LifePart;
 use crate::net::Driver;
 use crate::net::sys::unix_ns;
 use crate::pace::wheel::Wheel;
@@ -36,9 +38,6 @@ const TIMERS_PER_LOOP: usize = 256;
 
 /// Users whose time is over end in portions of this size, for the same reason.
 const RETIRED_PER_LOOP: usize = 256;
-
-/// Sends handed over together from this number on are timed before and after.
-const TIMED_GROUP: usize = 4;
 
 /// What should have been sent less than this before the end of a span is on its way, not left
 /// behind: a hundred times the usual send lag.
@@ -232,7 +231,7 @@ impl<'a, D: Driver> Worker<'a, D> {
                 Cut::WindowCloses(_) | Cut::Stop => AtEdge {
                     in_flight_age_ns: self.users.in_flight_age_ns(at_ns),
                     overdue: self.overdue(at_ns),
-                    ..self.record.recorder.at_edge(at_ns, self.users.open_parts())
+                    ..self.record.recorder.at_edge(at_ns)
                 },
                 Cut::Row(_) | Cut::Mark(_) => AtEdge::default(),
             };
@@ -246,7 +245,15 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn overdue(&self, at_ns: u64) -> u64 {
         let Some(open) = &self.open else { return 0 };
         let limit_ns = at_ns.saturating_sub(OVERDUE_NS);
-        open.waiting(limit_ns) + self.users.overdue(limit_ns)
+        // Where nobody connects and no timer is late, only those whose turn to send comes can be
+        // held: a look at a million others would hold up the thread.
+        let connecting = self.record.recorder.users_in(LifePart::Connect) > 0;
+        let held = if connecting || self.wheel.next_ns().is_some_and(|at_ns| at_ns < limit_ns) {
+            self.users.overdue(limit_ns, 0..self.users.places())
+        } else {
+            self.users.overdue(limit_ns, self.queued.iter().copied())
+        };
+        open.waiting(limit_ns) + held
     }
 
     fn tell(&mut self, message: WorkerMessage) {
@@ -306,70 +313,6 @@ impl<'a, D: Driver> Worker<'a, D> {
             if let Some(action) = action {
                 self.act(index, action)?;
             }
-        }
-        Ok(())
-    }
-
-    /// Sends the requests that are queued. Returns whether there were any.
-    ///
-    /// In the middle of a batch the clock of events stands still: responses that are handled after a
-    /// group of sends had come before it. Where the sends would fall behind a cut that those
-    /// responses belong before, they wait for the end of the batch.
-    fn flush(&mut self) -> io::Result<bool> {
-        if self.queued.is_empty() || self.stopped {
-            return Ok(false);
-        }
-        if self.in_batch {
-            self.read_ns = self.driver.now_ns();
-            if self.read_ns >= self.schedule.next_ns() {
-                return Ok(true);
-            }
-        } else {
-            self.stamp();
-        }
-        let mut queued = std::mem::take(&mut self.queued);
-        while !self.stopped && !queued.is_empty() {
-            let behind = queued.split_off(self.send_group.min(queued.len()));
-            self.send_group(&mut queued)?;
-            if behind.is_empty() {
-                break;
-            }
-            queued = behind;
-        }
-        self.queued = queued;
-        if !self.in_batch {
-            // A cut that came due meanwhile is made at the next reading.
-            self.now_ns = self.read_ns;
-        }
-        Ok(true)
-    }
-
-    /// Hands a group over to the driver, and empties it.
-    ///
-    /// The kernel sends a group one after the other, a few microseconds each. A small group is
-    /// timed by the clock just before it; a larger one also by the clock just after it, and its
-    /// requests are spread evenly over the time between. So a send is timed to within the time of
-    /// [`TIMED_GROUP`] sends, whatever the size of the group.
-    fn send_group(&mut self, group: &mut Vec<u32>) -> io::Result<()> {
-        let mut kept = 0;
-        for place in 0..group.len() {
-            let index = group[place];
-            if self.send(index)? {
-                group[kept] = index;
-                kept += 1;
-            }
-        }
-        group.truncate(kept);
-        let from_ns = self.read_ns.min(self.schedule.next_ns());
-        if group.len() >= TIMED_GROUP || self.job.parts {
-            self.driver.flush()?;
-            self.read_ns = self.driver.now_ns();
-        }
-        // What was sent before an instant at which segments are cut belongs before it.
-        let to_ns = self.read_ns.min(self.schedule.next_ns());
-        let (span_ns, count) = (to_ns - from_ns, group.len() as u64);
-        for (index, user) in group.drain(..).enumerate() {
-            self.sent(user, from_ns + span_ns * index as u64 / count);
         }
         Ok(())
     }

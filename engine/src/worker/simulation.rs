@@ -170,11 +170,11 @@ impl Recorded {
     /// still under way.
     fn must_add_up(&self) {
         let (counters, edges) = (&self.counters, &self.edges);
-        assert_eq!(edges.user_time.total(), counters.users_integral_ns);
+        assert_eq!(edges.user_time.total(), counters.users_integral_ns as i128);
         let ended_ns = counters.service_time_ns + counters.lost_time_ns;
         assert_eq!(
             counters.in_flight_integral_ns,
-            (ended_ns + edges.in_flight_age_close_ns) as i128 - edges.in_flight_age_open_ns as i128
+            ended_ns as i128 + edges.in_flight_age_close_ns - edges.in_flight_age_open_ns
         );
     }
 

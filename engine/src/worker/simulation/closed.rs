@@ -38,7 +38,7 @@ fn littles_law_holds_exactly_over_a_window_that_cuts_requests() {
         recorded.edges.in_flight_age_open_ns,
         recorded.edges.in_flight_age_close_ns,
     );
-    assert_eq!(ages, (u128::from(4 * 4 * MS), u128::from(4 * MS)));
+    assert_eq!(ages, (i128::from(4 * 4 * MS), i128::from(4 * MS)));
 }
 
 #[test]
