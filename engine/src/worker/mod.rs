@@ -174,7 +174,8 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// When to look again at the latest.
     fn look_ns(&self) -> u64 {
-        let mut timer_ns = self.wheel.next_ns().unwrap_or(u64::MAX);
+        let first_ns = self.wheel.next_ns().filter(|_| !self.told_finished);
+        let mut timer_ns = first_ns.unwrap_or(u64::MAX);
         if self.driver.faults().has(Fault::LateTimers) {
             timer_ns = timer_ns.saturating_add(LATE_NS);
         }
@@ -243,7 +244,10 @@ impl<'a, D: Driver> Worker<'a, D> {
 
     /// At the end of a span: requests that should have been sent some time ago and were not.
     fn overdue(&self, at_ns: u64) -> u64 {
-        let Some(open) = &self.open else { return 0 };
+        // After the last request none is to be sent.
+        let Some(open) = self.open.as_ref().filter(|_| !self.told_finished) else {
+            return 0;
+        };
         let limit_ns = at_ns.saturating_sub(OVERDUE_NS);
         // Where nobody connects and no timer is late, only those whose turn to send comes can be
         // held: a look at a million others would hold up the thread.
@@ -281,7 +285,12 @@ impl<'a, D: Driver> Worker<'a, D> {
         }
     }
 
+    /// Deals with the timers that are due. After the last request none has anything to begin: who
+    /// thinks then thinks until the stop.
     fn fire_timers(&mut self) -> io::Result<()> {
+        if self.told_finished {
+            return Ok(());
+        }
         let late_ns = match self.driver.faults().has(Fault::LateTimers) {
             true => LATE_NS,
             false => 0,

@@ -144,3 +144,23 @@ fn users_of_a_closed_load_end_over_the_ramp_down() {
     assert!(off <= 4 * 11 * MS, "{off}");
     assert_eq!(recorded.counters.abandoned, 0);
 }
+
+#[test]
+fn who_thinks_when_the_total_is_used_up_thinks_until_the_stop() {
+    // The stop is not told of the last response and comes later: no pause ends before it.
+    let recorded = simulate(
+        |sent_ns| sent_ns + 4 * MS,
+        (0, 500),
+        |plan| {
+            plan["load"]["think"] = json!({"kind": "constant", "ms": 6});
+            plan["stop"]["total_requests"] = 20.into();
+        },
+    );
+    let counters = &recorded.counters;
+    assert_eq!((counters.sent, counters.completed), (20, 20));
+    assert_eq!(counters.think_count, 16, "pauses before requests");
+    let finished_ms = recorded.finished_ns.unwrap() / MS;
+    assert!((45..=46).contains(&finished_ms), "{finished_ms}");
+    assert_eq!(recorded.edges.users, 4);
+    assert_eq!(counters.users_integral_ns, u128::from(4 * 500 * MS));
+}

@@ -129,3 +129,24 @@ fn a_phase_may_have_fewer_places_than_the_next() {
         (5, 145, 150)
     );
 }
+
+#[test]
+fn a_pause_that_the_total_leaves_without_a_request_is_not_a_request_unsent() {
+    let recorded = simulate(
+        |sent_ns| sent_ns + MS,
+        (0, 1000),
+        |plan| {
+            open(plan, "constant", 1000);
+            plan["load"]["session"] = "user".into();
+            plan["load"]["think"] = json!({"kind": "constant", "ms": 50});
+            plan["scenarios"] = json!([{"steps": [{"path": "/a"}, {"path": "/b"}]}]);
+            plan["stop"]["total_requests"] = 30.into();
+        },
+    );
+    // Thirty users come within 30 ms, and each thinks for 50 before a request that nobody may send.
+    assert_eq!((recorded.counters.sent, recorded.edges.overdue), (30, 0));
+    assert_eq!(
+        (recorded.counters.think_count, recorded.edges.users),
+        (0, 30)
+    );
+}
