@@ -182,6 +182,7 @@ class HostedPlaces:
         sampler, engines = self._sampler, self.measured or self._latest
         told = {} if engines is None else engines.told()
         lost = {**({} if engines is None else engines.lost), **self._lost()}
+        cut_by = {} if engines is None else engines.row_clocks
         found = []
         for one in self.hosts:
             own = sampler.of(one.name) if sampler is not None else Gathered()
@@ -194,7 +195,9 @@ class HostedPlaces:
                     fingerprint=one.facts.fingerprint,
                     host_window=None if own.sampled is None else own.sampled.window,
                     host_rows=own.rows,
-                    clock=one.clock().evidence(self._begun[one.name], between_ns=between),
+                    clock=one.clock().evidence(
+                        cut_by.get(one.name, self._begun[one.name]), between_ns=between
+                    ),
                     link=own.link,
                     network=None if own.sampled is None else own.sampled.network,
                     lost=lost.get(one.name),

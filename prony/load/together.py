@@ -13,6 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 from prony.errors import EnvironmentFault
@@ -118,6 +119,7 @@ class EnginesTogether:
         self._lost: dict[str, str] = {}
         self._finished: str | None = None
         self._start_ns: int | None = None
+        self._row_clocks: dict[str, ClockEstimate] = {}
         self._agreed_ns: dict[str, int] = {}
         self._closing = threading.Event()
         self._inbox: queue.SimpleQueue[tuple[int, News]] = queue.SimpleQueue()
@@ -157,6 +159,13 @@ class EnginesTogether:
     def lost(self) -> Mapping[str, str]:
         """By name, why a host was lost."""
         return dict(self._lost)
+
+    @property
+    def row_clocks(self) -> Mapping[str, ClockEstimate]:
+        """By name of the host, the clock by which its rows are cut: set once at the start, and from there on
+        the host's own. What the hosts' clocks drift apart meanwhile is skew of the rows.
+        """
+        return dict(self._row_clocks)
 
     def told(self) -> dict[str, dict[str, Any]]:
         """By name of the host what only this knows of it: fields of `prony.evidence.hosts.HostEvidence`."""
@@ -348,7 +357,12 @@ class EnginesTogether:
         if self._start_ns is None and going and all(host.prepared for host in going):
             self._start_ns = self._soon_ns()
             for host in going:
-                host.send(_at("start", host.handle.clock(), self._start_ns))
+                clock = host.handle.clock()
+                offset_ns = clock.offset_at_ns(self._start_ns)
+                self._row_clocks[host.name] = replace(
+                    clock, at_ns=self._start_ns, offset_ns=offset_ns, drift=0.0
+                )
+                host.send(_at("start", clock, self._start_ns))
         if self.ready is None:
             known = [host.ready for host in self._hosts if host.ready is not None]
             if known and all(host.ready is not None for host in going):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -156,6 +157,10 @@ def test_all_hosts_begin_at_one_instant_whatever_their_clocks_say() -> None:
     assert at[1] - at[0] == 3 * S
     assert run.ready is not None
     assert run.ready.started_monotonic_ns == at[0]
+    # A minute at 20 ppm: rows of that host are cut 1.2 ms beside those of the laboratory's clock.
+    found = replace(second.clock(), at_ns=float(at[0]), drift=20e-6)
+    clock = found.evidence(run.row_clocks["b"], between_ns=(at[0], at[0] + 60 * S))
+    assert clock.skew_s == pytest.approx(1.2e-3 + 1e-6)
     run.stop()
     run.close()
     assert first.closed
