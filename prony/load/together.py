@@ -67,16 +67,31 @@ class _Host:
         """How long after the agreed instant it began or opened its window, at most."""
         self.row_late_s: list[float] = []
         """Of its first and its newest row in the window: from the row's end until it came."""
+        self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._sender = threading.Thread(target=self._send_all, daemon=True)
+        self._sender.start()
 
     @property
     def name(self) -> str:
         return self.handle.name
 
     def send(self, command: dict[str, Any]) -> None:
-        """To a host that is lost nothing is sent: its reader tells of it."""
+        """Hand a command over, in order; a host that cannot be reached keeps nobody else waiting."""
         if not self.ended:
-            with contextlib.suppress(HostLost):
+            self._commands.put(command)
+
+    def _send_all(self) -> None:
+        while (command := self._commands.get()) is not None:
+            # That a host is lost is told by its reader.
+            with contextlib.suppress(EnvironmentFault):
                 self.handle.send(command)
+
+    def close(self) -> None:
+        """After what it is still to be told."""
+        self._commands.put(None)
+        self._sender.join(STOP_GRACE_S)
+        with contextlib.suppress(EnvironmentFault):
+            self.handle.close()
 
     def late(self, at_ns: float, agreed_ns: float) -> None:
         self.late_s = max(self.late_s or 0.0, (at_ns - agreed_ns) * 1e-9)
@@ -232,7 +247,7 @@ class EnginesTogether:
     def close(self) -> None:
         """Make sure that all engines have ended, as far as their hosts can be reached."""
         self._closing.set()
-        closing = [threading.Thread(target=self._close, args=(host,), daemon=True) for host in self._hosts]
+        closing = [threading.Thread(target=host.close, daemon=True) for host in self._hosts]
         for one in closing:
             one.start()
         deadline = time.monotonic() + STOP_GRACE_S
@@ -450,10 +465,6 @@ class EnginesTogether:
                 host.send({"command": "stop"})
         else:
             self._command("stop", self._soon_ns())
-
-    def _close(self, host: _Host) -> None:
-        with contextlib.suppress(EnvironmentFault):
-            host.handle.close()
 
     def _command(self, command: str, at_ns: int) -> None:
         for host in self._hosts:

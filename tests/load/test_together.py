@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -175,8 +176,8 @@ def test_a_host_that_vanishes_stops_the_others_and_is_named() -> None:
     hosts[1].vanish()
     _, fault = events_until_fault(run)
     assert str(fault) == "b is lost: its worker is gone"
-    assert hosts[0].commands[-1]["command"] == "stop"
     run.stop()
+    assert hosts[0].commands[-1]["command"] == "stop"
     assert run.finished
     assert run.end_reason == "host_lost"
     assert run.lost == {"b": "b is lost: its worker is gone"}
@@ -213,3 +214,24 @@ def test_stop_does_not_hang_on_a_host_that_does_not_stop(monkeypatch: pytest.Mon
     assert run.end_reason == "host_lost"
     with pytest.raises(Exception, match="no engine left a report"):
         run.report()
+
+
+def test_a_host_that_cannot_be_reached_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(together, "STOP_GRACE_S", 0.5)
+    released = threading.Event()
+
+    class Stuck(Canned):
+        def send(self, command: dict[str, Any]) -> None:
+            released.wait(20)
+            super().send(command)
+
+    stuck, other = Stuck("stuck"), obedient("b")
+    stuck.say({"event": "prepared"})
+    run = canned(stuck, other)
+    deadline = time.monotonic() + 10
+    while not other.commands and time.monotonic() < deadline:
+        run.next_event(0.1)
+    assert other.commands[0]["command"] == "start"
+    run.stop()
+    assert run.finished
+    released.set()
