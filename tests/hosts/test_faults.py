@@ -124,7 +124,8 @@ def test_the_servers_host(rig: Rig, kill: str, sentence: str) -> None:
     run = compare(lab)
     wait(lab, run, "warm-up")
     assert rig.kill("server", kill)
-    assert run.ended(60) == MEASURED_INVALID, run.said()[-3000:]
+    # A comparison begins no further trial on hosts that are lost; after its server it does.
+    assert run.ended(150) in (MEASURED_INVALID, ENVIRONMENT), run.said()[-3000:]
     one_sentence(run, sentence)
     assert len(lab.stored()) == 1
     lab.assert_nothing_left()

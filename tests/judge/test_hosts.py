@@ -173,6 +173,12 @@ def test_a_full_link_is_the_bottleneck_whatever_the_cpu_did() -> None:
     assert network_of(latency).status is SUSPECT
 
 
+def test_a_full_link_is_the_bottleneck_also_of_a_busy_client() -> None:
+    all_busy = busy(busy(busy(THREE, "load1", 0.97, 5.0), "load2", 0.97, 5.0), "load3", 0.97, 5.0)
+    full = f.host(all_busy, "server", link={"speed_bits_per_s": 92e6})
+    assert bound_by(full, LIMITS).reason.startswith("network: link full: server sent 88 Mbit/s")
+
+
 def test_a_link_of_unknown_speed_is_unknown_and_says_where_to_declare_it() -> None:
     found = network_of(f.host(THREE, "load1", link={"speed_bits_per_s": None}))
     assert (found.status, found.reason.split(";")[0]) == (UNKNOWN, "link speed unknown: load1 (eth0)")

@@ -57,7 +57,7 @@ class Bound:
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
-    """The bottleneck, looked for in this order: client, link, server CPU, its busiest thread, services, CPU
+    """The bottleneck, looked for in this order: link, client, server CPU, its busiest thread, services, CPU
     quota, declared ceilings, load.
     """
     window = measured(evidence)
@@ -72,12 +72,12 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
         if share is None
         else f"server CPU {percent(share)} of what was granted{_whose(evidence)}"
     )
-    if client_bound(evidence, limits):
-        return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
     link = full_link(evidence, limits)
     if link is not None:
-        # Whatever its CPU did: with a faster link it would have done more.
+        # Whatever either side's CPU did: through this link no more goes.
         return Bound(NETWORK, share, f"link full: {link.text}; {cpu}", FASTER_LINK)
+    if client_bound(evidence, limits):
+        return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
         return Bound(SERVER_CPU, share, cpu)
     thread = None if share is None else _thread(evidence, limits)
