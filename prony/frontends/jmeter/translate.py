@@ -11,6 +11,13 @@ from pathlib import Path
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import groups, inert, jmx, modules, on_error, rows
 from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
+from prony.frontends.jmeter.connections import (
+    CONNECT_MS,
+    TranslatedGroup,
+    connections,
+    longest,
+    target,
+)
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
@@ -21,17 +28,12 @@ from prony.frontends.jmeter.scope import Shared, TreeScope, cache_of, counted, g
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
 from prony.frontends.jmeter.thread_names import ThreadGroup
 from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, entries_of, sends, unsupported
-from prony.plan.load import ClosedLoad, Connections, WholeRun
+from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
-from prony.plan.step import Block, Entry, Step
-from prony.plan.target import TlsOptions, Url, parse_url
+from prony.plan.step import Block
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Cache, Scenario, Workload
-
-UNLIMITED_MS = 60_000
-"""For a response, where the plan names no time: JMeter would wait for ever."""
-CONNECT_MS = 20_000
+from prony.plan.workload import Cache, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +55,6 @@ class JMeterPlan:
     def users(self) -> int:
         """Of the load; 0 in an open model."""
         return sum(thread_group.users or 0 for thread_group in self.thread_groups)
-
-
-@dataclass(frozen=True, slots=True)
-class TranslatedGroup:
-    """What a group became."""
-
-    group: Group
-    entries: tuple[Entry, ...]
-    requests: tuple[SamplerRequest, ...]
-    variables: dict[str, str]
-    feeders: tuple[str, ...]
-    cookies: bool
-
-    @property
-    def scenario(self) -> Scenario:
-        """Of its users."""
-        return Scenario(name=self.group.name, steps=self.entries, variables=self.variables)
 
 
 def plan(asked: JMeterArguments) -> JMeterPlan:
@@ -117,8 +102,8 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         load=load,
         measured=measured,
         warm_up=fixed(0.0),
-        connections=_connections(parts),
-        request_timeout_ms=_longest(requests, values),
+        connections=connections(parts),
+        request_timeout_ms=longest(requests, values),
         connect_timeout_ms=max(r.connect_ms or CONNECT_MS for r in requests),
         preflight=False,
         before=_stage(f"{path.stem}-setup", before_load, one_after_the_other, values, shared),
@@ -129,7 +114,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
     _note_undefined(values)
     return JMeterPlan(
-        Translated(TOOL, _target(requests), trial, f"jmeter {path.name}", tuple(values.notes)),
+        Translated(TOOL, target(requests), trial, f"jmeter {path.name}", tuple(values.notes)),
         _thread_groups(found[1], populations),
         _thread_groups(found[0], () if trial.before is None else trial.before.loads.populations),
         _thread_groups(found[2], () if trial.after is None else trial.after.loads.populations),
@@ -339,82 +324,3 @@ def _cache(requests: Sequence[SamplerRequest], new_users: bool, values: KnownVal
             "put one cache manager into the thread group or above it",
         )
     return None if first is None else cache_of(first, new_users, values)
-
-
-def _target(requests: Sequence[SamplerRequest]) -> Url:
-    """The one server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
-    found = parse_url(_one_server(requests)).target
-    address = requests[0].scope.hosts.get(found.host.lower())
-    at = f"[{address}]:{found.port}" if address and ":" in address else f"{address}:{found.port}"
-    return found.model_copy(
-        update={
-            "tls": TlsOptions(insecure=True) if found.https else found.tls,
-            "addresses": (at,) if address else (),
-        }
-    )
-
-
-def _one_server(requests: Sequence[SamplerRequest]) -> str:
-    first = requests[0]
-    for one in requests:
-        if one.base != first.base:
-            raise one.node.refused(
-                f"a second server ({one.base} beside {first.base})", "make a plan for each server"
-            )
-    return first.base
-
-
-def _connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:
-    parts = [part for phase in phases for part in phase]
-    keeping = {one.keep_alive for part in parts for one in part.requests}
-    new = next((part for part in parts if part.group.new_users), None)
-    if new is None or keeping == {False}:
-        return Connections(keep_alive=keeping != {False})
-    numbers = {_always_sent(part.entries) for part in parts}
-    number = numbers.pop()
-    spares = any(one.scope.cache is not None for part in parts for one in part.requests)
-    if any(part.cookies for part in parts) or spares or number is None or numbers:
-        raise new.group.node.refused(
-            "a new user for every iteration, with cookies, a cache or iterations of different lengths",
-            "tick 'Same user on each iteration'",
-        )
-    staying = next((part for part in parts if not part.group.new_users and part.group.loops != 1), None)
-    if staying is not None:
-        raise new.group.node.refused(
-            "a new user for every iteration, beside a group whose users stay",
-            "tick 'Same user on each iteration' in all groups or in none",
-        )
-    return Connections(max_requests=number)
-
-
-def _always_sent(entries: Sequence[Entry]) -> int | None:
-    """Requests of an iteration; None where that differs."""
-    total = 0
-    for entry in entries:
-        if isinstance(entry, Step):
-            total += entry.repeat
-            continue
-        if entry.pause or entry.pace or entry.set:
-            continue
-        inside = _always_sent(entry.steps)
-        if inside is None:
-            return None
-        if entry.loop is not None and entry.loop.count is not None:
-            total += entry.loop.count * inside
-        elif entry.group or entry.transaction:
-            total += inside
-        else:
-            return None
-    return total
-
-
-def _longest(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
-    if any(one.response_ms is None for one in requests):
-        values.note(
-            f"where a sampler has no response timeout, a response that takes longer than "
-            f"{UNLIMITED_MS // 1000} s is an error (JMeter would wait for ever)"
-        )
-    known = {UNLIMITED_MS if one.response_ms is None else one.response_ms for one in requests}
-    if len(known) > 1:
-        values.note(f"the longest response timeout, {max(known)} ms, holds for all requests")
-    return max(known)

@@ -1,0 +1,118 @@
+"""Where the requests of a plan go, over which connections, and how long each may take. Must not know groups
+of users beyond what they became.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.groups import Group
+from prony.frontends.jmeter.requests import SamplerRequest
+from prony.plan.load import Connections
+from prony.plan.step import Entry, Step
+from prony.plan.target import TlsOptions, Url, parse_url
+from prony.plan.workload import Scenario
+
+UNLIMITED_MS = 60_000
+"""For a response, where the plan names no time: JMeter would wait for ever."""
+CONNECT_MS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedGroup:
+    """What a group became."""
+
+    group: Group
+    entries: tuple[Entry, ...]
+    requests: tuple[SamplerRequest, ...]
+    variables: dict[str, str]
+    feeders: tuple[str, ...]
+    cookies: bool
+
+    @property
+    def scenario(self) -> Scenario:
+        """Of its users."""
+        return Scenario(name=self.group.name, steps=self.entries, variables=self.variables)
+
+
+def target(requests: Sequence[SamplerRequest]) -> Url:
+    """The one server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
+    found = parse_url(_one_server(requests)).target
+    address = requests[0].scope.hosts.get(found.host.lower())
+    at = f"[{address}]:{found.port}" if address and ":" in address else f"{address}:{found.port}"
+    return found.model_copy(
+        update={
+            "tls": TlsOptions(insecure=True) if found.https else found.tls,
+            "addresses": (at,) if address else (),
+        }
+    )
+
+
+def _one_server(requests: Sequence[SamplerRequest]) -> str:
+    first = requests[0]
+    for one in requests:
+        if one.base != first.base:
+            raise one.node.refused(
+                f"a second server ({one.base} beside {first.base})", "make a plan for each server"
+            )
+    return first.base
+
+
+def connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:
+    """Kept or not; a new one for each iteration where each is somebody else's. Raises Refused."""
+    parts = [part for phase in phases for part in phase]
+    keeping = {one.keep_alive for part in parts for one in part.requests}
+    new = next((part for part in parts if part.group.new_users), None)
+    if new is None or keeping == {False}:
+        return Connections(keep_alive=keeping != {False})
+    numbers = {_always_sent(part.entries) for part in parts}
+    number = numbers.pop()
+    spares = any(one.scope.cache is not None for part in parts for one in part.requests)
+    if any(part.cookies for part in parts) or spares or number is None or numbers:
+        raise new.group.node.refused(
+            "a new user for every iteration, with cookies, a cache or iterations of different lengths",
+            "tick 'Same user on each iteration'",
+        )
+    staying = next((part for part in parts if not part.group.new_users and part.group.loops != 1), None)
+    if staying is not None:
+        raise new.group.node.refused(
+            "a new user for every iteration, beside a group whose users stay",
+            "tick 'Same user on each iteration' in all groups or in none",
+        )
+    return Connections(max_requests=number)
+
+
+def _always_sent(entries: Sequence[Entry]) -> int | None:
+    """Requests of an iteration; None where that differs."""
+    total = 0
+    for entry in entries:
+        if isinstance(entry, Step):
+            total += entry.repeat
+            continue
+        if entry.pause or entry.pace or entry.set:
+            continue
+        inside = _always_sent(entry.steps)
+        if inside is None:
+            return None
+        if entry.loop is not None and entry.loop.count is not None:
+            total += entry.loop.count * inside
+        elif entry.group or entry.transaction:
+            total += inside
+        else:
+            return None
+    return total
+
+
+def longest(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
+    """The time that a response may take, in ms: the longest of any sampler."""
+    if any(one.response_ms is None for one in requests):
+        values.note(
+            f"where a sampler has no response timeout, a response that takes longer than "
+            f"{UNLIMITED_MS // 1000} s is an error (JMeter would wait for ever)"
+        )
+    known = {UNLIMITED_MS if one.response_ms is None else one.response_ms for one in requests}
+    if len(known) > 1:
+        values.note(f"the longest response timeout, {max(known)} ms, holds for all requests")
+    return max(known)
