@@ -26,7 +26,6 @@ from prony.evidence.trial import Ceiling
 from prony.hosts import files
 from prony.hosts.actors import Pulse, Reading, Started
 from prony.hosts.reach import Reached
-from prony.load.handle import HostLost
 from prony.plan.target import Launch, TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
@@ -221,7 +220,7 @@ class RunningHosted:
     def service_use(
         self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
     ) -> tuple[ServiceUse, ...]:
-        with suppress(HostLost):
+        with suppress(EnvironmentFault):
             found: tuple[ServiceUse, ...] = self._host.call("service_use", dict(opened), dict(closed))
             return found
         return ()
@@ -244,9 +243,9 @@ class RunningHosted:
         return found
 
     def stop(self) -> bool | None:
-        """None once its host is lost: nobody can tell from here; the host itself ends it."""
+        """None where its host is lost or does not reply: it ends the server itself, unseen from here."""
         if not self._stopped:
-            with suppress(HostLost):
+            with suppress(EnvironmentFault):
                 self._identity = self._host.call("identity")
                 self._clean = self._host.call("stop", timeout_s=STOP_S)
             self._stopped = True

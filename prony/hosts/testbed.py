@@ -5,11 +5,12 @@ run, and what the hosts are together. Must not know trials or their order.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
 from prony.conformance.result import Conformance
-from prony.errors import UsageError
+from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
 from prony.host.fingerprint import HostFacts, of_hosts
 from prony.host.proc import read_text
@@ -93,12 +94,12 @@ class HostsTestbed:
         return target.checked(workload, only, cpus, start_timeout_s)
 
     def settings_changed(self) -> tuple[str, ...]:
-        changed = {
-            f"{one.name}: {name}"
-            for one in self.all
-            if one.name not in self.lost()
-            for name in one.call("settings_changed", one.facts.fingerprint.sysctls)
-        }
+        """Of a host that is lost nothing can be told any more, and the trial says so."""
+        changed: set[str] = set()
+        for one in self.all:
+            with suppress(EnvironmentFault):
+                names = one.call("settings_changed", one.facts.fingerprint.sysctls)
+                changed |= {f"{one.name}: {name}" for name in names}
         return tuple(sorted(changed))
 
     def _server(self, group: str | None) -> Reached:

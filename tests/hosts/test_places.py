@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,8 +12,9 @@ from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limit
 from prony.hosts import files
 from prony.hosts.file import HostsFile
 from prony.hosts.places import merged_rows, merged_window
-from prony.hosts.testbed import on_machines, refuse, together
+from prony.hosts.testbed import HostsTestbed, on_machines, refuse, together
 from prony.load.contract import EngineLoad
+from prony.load.handle import HostLost
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.plan import MAIN, Plan, cell_of, one_part
 from prony.plan.step import Step
@@ -174,3 +176,24 @@ def test_cpus_of_two_hosts_are_not_the_same_cpus() -> None:
     apart = same.model_copy(update={"apart": True})
     assert apart.common == ()
     assert apart.count == 4
+
+
+class Told:
+    """A host that tells which settings changed, or is lost."""
+
+    facts = SimpleNamespace(fingerprint=SimpleNamespace(sysctls={}))
+
+    def __init__(self, name: str, *names: str, lost: bool = False) -> None:
+        self.name, self._names, self._lost = name, names, lost
+
+    def call(self, _method: str, *_args: object) -> tuple[str, ...]:
+        if self._lost:
+            raise HostLost(f"{self.name} was lost")
+        return self._names
+
+
+def test_a_host_that_is_lost_after_the_load_costs_nothing_that_the_others_tell() -> None:
+    testbed = object.__new__(HostsTestbed)
+    testbed.servers = {}
+    testbed.loads = (Told("a", lost=True), Told("b", "net.core.somaxconn"))  # type: ignore[assignment]
+    assert testbed.settings_changed() == ("b: net.core.somaxconn",)
