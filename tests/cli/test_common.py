@@ -108,6 +108,17 @@ def test_until_clear_is_for_parts_that_compare() -> None:
         Common(until_clear=True).applied(made(*TWO, trials=2))
 
 
+def test_windows_are_those_of_every_steady_cell() -> None:
+    asked = Common(windows=4).applied(made(*TWO))
+    steady = [cell.trial.measured for cell in asked.cells if cell.trial.measured.kind == "steady"]
+    assert steady
+    assert {one.windows for one in steady} == {4}
+    with pytest.raises(UsageError, match="--windows is 0; expected 1 to 100"):
+        Common(windows=0).applied(made(*TWO))
+    with pytest.raises(UsageError, match="which --precision would end early"):
+        Common(windows=2, precision="2%").applied(made(*TWO))
+
+
 def test_what_does_not_apply_is_refused() -> None:
     with pytest.raises(UsageError, match="--jdk applies to servers that Prony launches"):
         Common(jdk="21").applied(made(Url(url="http://127.0.0.1:1")))
