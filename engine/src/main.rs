@@ -29,7 +29,14 @@ fn main() -> ExitCode {
     match Cli::parse().command {
         EngineCommand::Run(args) => prony_engine::run(args, prony_lua::open),
         EngineCommand::Serve(args) => prony_serve::run(*args),
-        EngineCommand::Probe => print(&prony_engine::probe()),
+        EngineCommand::Probe => {
+            let mut found = prony_engine::probe();
+            found["libraries"] = LIBRARIES
+                .iter()
+                .filter_map(|&(name, package)| Some((name, locked(package)?)))
+                .collect();
+            print(&found)
+        }
         EngineCommand::Schema => {
             let mut schema = prony_engine::schema();
             schema["serve_event"] = prony_serve::event_schema().to_value();
@@ -38,6 +45,21 @@ fn main() -> ExitCode {
             print(&schema)
         }
     }
+}
+
+/// Of the libraries that a defect may be in: the name that people know, and the package that carries it.
+const LIBRARIES: [(&str, &str); 4] = [
+    ("LuaJIT", "luajit-src"),
+    ("rustls", "rustls"),
+    ("ring", "ring"),
+    ("io-uring", "io-uring"),
+];
+
+/// The version of a package that this was built with: that of the lock file.
+fn locked(package: &str) -> Option<&'static str> {
+    let named = format!("name = \"{package}\"\nversion = \"");
+    let (_, rest) = include_str!("../Cargo.lock").split_once(&named)?;
+    rest.split_once('"').map(|(version, _)| version)
 }
 
 fn print(value: &serde_json::Value) -> ExitCode {
