@@ -40,7 +40,7 @@ from prony.trial.load_run import (
     over_window,
 )
 from prony.trial.observer import TrialObserver
-from prony.trial.places import Sampler
+from prony.trial.places import Local, Sampler
 from prony.trial.precise import PreciseEnough
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
@@ -326,7 +326,7 @@ class _Trial:
         if opened.process and closed.process:
             return opened.process.t_monotonic_s, closed.process.t_monotonic_s
         ready = self._engine.ready if self._engine is not None else None
-        if ready is None or not self.surroundings.places.apart:
+        if ready is None or isinstance(self.surroundings.places, Local):
             return None
         started_s = ready.started_monotonic_ns / 1e9
         return started_s + opened.t_ms / 1000, started_s + closed.t_ms / 1000
