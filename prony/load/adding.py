@@ -27,7 +27,7 @@ from prony.evidence.engine import (
     TlsAgreed,
     Window,
 )
-from prony.load.histograms import Counts, added, added_up
+from prony.load.histograms import Packed, added, added_up
 
 RESPONSES_LISTED = 32
 """As many as an engine lists one by one."""
@@ -90,7 +90,7 @@ def merged_reason(reasons: Sequence[str]) -> str:
     return next((reason for reason in WORST_FIRST if reason in reasons), reasons[0])
 
 
-def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Counts]) -> IntervalRow:
+def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> IntervalRow:
     """The rows of one second, of one or more engines. `service_times`: of those that have completed any."""
     counts = added(service_times) if service_times else None
     answered = [(row.mean_ns, row.completed) for row in rows if row.mean_ns is not None]

@@ -54,8 +54,18 @@ class Counts:
         return ((within + 1) << (shift + unit)) - 1
 
 
-def decoded(text: str) -> Counts:
-    """The buckets of a V2 compressed histogram in base64. Raises ValueError when it is none."""
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """A histogram as it came: its header, and its counts not yet read."""
+
+    digits: int
+    lowest_ns: int
+    highest_ns: int
+    words: bytes
+
+
+def unpacked(text: str) -> Packed:
+    """A V2 compressed histogram in base64. Raises ValueError when it is none."""
     try:
         packed = base64.b64decode(text, validate=True)
         cookie, length = struct.unpack_from(">ii", packed)
@@ -63,35 +73,44 @@ def decoded(text: str) -> Counts:
         plain, size, _, digits, lowest, highest, _ = HEADER.unpack_from(data)
     except (ValueError, struct.error, zlib.error) as cause:
         raise ValueError(f"not an HdrHistogram (V2 compressed, base64): {cause}") from cause
+    words = data[HEADER.size : HEADER.size + size]
     if cookie & ~0xF0 != COMPRESSED & ~0xF0 or plain & ~0xF0 != PLAIN & ~0xF0:
         raise ValueError("not an HdrHistogram (V2 compressed, base64): another version")
-    payload = np.frombuffer(data, dtype=np.uint8, count=size, offset=HEADER.size)
-    ends = np.flatnonzero(payload < 0x80)
-    starts = np.concatenate(([0], ends[:-1] + 1)) if ends.size else ends
-    place_in_group = np.arange(payload.size) - np.repeat(starts, ends - starts + 1)
-    bits = (payload & 0x7F).astype(np.int64) << (7 * place_in_group)
-    zigzag = np.add.reduceat(bits, starts) if starts.size else np.empty(0, dtype=np.int64)
-    values = (zigzag >> 1) ^ -(zigzag & 1)
-    steps = np.where(values < 0, -values, 1)
-    places = np.cumsum(steps) - steps
-    filled = values > 0
-    return Counts(digits, lowest, highest, places[filled], values[filled])
+    if len(words) != size or (words and words[-1] >= 0x80):
+        raise ValueError("not an HdrHistogram (V2 compressed, base64): it ends too early")
+    return Packed(digits, lowest, highest, words)
 
 
-def added(parts: Sequence[Counts]) -> Counts:
-    """The sum of one or more. Raises ValueError when their buckets differ."""
+def added(parts: Sequence[Packed]) -> Counts:
+    """The sum of one or more, all read in one go. Raises ValueError when their buckets differ."""
     first = parts[0]
     for one in parts[1:]:
         if (one.digits, one.lowest_ns) != (first.digits, first.lowest_ns):
             raise ValueError(
                 f"histograms of {first.digits} and {one.digits} significant digits cannot be added up"
             )
-    buckets = max((int(one.places[-1]) + 1 for one in parts if one.places.size), default=0)
-    whole = np.zeros(buckets, dtype=np.int64)
-    for one in parts:
-        whole[one.places] += one.counts  # a place comes once in a histogram
-    filled = np.flatnonzero(whole)
-    return Counts(first.digits, first.lowest_ns, max(one.highest_ns for one in parts), filled, whole[filled])
+    words = np.frombuffer(b"".join(one.words for one in parts), dtype=np.uint8)
+    ends = np.flatnonzero(words < 0x80)
+    highest_ns = max(one.highest_ns for one in parts)
+    if not ends.size:
+        none = np.empty(0, dtype=np.int64)
+        return Counts(first.digits, first.lowest_ns, highest_ns, none, none)
+    starts = np.concatenate(([0], ends[:-1] + 1))
+    within = np.arange(words.size) - np.repeat(starts, ends - starts + 1)
+    zigzag = np.add.reduceat((words & 0x7F).astype(np.int64) << (7 * within), starts)
+    values = (zigzag >> 1) ^ -(zigzag & 1)
+    steps = np.where(values < 0, -values, 1)
+    behind = np.cumsum(steps)
+    # Each part counts its buckets from 0.
+    borders = np.searchsorted(starts, np.cumsum([0, *(len(one.words) for one in parts[:-1])]))
+    before = np.concatenate(([0], behind))[borders]
+    sizes = np.diff([*borders.tolist(), values.size])
+    places = behind - steps - np.repeat(before, sizes)
+    filled = values > 0
+    # Counts are below 2^53, so sums of floating-point numbers are exact.
+    whole = np.rint(np.bincount(places[filled], weights=values[filled])).astype(np.int64)
+    there = np.flatnonzero(whole)
+    return Counts(first.digits, first.lowest_ns, highest_ns, there, whole[there])
 
 
 def encoded(counts: Counts) -> str:
@@ -133,5 +152,5 @@ def added_up(parts: Sequence[Histogram | None]) -> Histogram | None:
         min_ns=min(smallest, default=None),
         max_ns=max(longest, default=None),
         saturated=sum(part.saturated for part in known),
-        v2=encoded(added([decoded(part.v2) for part in known])),
+        v2=encoded(added([unpacked(part.v2) for part in known])),
     )

@@ -31,7 +31,7 @@ from prony.load.adding import merged_mark, merged_ready, merged_reason, merged_r
 from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import EngineHandle, HostLost
-from prony.load.histograms import Counts, decoded
+from prony.load.histograms import Packed, unpacked
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
 
@@ -125,7 +125,7 @@ class EnginesTogether:
         self.ready: Ready | None = None
         self._hosts = [_Host(handle) for handle in handles]
         self._rows = Thinned(merged, same_part)
-        self._pending: dict[int, dict[int, tuple[IntervalRow, Counts | None]]] = {}
+        self._pending: dict[int, dict[int, tuple[IntervalRow, Packed | None]]] = {}
         """By second and host: rows that wait for those of the other hosts."""
         self._since_s: dict[str, float] = {}
         """What is waited for, and since when some host has it."""
@@ -362,7 +362,7 @@ class EnginesTogether:
             late_s = (time.monotonic_ns() - self._start_ns) * 1e-9 - row.t_ms / 1000
             host.row_late_s = [*host.row_late_s[:1], late_s]
         histogram = event.get("service_time")
-        counts = None if histogram is None else decoded(histogram["v2"])
+        counts = None if histogram is None else unpacked(histogram["v2"])
         second = -round(-row.t_ms // 1000)
         self._pending.setdefault(second, {})[self._hosts.index(host)] = (row, counts)
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.evidence.engine import Histogram
-from prony.load.histograms import added, added_up, decoded, encoded
+from prony.load.histograms import Counts, added, added_up, encoded, unpacked
 
 HOUR_NS = 3_600_000_000_000
 VALUES = st.lists(st.integers(1, HOUR_NS), min_size=1, max_size=60)
@@ -26,6 +26,10 @@ def text(values: list[int], digits: int = 3) -> str:
     return made.decode()
 
 
+def decoded(text: str) -> Counts:
+    return added([unpacked(text)])
+
+
 def histogram(values: list[int]) -> Histogram:
     mean = sum(values) / len(values)
     known = {"mean_ns": mean, "min_ns": min(values), "max_ns": max(values)}
@@ -36,7 +40,7 @@ def histogram(values: list[int]) -> Histogram:
 @given(st.lists(VALUES, min_size=1, max_size=4), st.floats(0.01, 1.0))
 def test_the_sum_has_the_buckets_and_quantiles_of_all_values(parts: list[list[int]], share: float) -> None:
     whole = [value for part in parts for value in part]
-    together = added([decoded(text(part)) for part in parts])
+    together = added([unpacked(text(part)) for part in parts])
     reference = decoded(text(whole))
     assert together.places.tolist() == reference.places.tolist()
     assert together.counts.tolist() == reference.counts.tolist()
@@ -64,9 +68,15 @@ def test_samples_means_and_extremes_are_those_of_all() -> None:
     assert added_up([alone, None]) is alone
 
 
+def test_an_empty_histogram_adds_nothing() -> None:
+    assert decoded(text([])).quantile_ns(0.5) is None
+    both = added([unpacked(text([])), unpacked(text([7])), unpacked(text([]))])
+    assert (both.places.tolist(), both.counts.tolist()) == ([7], [1])
+
+
 def test_what_is_no_histogram_is_refused() -> None:
     for wrong in ("", "AAAA", "not base64", "HISTFAAA"):
         with pytest.raises(ValueError, match="not an HdrHistogram"):
             decoded(wrong)
     with pytest.raises(ValueError, match="3 and 2 significant digits"):
-        added([decoded(text([1])), decoded(text([1], 2))])
+        added([unpacked(text([1])), unpacked(text([1], 2))])
