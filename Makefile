@@ -28,8 +28,8 @@ $(STAMPS)/toolchains:
 	@touch $@
 
 $(STAMPS)/venv: requirements/lock.txt | $(STAMPS)/toolchains
-	nice -n 19 $(PYTHON) -m venv $(VENV)
-	nice -n 19 $(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
+	nice -n 10 $(PYTHON) -m venv $(VENV)
+	nice -n 10 $(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
 	@touch $@
 
 $(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
