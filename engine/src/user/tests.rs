@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::check::read_plan;
+use crate::measure::user_time::LifePart;
 use crate::pace::share::tests::one_of;
 use crate::payload::Payload;
 use crate::script::Language;
@@ -112,6 +113,25 @@ fn a_user_connects_sends_and_ends_and_a_plain_one_carries_nothing() {
     let action = alone.receive(response("x").as_bytes());
     assert_eq!((action.next, action.close), (Next::End, true));
     assert_eq!((alone.completed(), alone.users.alive()), (2, 0));
+}
+
+#[test]
+fn a_connection_lost_before_the_send_leaves_no_turn_around_of_its_own() {
+    let mut alone = Alone::new(|_| {});
+    let _ = alone.timer();
+    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    let action = alone.on(UserEvent::Closed { sending: false });
+    assert!(action.close && matches!(action.next, Next::Connect { .. }));
+    assert_eq!(alone.on(UserEvent::Connected).next, Next::Send);
+    alone.now_ns += 3 * MS;
+    alone.send();
+    let recorder = &alone.record.recorder;
+    let counters = &recorder.counters;
+    let sampled = (counters.turnaround.count(), counters.turnaround_ns);
+    assert_eq!(sampled, (1, u128::from(3 * MS)));
+    // The millisecond before the loss is user time all the same.
+    let spent = recorder.at_edge(alone.now_ns).run_user_time;
+    assert_eq!(spent.of(LifePart::Turnaround), i128::from(4 * MS));
 }
 
 #[test]
