@@ -185,6 +185,8 @@ class HostedPlaces:
         cut_by = {} if engines is None else engines.row_clocks
         found = []
         for one in self.hosts:
+            if one in self.loads and engines is not None and one.name not in told and one.name not in lost:
+                continue  # Fewer users than hosts: it had no part in the load.
             own = sampler.of(one.name) if sampler is not None else Gathered()
             between = None if sampler is None else sampler.window_ns
             found.append(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -11,8 +12,9 @@ from prony.errors import UsageError
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange
 from prony.hosts import files
 from prony.hosts.file import HostsFile
-from prony.hosts.places import merged_rows, merged_window
+from prony.hosts.places import HostedPlaces, merged_rows, merged_window
 from prony.hosts.testbed import HostsTestbed, on_machines, refuse, together
+from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
 from prony.plan.load import ClosedLoad, SteadyWindow
@@ -197,3 +199,41 @@ def test_a_host_that_is_lost_after_the_load_costs_nothing_that_the_others_tell()
     testbed.servers = {}
     testbed.loads = (Told("a", lost=True), Told("b", "net.core.somaxconn"))  # type: ignore[assignment]
     assert testbed.settings_changed() == ("b: net.core.somaxconn",)
+
+
+class LoadHost:
+    """A load host whose engine is told everything and says nothing."""
+
+    facts = SimpleNamespace(fingerprint=None, cpus=(0,))
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.host = SimpleNamespace(role="load", weight=1.0, keys=SimpleNamespace(cpus=None))
+
+    def clock(self) -> ClockEstimate:
+        return ClockEstimate(0.0, 0.0, 0.0, 1000.0, 1)
+
+    def begin(self, _method: str, *_args: object) -> None:
+        """Nothing comes of it."""
+
+    def end(self, _future: None, _method: str) -> int:
+        return 1
+
+    def call(self, method: str, *_args: object, timeout_s: float = 0.0) -> tuple[Any, ...] | None:
+        del timeout_s
+        return None if method == "events" else ()
+
+
+def test_a_load_host_without_a_part_in_the_load_is_no_evidence_unless_it_is_lost() -> None:
+    lost: dict[str, str] = {}
+    hosts = (LoadHost("a"), LoadHost("b"))
+    places = HostedPlaces(None, hosts, lambda: lost)  # type: ignore[arg-type]
+    assert [one.name for one in places.evidence()] == ["a", "b"]
+    load = EngineLoad(url="http://h", workload=from_url("/"), load=ClosedLoad(users=1), cpus=())
+    engine = places.engine(load)
+    try:
+        assert [one.name for one in places.evidence()] == ["a"]
+        lost["b"] = "b was lost: its worker has ended"
+        assert [one.name for one in places.evidence()] == ["a", "b"]
+    finally:
+        engine.close()
