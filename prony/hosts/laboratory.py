@@ -132,8 +132,8 @@ class Laboratory:
             try:
                 return future.result(timeout=LOOK_S)
             except TimeoutError:
-                if future.done():
-                    raise
+                if future.done():  # since then, or what the method raised
+                    return future.result()
             if time.monotonic() > until_s:
                 future.cancel()
                 raise EnvironmentFault(f"{name}: no reply to '{what}' within {timeout_s:g} s")

@@ -301,6 +301,11 @@ class EnginesTogether:
                 news: News = handle.events(POLL_S)
             except EnvironmentFault as fault:
                 news = fault
+            except Exception as fault:  # a reader that ended in silence would make its host late
+                news = EnvironmentFault(
+                    f"the events of the engine on {handle.name} could not be read",
+                    details=f"{type(fault).__name__}: {fault}",
+                )
             if news is None or isinstance(news, EnvironmentFault) or news:
                 self._inbox.put((place, news))
             if news is None or isinstance(news, EnvironmentFault):

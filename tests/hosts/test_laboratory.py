@@ -8,7 +8,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,6 +19,7 @@ from prony.hosts import attach
 from prony.hosts.actor import HostActor, Lease
 from prony.hosts.check import HostProbe, clock_of
 from prony.hosts.facts import Facts, differs, facts, refusal
+from prony.hosts.laboratory import Laboratory
 from prony.hosts.liveness import Liveness
 from prony.load.handle import HostLost
 from tests.hosts.loopback import Loopback
@@ -162,6 +165,23 @@ def test_what_lives_by_standard_input_ends_with_it(tmp_path: Path) -> None:
             process.stdin.close()
             process.stdin = None
             assert process.wait(PATIENCE_S) == 0
+
+
+class JustThen(Future[str]):
+    """Its result comes between the end of the wait for it and the question whether it has come."""
+
+    def result(self, timeout: float | None = None) -> str:
+        if not self.done():
+            self.set_result("a reply")
+            raise TimeoutError
+        return super().result(timeout)
+
+
+def test_a_reply_that_comes_as_the_wait_for_it_ends_is_a_reply() -> None:
+    loop = asyncio.new_event_loop()
+    laboratory = Laboratory(SimpleNamespace(loop=SimpleNamespace(asyncio_loop=loop)))
+    assert laboratory.wait(JustThen(), "a", "events") == "a reply"
+    loop.close()
 
 
 def test_a_lease_that_is_not_renewed_stops_everything() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from prony.errors import EnvironmentFault
 from prony.load import together
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad
@@ -183,6 +184,24 @@ def test_a_host_that_vanishes_stops_the_others_and_is_named() -> None:
     assert run.lost == {"b": "b is lost: its worker is gone"}
     assert run.report().totals.completed == 40
     assert run.told()["b"]["engine"] is None
+
+
+def test_a_reader_that_fails_for_any_reason_names_its_host() -> None:
+    class Broken(Canned):
+        def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
+            if self.commands:
+                raise TimeoutError
+            return super().events(timeout_s)
+
+    broken = Broken("b")
+    broken.say({"event": "prepared"})
+    run = canned(obedient("a"), broken)
+    with pytest.raises(EnvironmentFault, match="the events of the engine on b could not be read") as fault:
+        events_until_fault(run)
+    assert fault.value.details == "TimeoutError: "
+    run.stop()
+    run.close()
+    assert list(run.lost) == ["b"]
 
 
 def test_a_host_whose_rows_stay_away_is_late_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
