@@ -94,3 +94,29 @@ def test_a_missing_program_is_a_reason_to_skip_but_in_ci(
     assert done.returncode == code, done.stdout + done.stderr
     assert outcome in done.stdout
     assert "postgresql is not installed: tools/fetch.py postgresql" in done.stdout
+
+
+def make(*wanted: str, path: Path | None = None) -> subprocess.CompletedProcess[str]:
+    """`make` as CI calls it, with a folder before the PATH."""
+    outer = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    first = f"{path}{os.pathsep}{os.environ['PATH']}" if path is not None else os.environ["PATH"]
+    return subprocess.run(
+        ["make", "--no-print-directory", *wanted], cwd=ROOT, timeout=120, check=False,
+        env=outer | {"PRONY_TEST_ALL": "1", "PATH": first}, capture_output=True, text=True,
+    )  # fmt: skip
+
+
+def test_a_program_that_cannot_be_had_ends_no_other_test() -> None:
+    done = make("test-programs", "PYTHON=false")
+    assert done.returncode == 0, done.stderr
+    assert "the tests that need what is missing will say so" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(("cpus", "tests"), [(1, 0), (2, 3), (32, 32)])
+def test_as_many_tests_run_at_a_time_as_the_host_has_cpus(cpus: int, tests: int, tmp_path: Path) -> None:
+    nproc = tmp_path / "nproc"
+    nproc.write_text(f"#!/bin/sh\necho {cpus}\n")
+    nproc.chmod(0o755)
+    done = make("-n", "test-beside", path=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"-n {tests} --dist" in done.stdout
