@@ -65,8 +65,10 @@ CONFIG = {
 }
 
 
-def prepare() -> None:
-    """Dask in this process: its settings, and what it may unpickle. Before anything of Dask is started."""
+def prepare(*, actors: bool = False) -> None:
+    """Dask in this process: its settings, and what it may unpickle: `actors` too, but not in the
+    laboratory. Before anything of Dask is started.
+    """
     dask.config.set(CONFIG)
     for name in ("distributed", "tornado", "asyncssh"):
         for one in (
@@ -74,7 +76,7 @@ def prepare() -> None:
             *(known for known in logging.root.manager.loggerDict if known.startswith(f"{name}.")),
         ):
             logging.getLogger(one).setLevel(logging.CRITICAL)
-    restrict()
+    restrict(actors=actors)
 
 
 class _Quiet(Server):  # type: ignore[misc]

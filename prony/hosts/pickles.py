@@ -3,7 +3,7 @@ not know who sends it.
 
 Dask unpickles what it receives before any handler sees it, and unpickling a chosen value runs a chosen
 function. `restrict` replaces the one function through which Dask does it, in this process, by one that makes
-only the classes below.
+only the classes below. Prony's are looked up among the modules that are loaded: to import a module runs it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import dataclasses
 import importlib
 import io
 import pickle
+import sys
 from collections.abc import Iterable
 from enum import Enum
 from typing import Any
@@ -44,24 +45,30 @@ ALLOWED = frozenset(
 """Names outside Prony: containers, times, paths, Dask's envelope of a task, and exceptions' tracebacks."""
 
 
+MODULES = ("prony.hosts.actors", "prony.hosts.check")
+"""They have the actors, and import the classes of all values that go to an actor or come from it."""
+
+
 class Refused(pickle.UnpicklingError):
     """Something else than a value or one of Prony's actors."""
 
 
 class _Unpickler(pickle.Unpickler):
+    actors = False
+
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in ALLOWED:
             return super().find_class(module, name)
         if module == "builtins" and _is_exception(getattr(builtins, name, None)):
             return super().find_class(module, name)
-        if module.split(".")[0] == "prony" and _is_value(found := _named(module, name)):
+        if module.split(".")[0] == "prony" and _is_value(found := _named(module, name), self.actors):
             return found
         raise Refused(f"{module}.{name}: hosts take Prony's actors and values, nothing else")
 
 
 def _named(module: str, name: str) -> object:
     """What Prony's module calls so: a name of the module itself, not one that it imported."""
-    found: object = importlib.import_module(module)
+    found: object = sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, part, None)
     return found if getattr(found, "__module__", "").split(".")[0] == "prony" else None
@@ -71,25 +78,34 @@ def _is_exception(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, Exception)
 
 
-def _is_value(found: object) -> bool:
-    """A class that only holds values, or an actor. A function of Prony's may run anything."""
+def _is_value(found: object, actors: bool) -> bool:
+    """A class that only holds values, or, with `actors`, one of them. A function of Prony's may run anything."""
     if not isinstance(found, type):
         return False
+    if issubclass(found, HostActor):
+        return actors
     named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
-    return (
-        issubclass(found, (BaseModel, Enum, Exception, HostActor))
-        or dataclasses.is_dataclass(found)
-        or named_tuple
-    )
+    return issubclass(found, (BaseModel, Enum, Exception)) or dataclasses.is_dataclass(found) or named_tuple
+
+
+class _WithActors(_Unpickler):
+    actors = True
 
 
 def loads(text: bytes, *, buffers: Iterable[Any] = ()) -> Any:
-    """The value. Raises Refused."""
+    """The value, of whatever but an actor. Raises Refused."""
     return _Unpickler(io.BytesIO(text), buffers=buffers or None).load()
 
 
-def restrict() -> None:
-    """From now on Dask unpickles by `loads` in this process."""
+def loads_with_actors(text: bytes, *, buffers: Iterable[Any] = ()) -> Any:
+    """The value, or the actor. Raises Refused."""
+    return _WithActors(io.BytesIO(text), buffers=buffers or None).load()
+
+
+def restrict(*, actors: bool) -> None:
+    """From now on Dask unpickles by `loads` in this process, with `actors` by `loads_with_actors`."""
+    for module in MODULES:
+        importlib.import_module(module)
     from distributed.protocol import pickle as dask_pickle
 
-    dask_pickle.loads = loads
+    dask_pickle.loads = loads_with_actors if actors else loads

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from prony.errors import EnvironmentFault
+from prony.host.check import HostCheck
 from prony.hosts import certificates
+from prony.hosts.actors import HostDescription, MeasuredHost
 from prony.hosts.certificates import LAB, ON_HOST, identity
 from tests.hosts.loopback import Loopback
 
@@ -88,6 +92,23 @@ def test_what_a_worker_unpickles_is_not_run(hosts: Loopback, tmp_path: Path) -> 
     assert "nothing else" in said(hosts.file.lab.scheduler, own, message)
     assert not there.exists()
     assert asyncio.run(asked(worker, own, {"op": "ping"})) == b"pong"
+
+
+def test_a_name_that_is_unpickled_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prony.hosts import pickles
+
+    for module in ("prony.__main__", "prony.selftest.__main__"):
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        with pytest.raises(pickles.Refused):
+            pickles.loads(f"c{module}\nmain\n.".encode())
+        assert module not in sys.modules
+    for value in (HostDescription, HostCheck, EnvironmentFault("a sentence")):
+        assert type(pickles.loads(pickle.dumps(value))) is type(value)
+    assert pickles.loads_with_actors(pickle.dumps(MeasuredHost)) is MeasuredHost
+    with pytest.raises(pickles.Refused, match="MeasuredHost"):  # in the laboratory
+        pickles.loads(pickle.dumps(MeasuredHost))
+    with pytest.raises(pickles.Refused, match="nothing else"):
+        pickles.loads(b"cprony.hosts.actors\nfingerprint\n.")
 
 
 @pytest.mark.parametrize(
