@@ -65,10 +65,8 @@ CONFIG = {
 }
 
 
-def prepare(*, actors: bool = False) -> None:
-    """Dask in this process: its settings, and what it may unpickle: `actors` too, but not in the
-    laboratory. Before anything of Dask is started.
-    """
+def prepare() -> None:
+    """Dask in this process: its settings, and what it may unpickle. Before anything of Dask is started."""
     dask.config.set(CONFIG)
     for name in ("distributed", "tornado", "asyncssh"):
         for one in (
@@ -76,7 +74,7 @@ def prepare(*, actors: bool = False) -> None:
             *(known for known in logging.root.manager.loggerDict if known.startswith(f"{name}.")),
         ):
             logging.getLogger(one).setLevel(logging.CRITICAL)
-    restrict(actors=actors)
+    restrict()
 
 
 class _Quiet(Server):  # type: ignore[misc]

@@ -54,14 +54,12 @@ class Refused(pickle.UnpicklingError):
 
 
 class _Unpickler(pickle.Unpickler):
-    actors = False
-
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) in ALLOWED:
             return super().find_class(module, name)
         if module == "builtins" and _is_exception(getattr(builtins, name, None)):
             return super().find_class(module, name)
-        if module.split(".")[0] == "prony" and _is_value(found := _named(module, name), self.actors):
+        if module.split(".")[0] == "prony" and _is_value(found := _named(module, name)):
             return found
         raise Refused(f"{module}.{name}: hosts take Prony's actors and values, nothing else")
 
@@ -78,34 +76,27 @@ def _is_exception(found: object) -> bool:
     return isinstance(found, type) and issubclass(found, Exception)
 
 
-def _is_value(found: object, actors: bool) -> bool:
-    """A class that only holds values, or, with `actors`, one of them. A function of Prony's may run anything."""
+def _is_value(found: object) -> bool:
+    """A class that only holds values, or an actor. A function of Prony's may run anything."""
     if not isinstance(found, type):
         return False
-    if issubclass(found, HostActor):
-        return actors
     named_tuple = issubclass(found, tuple) and hasattr(found, "_fields")
-    return issubclass(found, (BaseModel, Enum, Exception)) or dataclasses.is_dataclass(found) or named_tuple
-
-
-class _WithActors(_Unpickler):
-    actors = True
+    return (
+        issubclass(found, (BaseModel, Enum, Exception, HostActor))
+        or dataclasses.is_dataclass(found)
+        or named_tuple
+    )
 
 
 def loads(text: bytes, *, buffers: Iterable[Any] = ()) -> Any:
-    """The value, of whatever but an actor. Raises Refused."""
+    """The value. Raises Refused."""
     return _Unpickler(io.BytesIO(text), buffers=buffers or None).load()
 
 
-def loads_with_actors(text: bytes, *, buffers: Iterable[Any] = ()) -> Any:
-    """The value, or the actor. Raises Refused."""
-    return _WithActors(io.BytesIO(text), buffers=buffers or None).load()
-
-
-def restrict(*, actors: bool) -> None:
-    """From now on Dask unpickles by `loads` in this process, with `actors` by `loads_with_actors`."""
+def restrict() -> None:
+    """From now on Dask unpickles by `loads` in this process."""
     for module in MODULES:
         importlib.import_module(module)
     from distributed.protocol import pickle as dask_pickle
 
-    dask_pickle.loads = loads_with_actors if actors else loads
+    dask_pickle.loads = loads

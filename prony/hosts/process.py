@@ -93,7 +93,7 @@ def serve(settings: Settings, ready: Callable[[str], None], waits: Callable[[], 
     require()
     from prony.hosts.node import prepare
 
-    prepare(actors=True)  # the scheduler reads a task before it passes it on
+    prepare()
     asyncio.run(_worker(settings, ready, waits) if settings.name else _scheduler(settings, ready))
 
 
