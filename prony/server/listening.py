@@ -17,8 +17,8 @@ from prony.server import proc, sockets
 class ListenerWatch:
     """Looks each second. Once a socket of somebody else's was seen it is not forgotten."""
 
-    find: Callable[[], frozenset[int]]
-    """The inodes of the sockets that listen there now."""
+    find: Callable[[], frozenset[int] | None]
+    """The inodes of the sockets that listen there now; None, no look, where that cannot be read."""
     pids: Callable[[], Iterable[int]]
     """The server's living processes."""
     owned: bool | None = None
@@ -30,14 +30,20 @@ class ListenerWatch:
     most: int = 0
     """Sockets at the same time, at most ..."""
     gone: int = 0
-    """... and how many of those were closed at a later look, at most."""
+    """... and how many of those were closed at two later looks in a row, at most."""
+    _missing: int = 0
+    """At the last look."""
     _known: frozenset[int] = field(default=frozenset())
 
     def look(self) -> None:
         """Reads the kernel's table of listening sockets; descriptors only when a socket is new."""
         inodes = self.find()
+        if inodes is None:
+            return
         self.most = max(self.most, len(inodes))
-        self.gone = max(self.gone, self.most - len(inodes))
+        missing = self.most - len(inodes)
+        self.gone = max(self.gone, min(self._missing, missing))
+        self._missing = missing
         if self.owned is False or not inodes or inodes == self._known:
             return
         found = sockets.owned_by(inodes, self.pids())
@@ -45,7 +51,12 @@ class ListenerWatch:
             self.owned = None
             return
         # One that was closed between the two readings has no owner any more.
-        foreign = inodes - found and (inodes - found) & self.find()
+        foreign = inodes - found
+        if foreign:
+            still = self.find()
+            if still is None:
+                return
+            foreign &= still
         self.owned = not foreign
         if foreign:
             self.other = _holder(foreign)

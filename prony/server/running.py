@@ -66,8 +66,8 @@ class RunningServer(GuardedProcess):
     def __post_init__(self) -> None:
         self._watch = ListenerWatch(self._listeners, self.pids)
 
-    def _listeners(self) -> frozenset[int]:
-        return frozenset(one.inode for one in sockets.listeners(self.port, self.host))
+    def _listeners(self) -> frozenset[int] | None:
+        return sockets.listening_inodes(self.port, self.host)
 
     @property
     def address(self) -> Address:
@@ -151,7 +151,7 @@ class RunningServer(GuardedProcess):
 
     def connections_by_process(self) -> tuple[int, ...] | None:
         """Those that are established now."""
-        return connections_by_process(self.pids(), self._listeners(), (self.port,))
+        return connections_by_process(self.pids(), self._listeners() or frozenset(), (self.port,))
 
     @staticmethod
     def _ask(probe: Callable[[], Probe | None]) -> Probe | None:

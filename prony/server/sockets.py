@@ -43,10 +43,20 @@ class Listener:
 
 def listeners(port: int, host: str) -> list[Listener]:
     """The sockets that listen on `port` for connections to `host`, of all processes, in this network
-    namespace.
+    namespace; none where the kernel's tables cannot be read.
     """
+    return _listeners(port, host) or []
+
+
+def listening_inodes(port: int, host: str) -> frozenset[int] | None:
+    """Those of `listeners`; None where the kernel's tables cannot be read now."""
+    found = _listeners(port, host)
+    return None if found is None else frozenset(one.inode for one in found)
+
+
+def _listeners(port: int, host: str) -> list[Listener] | None:
     everywhere = _on(port)
-    if all(listener.address.is_unspecified for listener in everywhere):
+    if everywhere is None or all(listener.address.is_unspecified for listener in everywhere):
         return everywhere
     addresses = resolved(host)
     return [listener for listener in everywhere if listener.takes(addresses)]
@@ -60,24 +70,31 @@ def resolved(host: str) -> frozenset[str]:
         return frozenset()
 
 
-def _on(port: int) -> list[Listener]:
+def _on(port: int) -> list[Listener] | None:
+    """None where a table cannot be read: nobody may be missed for that."""
     found = []
     for table in ("tcp", "tcp6"):
         try:
             with Path(f"/proc/net/{table}").open(encoding="ascii") as rows:
                 found += [listener for listener in _listening(rows) if listener.port == port]
+        except FileNotFoundError:
+            if table == "tcp":
+                return None
         except OSError:
-            continue
+            return None
     return found
 
 
-def answering(port: int, asked: Collection[str]) -> list[Listener]:
+def answering(port: int, asked: Collection[str]) -> list[Listener] | None:
     """Those of the `listeners` that a connection to these addresses of a host (`resolved`) reaches: none
     where it is not this host, and of several the ones with the most specific address, as the kernel chooses.
-    A connection that the kernel redirects (NAT) is not seen.
+    A connection that the kernel redirects (NAT) is not seen. None where the kernel's tables cannot be read.
     """
     here = bool(asked) and all(_is_local(address) for address in asked)
-    found = [listener for listener in _on(port) if listener.takes(asked)] if here else []
+    everywhere = _on(port) if here else []
+    if everywhere is None:
+        return None
+    found = [listener for listener in everywhere if listener.takes(asked)]
     versions = {ipaddress.ip_address(address.partition("%")[0]).version for address in asked}
 
     def distance(listener: Listener) -> int:
@@ -101,8 +118,10 @@ def _is_local(address: str) -> bool:
         return bool(towards.getsockname()[0] == address)
 
 
-def unix_listeners(path: str) -> set[int]:
-    """Inodes of the sockets that listen at this path, of all processes, in this network namespace."""
+def unix_listeners(path: str) -> set[int] | None:
+    """Inodes of the sockets that listen at this path, of all processes, in this network namespace; None where
+    the kernel's table cannot be read.
+    """
     found = set()
     try:
         with Path("/proc/net/unix").open(encoding="utf-8", errors="replace") as rows:
@@ -113,7 +132,7 @@ def unix_listeners(path: str) -> set[int]:
                 if len(fields) == 8 and fields[7] == path and int(fields[3], 16) & ACCEPTS:
                     found.add(int(fields[6]))
     except OSError:
-        return set()
+        return None
     return found
 
 

@@ -107,7 +107,7 @@ class RunningExternal:
         # A name is asked for once: its resolver is no part of what is watched each second.
         self._asked = [(port, sockets.resolved(host)) for host, port in at.all_addresses]
         self._holders = self._find()
-        self._watch = ListenerWatch(lambda: self._listeners() or frozenset(), self._tree)
+        self._watch = ListenerWatch(self._listeners, self._tree)
 
     @property
     def url(self) -> str:
@@ -127,9 +127,9 @@ class RunningExternal:
 
     def _find(self) -> tuple[int, ...]:
         """Parents before children, so that the first one is the server's main process."""
-        inodes = self._listeners()
-        if inodes is None:
+        if not (each := self._by_address()) or not all(each):
             return ()  # a part of the server is somewhere else: what can be read is not the whole
+        inodes = frozenset[int]().union(*each)
         holders = sockets.holders(inodes)
         if not inodes <= (sockets.owned_by(inodes, holders) or set()):
             return ()  # one of them belongs to a process that may not be inspected
@@ -137,11 +137,21 @@ class RunningExternal:
         return tuple(sorted(holders, key=lambda pid: (proc.parent_of(pid) in holders, pid)))
 
     def _listeners(self) -> frozenset[int] | None:
-        """Inodes of the sockets that listen there now; None where nobody does at one of the addresses."""
+        """Inodes of the sockets that listen at any of the addresses now; None where that cannot be read."""
+        each = self._by_address()
+        return None if each is None else frozenset[int]().union(*each)
+
+    def _by_address(self) -> list[frozenset[int]] | None:
         if self._at.unix is not None:
-            return frozenset(sockets.unix_listeners(self._at.unix))
-        found = [sockets.answering(port, asked) for port, asked in self._asked]
-        return frozenset(one.inode for each in found for one in each) if all(found) else None
+            inodes = sockets.unix_listeners(self._at.unix)
+            return None if inodes is None else [frozenset(inodes)]
+        each = []
+        for port, asked in self._asked:
+            found = sockets.answering(port, asked)
+            if found is None:
+                return None
+            each.append(frozenset(one.inode for one in found))
+        return each
 
     @property
     def identity(self) -> ServerIdentity:

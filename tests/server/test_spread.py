@@ -13,6 +13,7 @@ import pytest
 
 from prony.plan.target import Url
 from prony.server import sockets, spread
+from prony.server.listening import ListenerWatch
 from prony.targets import RunningExternal
 
 HOST = "127.0.0.1"
@@ -114,8 +115,43 @@ def test_the_listeners_of_a_url_are_watched_and_their_connections_counted() -> N
         assert seen.identity.owns_port_at_end is False
         assert (seen.identity.other_listener or "").startswith(f"PID {joined}")
         leaves.close()
+        for gone in (0, 2):  # at two looks: at one, a reading may have been taken between a close and an open
+            seen.look()
+            assert (seen.identity.listeners, seen.identity.listeners_gone) == (3, gone)
+
+
+def test_of_several_addresses_only_the_one_that_leaves_is_gone() -> None:
+    with ExitStack() as stack:
+        held = [stack.enter_context(socket.create_server((HOST, 0))) for _ in range(3)]
+        first, *others = (f"{HOST}:{one.getsockname()[1]}" for one in held)
+        seen = RunningExternal(Url(url=f"http://{first}", addresses=(first, *others)))
         seen.look()
-        assert (seen.identity.listeners, seen.identity.listeners_gone) == (3, 2)
+        held[1].close()
+        seen.look()
+        seen.look()
+        assert (seen.identity.listeners, seen.identity.listeners_gone) == (3, 1)
+
+
+@pytest.mark.parametrize("fault", [PermissionError, OSError])
+def test_a_table_that_cannot_be_read_is_no_listener_that_left(
+    fault: type[OSError], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreadable(rows: object) -> Iterator[sockets.Listener]:
+        raise fault(f"{rows} cannot be read")
+
+    with socket.create_server((HOST, 0)) as listener:
+        port = listener.getsockname()[1]
+        of_url = RunningExternal(Url(url=f"http://{HOST}:{port}"))
+        launched = ListenerWatch(lambda: sockets.listening_inodes(port, HOST), lambda: (os.getpid(),))
+        for watch in (of_url, launched):
+            watch.look()
+            with monkeypatch.context() as broken:
+                broken.setattr(sockets, "_listening", unreadable)
+                watch.look()
+                watch.look()
+            watch.look()
+        assert (of_url.identity.listeners, of_url.identity.listeners_gone) == (1, 0)
+        assert (launched.most, launched.gone, launched.owned) == (1, 0, True)
 
 
 def test_connections_of_somebody_elses_workers_are_counted() -> None:
