@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from prony.plan.part import Part
     from prony.plan.plan import Cell, Plan
 
+ONE_END = "--windows have a fixed length, which --precision would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
 GOES_WITH_RESUME = (
@@ -134,13 +135,12 @@ class Common:
         if self.windows is not None and not 1 <= self.windows <= MOST_WINDOWS:
             raise UsageError(f"--windows is {self.windows}; expected 1 to {MOST_WINDOWS}")
         if self.windows is not None and self.precision is not None:
-            raise UsageError(
-                "--windows have a fixed length, which --precision would end early: give one of them"
-            )
+            raise UsageError(ONE_END)
         if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
             raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
 
     def _applied(self, cell: Cell) -> Cell:
+        from prony.plan.load import SteadyWindow
         from prony.plan.target import with_jdk
 
         trial: dict[str, Any] = {}
@@ -148,12 +148,15 @@ class Common:
             trial["driver"] = options.one_of(self.driver, "--driver", ("auto", "io_uring", "epoll"))
         if self.request_parts:
             trial["request_parts"] = True
-        if self.precision is not None and cell.trial.measured.kind == "steady":
-            precision = options.share(self.precision, "--precision")
-            trial["measured"] = cell.trial.measured.model_copy(update={"precision": precision})
-        if self.windows is not None and cell.trial.measured.kind == "steady":
-            measured = cell.trial.measured.model_copy(update={"windows": self.windows})
-            trial["measured"] = measured.model_copy(update={"precision": None})
+        measured = cell.trial.measured
+        if isinstance(measured, SteadyWindow):
+            asked: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}
+            if self.precision is not None:
+                asked["precision"] = options.share(self.precision, "--precision")
+            if asked:
+                trial["measured"] = measured = measured.model_copy(update=asked)
+            if asked and measured.windows > 1 and measured.precision is not None:
+                raise UsageError(f"{ONE_END}; the plan has the other")
         more: dict[str, Any] = {}
         if trial:
             more["trial"] = cell.trial.model_copy(update=trial)

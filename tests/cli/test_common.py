@@ -13,6 +13,7 @@ import typer
 from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
+from prony.plan.load import SteadyWindow
 from prony.plan.part import Follow, Part
 from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Launch, Target, Url
@@ -117,6 +118,30 @@ def test_windows_are_those_of_every_steady_cell() -> None:
         Common(windows=0).applied(made(*TWO))
     with pytest.raises(UsageError, match="which --precision would end early"):
         Common(windows=2, precision="2%").applied(made(*TWO))
+
+
+@pytest.mark.parametrize(
+    ("planned", "asked"),
+    [
+        ({"windows": 5}, Common(precision="2%")),
+        ({"precision": 0.02}, Common(windows=4)),
+    ],
+    ids=["the plan has windows", "the plan has a precision"],
+)
+def test_windows_and_a_precision_are_refused_wherever_they_come_from(
+    planned: dict[str, float], asked: Common
+) -> None:
+    plan = made(*TWO)
+    cells = [
+        cell.model_copy(
+            update={"trial": cell.trial.model_copy(update={"measured": SteadyWindow(window_s=10, **planned)})}
+        )
+        for cell in plan.cells
+    ]
+    plan = plan.model_copy(update={"cells": tuple(cells)})
+    with pytest.raises(UsageError, match="which --precision would end early: give one of them; the plan has"):
+        asked.applied(plan)
+    assert Common(windows=1).applied(plan).cells[0].trial.measured.kind == "steady"
 
 
 def test_what_does_not_apply_is_refused() -> None:
