@@ -38,18 +38,13 @@ SCHEDULER_HANDLERS = frozenset(
     {"connection_stream", "gather", "heartbeat_worker", "identity", "ncores", "proxy", "register-client",
      "register-worker", "terminate", "unregister", "versions", "who_has"}
 )  # fmt: skip
-FROM_WORKERS = frozenset(
-    {
-        "heartbeat_worker",
-        "identity",
-        "register-worker",
-        "unregister",
-        "versions",
-        "connection_stream",
-        "who_has",
-    }
-)
+FROM_WORKERS = frozenset({"close", "heartbeat_worker", "register-worker"})
 """What a host's certificate may ask of the scheduler."""
+ON_A_WORKERS_STREAM = frozenset(
+    {"close-stream", "keep-alive", "log-event", "long-running", "release-worker-data", "task-erred",
+     "task-finished", "worker-status-change"}
+)  # fmt: skip
+"""What it may say of itself once it has registered; Dask reads it as a list of messages."""
 CONFIG = {
     "distributed.comm.timeouts.tcp": TCP_TIMEOUT,
     "distributed.comm.timeouts.connect": CONNECT_TIMEOUT,
@@ -110,6 +105,26 @@ def _is_laboratory(comm: Any) -> bool:
     return (("commonName", LABORATORY),) in subject
 
 
+class _OfAWorker:
+    """One connection with a host's certificate: questions, or, after it has registered, its stream."""
+
+    def __init__(self) -> None:
+        self._registered: str | None = None
+
+    def check(self, message: Any) -> None:
+        """Raises Refused."""
+        for one in message if isinstance(message, (list, tuple)) else (message,):
+            if not isinstance(one, dict):
+                continue
+            asked = one.get("op")
+            if asked not in (FROM_WORKERS if self._registered is None else ON_A_WORKERS_STREAM):
+                raise Refused(f"a host's certificate does not allow '{asked}'")
+            if asked == "register-worker":
+                self._registered = str(one.get("address"))
+            elif self._registered is not None and one.get("worker", self._registered) != self._registered:
+                raise Refused(f"a host's certificate does not allow '{asked}' of another host")
+
+
 class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
     """The laboratory's scheduler. It listens on one address, with the laboratory's certificate."""
 
@@ -127,13 +142,11 @@ class LabScheduler(_Quiet, Scheduler):  # type: ignore[misc]
         """A host's worker may register and say that it lives, and nothing else."""
         if _is_laboratory(comm):
             return
-        read = comm.read
+        read, filtered = comm.read, _OfAWorker()
 
         async def only_a_workers(*args: Any, **options: Any) -> Any:
             message = await read(*args, **options)
-            asked = message.get("op") if isinstance(message, dict) else None
-            if asked is not None and asked not in FROM_WORKERS and asked != "close":
-                raise Refused(f"a host's certificate does not allow '{asked}'")
+            filtered.check(message)
             return message
 
         comm.read = only_a_workers

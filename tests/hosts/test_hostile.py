@@ -141,13 +141,52 @@ def test_tasks_and_actors_of_others_are_refused(hosts: Loopback, tmp_path: Path)
 def test_one_host_may_not_ask_another_nor_be_the_laboratory(hosts: Loopback) -> None:
     worker, own = hosts.address("load-1"), identity(hosts.certificates, ON_HOST)
     assert said(worker, own, {"op": "ping"}) == "closed"
-    for operation in ("register-client", "terminate", "proxy", "gather"):
+    for operation in ("register-client", "terminate", "proxy", "gather", "unregister", "identity", "who_has"):
         message: dict[str, Any] = {"op": operation, "client": "x", "versions": {}}
         assert "does not allow" in said(hosts.file.lab.scheduler, own, message)
     assert hosts.scheduler is not None
     assert hosts.scheduler.poll() is None
-    reply = asyncio.run(asked(hosts.file.lab.scheduler, own, {"op": "identity"}))
-    assert reply["type"] == "LabScheduler"
+    reply = asyncio.run(asked(hosts.file.lab.scheduler, own, {"op": "heartbeat_worker", **HEARTBEAT}))
+    assert reply["status"] == "missing"
+
+
+BANDWIDTH: dict[str, Any] = {"total": 1, "workers": {}, "types": {}}
+METRICS = {"bandwidth": BANDWIDTH, "digests_total_since_heartbeat": {}, "executing": 0, "memory": 0}
+HEARTBEAT = {"address": "tls://127.0.0.1:1", "metrics": METRICS, "executing": {}}
+
+
+async def stays(own: certificates.Identity, scheduler: str, *said: dict[str, Any]) -> bool:
+    """Whether the scheduler keeps a worker that registers and then says this on its stream."""
+    from prony.hosts.node import HostWorker
+
+    worker = HostWorker(
+        scheduler, name="stranger", role="load", host="127.0.0.1", port=0, security=own.security(), facts={}
+    )
+    await worker
+    for one in said:
+        worker.batched_send(one)
+    try:
+        await asyncio.wait_for(worker.finished(), 2)
+    except TimeoutError:
+        return True
+    finally:
+        await worker.close()
+    return False
+
+
+def test_a_registered_host_speaks_of_itself_only(hosts: Loopback) -> None:
+    there, scheduler = hosts.address("load-1"), hosts.file.lab.scheduler
+    own, lab = identity(hosts.certificates, ON_HOST), identity(hosts.certificates, LAB)
+    status = {"op": "worker-status-change", "status": "closing", "stimulus_id": "x"}
+    assert asyncio.run(stays(own, scheduler, {"op": "keep-alive"}))
+    for said in (
+        {**status, "worker": there},
+        {"op": "cancel-keys", "client": "x", "keys": [], "force": True},
+        {"op": "close-client", "client": "x"},
+    ):
+        assert not asyncio.run(stays(own, scheduler, {"op": "keep-alive"}, said))
+    known = asyncio.run(asked(scheduler, lab, {"op": "identity", "n_workers": -1}))["workers"]
+    assert known[there]["status"] == "running"
 
 
 def test_who_has_no_certificate_of_this_authority_is_not_let_in(hosts: Loopback, tmp_path: Path) -> None:
