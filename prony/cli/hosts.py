@@ -159,7 +159,7 @@ def _settings(
 
     if scheduler is None:
         raise UsageError("no scheduler was named; expected tls://ADDRESS:PORT, as lab: in hosts.yaml has it")
-    fault = transport_fault(scheduler, folder is not None, insecure)
+    fault = transport_fault(scheduler, folder is not None, insecure, [listen])
     if fault is not None:
         raise UsageError(fault)
     tls = folder is not None and scheduler.startswith("tls://")

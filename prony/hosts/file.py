@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterable
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
@@ -17,7 +19,6 @@ from prony.host.proc import parse_cpus
 from prony.plan.yamlfile import read_mapping, validate
 
 Role = Literal["server", "load"]
-LOOPBACK = ("127.", "::1", "localhost")
 _UNITS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12}
 
 
@@ -44,13 +45,18 @@ def _cpus(text: object) -> object:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this host can reach the address."""
-    return host.strip("[]").startswith(LOOPBACK)
+    """Whether only this host can reach the address. Of names only localhost is known to be so."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
-def transport_fault(scheduler: str, certificates: bool, insecure: bool) -> str | None:
-    """Why a scheduler may not be reached so; None when it may. TLS takes certificates, plain TCP a loopback
-    address or the user's word.
+def transport_fault(
+    scheduler: str, certificates: bool, insecure: bool, listen: Iterable[str | None] = ()
+) -> str | None:
+    """Why a scheduler may not be reached so, or workers may not listen there; None when they may. TLS takes
+    certificates, plain TCP loopback addresses or the user's word.
     """
     try:
         parts = urlsplit(scheduler)
@@ -61,7 +67,7 @@ def transport_fault(scheduler: str, certificates: bool, insecure: bool) -> str |
         return f"'{scheduler}' is no address of a scheduler; expected tls://ADDRESS:PORT, such as tls://10.0.0.1:8786"
     if parts.scheme == "tls":
         return None if certificates else "tls:// needs certificates; prony hosts certificates DIR makes them"
-    if insecure or is_loopback(parts.hostname):
+    if insecure or all(is_loopback(one) for one in (parts.hostname, *listen) if one):
         return None
     return (
         "tcp:// beyond loopback lets everybody who reaches the port run programs on every host; use tls:// "
@@ -151,6 +157,15 @@ class HostsFile(_Keys):
         twice = [name for name, times in Counter(host.name for host in self.hosts()).items() if times > 1]
         if twice:
             raise ValueError(f"two hosts are called '{twice[0]}'; give each a name: of its own")
+        return self
+
+    @model_validator(mode="after")
+    def _listens(self) -> HostsFile:
+        lab = self.lab
+        listen = [host.keys.listen for host in self.hosts()]
+        fault = transport_fault(lab.scheduler, lab.certificates is not None, lab.insecure, listen)
+        if fault is not None:
+            raise ValueError(fault)
         return self
 
     def hosts(self) -> tuple[Host, ...]:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from ipaddress import ip_address
 from pathlib import Path
 
 from prony.conformance.result import Conformance
@@ -15,7 +14,7 @@ from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
 from prony.host.fingerprint import HostFacts, of_hosts
 from prony.host.proc import read_text
 from prony.hosts.actors import BOOT_ID, LoadHost, ServerHost
-from prony.hosts.file import HostsFile
+from prony.hosts.file import HostsFile, is_loopback
 from prony.hosts.laboratory import Laboratory
 from prony.hosts.places import HostedPlaces, cpus_of
 from prony.hosts.reach import Reached
@@ -176,20 +175,11 @@ def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
     boot = read_text(BOOT_ID)
     elsewhere = next((one.name for one in testbed.loads if one.facts.boot_id != boot), None)
     for cell in plan.cells:
-        if elsewhere is not None and isinstance(cell.target, Url) and _is_loopback(cell.target.host):
+        if elsewhere is not None and isinstance(cell.target, Url) and is_loopback(cell.target.host):
             raise UsageError(
                 f"{cell.target.url} is {elsewhere} itself when {elsewhere} asks: name the server by an "
                 "address that the load hosts reach"
             )
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def on_machines(plan: Plan, file: HostsFile) -> Plan:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from prony.cli.main import app
 from prony.errors import UsageError
 from prony.hosts.certificates import CA_KEY, LAB, ON_HOST, identity, make
 from prony.hosts.file import read, ssh_parts, transport_fault
@@ -89,6 +91,31 @@ def test_how_the_scheduler_may_be_reached(tmp_path: Path, lab: str, said: str) -
 def test_plain_tcp_beyond_loopback_takes_the_users_word() -> None:
     assert transport_fault("tcp://10.0.0.1:8786", certificates=False, insecure=True) is None
     assert transport_fault("tcp://[::1]:8786", certificates=False, insecure=False) is None
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["127.attacker.example", "localhost.corp.example", "[::1:2:3:4]", "0.0.0.0", "[::]", "[::ffff:10.0.0.1]"],
+)
+def test_what_only_looks_like_loopback_is_not(place: str) -> None:
+    fault = transport_fault(f"tcp://{place}:8786", certificates=False, insecure=False)
+    assert fault is not None
+    assert "tcp:// beyond loopback" in fault
+    for loopback in ("localhost", "127.3.2.1"):
+        assert transport_fault(f"tcp://{loopback}:8786", certificates=False, insecure=False) is None
+
+
+def test_a_worker_on_plain_tcp_does_not_listen_beyond_loopback(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = refusal(tmp_path, f"{LAB_LINE}load: [{{connect: a, listen: 0.0.0.0}}]\n")
+    assert "tcp:// beyond loopback" in said
+    monkeypatch.setattr("prony.hosts.extra.require", lambda: None)
+    monkeypatch.setattr("prony.hosts.process.serve", lambda *_: None)
+    words = ["hosts", "worker", "tcp://127.0.0.1:8786", "--listen", "0.0.0.0"]
+    done = CliRunner().invoke(app, words)
+    assert isinstance(done.exception, UsageError)
+    assert "tcp:// beyond loopback" in str(done.exception)
 
 
 @pytest.mark.parametrize(
