@@ -109,10 +109,8 @@ def measured(figure: str, times: Times, figures: Mapping[str, float]) -> Measure
     number of requests below shows that the next one will be. None where it was not measured.
     """
     if figure in NAMED:
-        # By the interval also where it is too wide to print the percentile: it decides what it can.
-        found = times.percentile(NAMED[figure])
-        enough = times.count >= useful_samples(NAMED[figure])
-        return Measured(found.value_ms, found.low_ms, found.high_ms) if found is not None and enough else None
+        found = times.percentile(NAMED[figure]) if times.supports(NAMED[figure]) else None
+        return None if found is None else Measured(found.value_ms, found.low_ms, found.high_ms)
     value_ms = figures.get(figure)
     if value_ms is None:
         return None

@@ -35,7 +35,7 @@ class Ranks:
 @dataclass(frozen=True, slots=True)
 class Percentile:
     """Of all requests in ms, with its interval. Infinite is what lies among the requests that failed, and
-    an upper end that no sample bounds.
+    an upper end that nothing bounds.
     """
 
     value_ms: float
@@ -45,6 +45,8 @@ class Percentile:
     """The longest time seen, timeouts included: what an infinite value is known to exceed."""
     responses_ms: float | None = None
     """The same percentile of the responses alone; None where nothing failed."""
+    open: bool = False
+    """The independent requests that these are worth do not bound it from above: the upper end is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,10 @@ class Times:
         return round(self.responses.count) + self.failed
 
     def supports(self, percentile: float, confidence: float = CONFIDENCE) -> bool:
-        """Whether these are worth enough independent requests to print it."""
-        needed = useful_samples(percentile, confidence)
-        return self.count >= needed and self.worth(percentile) >= needed
+        """Whether there are enough requests to print it. By their number alone: what the times of these show
+        of correlation widens the interval, and would choose the trials in which it happened not to show.
+        """
+        return self.count >= useful_samples(percentile, confidence)
 
     def worth(self, percentile: float) -> int:
         """As many independent requests bound this percentile as well as these do; 0 without any."""
@@ -122,15 +125,18 @@ class Times:
             high_ms=math.inf if ranks.high is None else self._at(ranks.high),
             above_ms=self.longest_ms,
             responses_ms=None if alone_ns is None else alone_ns / 1e6,
+            open=ranks.high is None,
         )
 
     def _ranks(self, percentile: float, confidence: float) -> Ranks:
-        """Those of as many independent requests as these are worth, on the places of these."""
-        worth = self.worth(percentile)
+        """Those of as many independent requests as these are worth, on the places of these: the first of the
+        requests that the lower one stands for, the last of those that the upper one does. So the value lies
+        between them.
+        """
+        count, worth = self.count, self.worth(percentile)
         found = rank_interval(worth, percentile, confidence)
-        low = max(1, math.floor(found.low * self.count / worth))
-        high = None if found.high is None else min(self.count, math.ceil(found.high * self.count / worth))
-        return Ranks(low, high)
+        high = None if found.high is None else -(-found.high * count // worth)
+        return Ranks((found.low - 1) * count // worth + 1, high)
 
     def _at(self, rank: int) -> float:
         """The time of the request at this place (from 1), shortest first."""

@@ -25,15 +25,15 @@ SAID = ("p50_ms", "p99_ms")
 
 def trial_cell(figure: str, trial: TrialView) -> TableCell:
     """One trial's figure; a percentile with its interval, and as a lower bound where it falls among failed
-    requests.
+    requests. `[low, open)` where the requests are worth too few to bound it from above.
     """
     found = trial.percentiles.get(figure)
     value = trial.figure(figure)
     if found is None or (value is None and math.isfinite(found.value_ms)):
         return TableCell(rounded(figure, value))
-    ends = (_bounded(figure, end, found.above_ms) for end in (found.low_ms, found.high_ms))
+    low, high = (_bounded(figure, end, found.above_ms) for end in (found.low_ms, found.high_ms))
     text = _bounded(figure, math.inf if value is None else value, found.above_ms)
-    return TableCell(text, f"[{', '.join(ends)}]")
+    return TableCell(text, f"[{low}, open)" if found.open else f"[{low}, {high}]")
 
 
 def has_figure(figure: str, trial: TrialView) -> bool:

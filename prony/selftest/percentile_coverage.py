@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -162,6 +163,16 @@ OVER_TRIALS: tuple[TrialsWorld, ...] = (
 )
 
 
+class Covered(NamedTuple):
+    """Shares of trials: of all, those that print the percentile; of these, those whose interval holds the
+    true one, and those whose upper end is open.
+    """
+
+    printed: float
+    held: float
+    open: float
+
+
 def coverage(
     world: TimesWorld,
     count: int,
@@ -169,13 +180,11 @@ def coverage(
     rounds: int,
     seed: int = SEED,
     rows: bool = True,
-) -> dict[float, float]:
-    """Of each percentile: the share of trials of `count` requests whose interval holds the true one. Without
-    `rows` as if requests were independent.
-    """
+) -> dict[float, Covered]:
+    """Of each percentile, over trials of `count` requests. Without `rows` as if requests were independent."""
     rng = np.random.default_rng(seed)
     truth = {p: world.percentile(p) for p in percentiles}
-    hits = dict.fromkeys(percentiles, 0)
+    printed, held, opened = (dict.fromkeys(percentiles, 0) for _ in range(3))
     for _ in range(rounds):
         drawn = world.draw(rng, count) * 1e6
         values = np.sort(drawn)
@@ -184,9 +193,12 @@ def coverage(
             seconds=Seconds.of(rows_of(drawn)) if rows else None,
         )
         for p in percentiles:
-            found = times.percentile(p)
-            hits[p] += found is not None and found.low_ms <= truth[p] <= found.high_ms
-    return {p: hit / rounds for p, hit in hits.items()}
+            found = times.percentile(p) if times.supports(p) else None
+            if found is not None:
+                printed[p] += 1
+                held[p] += found.low_ms <= truth[p] <= found.high_ms
+                opened[p] += found.open
+    return {p: Covered(n / rounds, held[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
 
 
 def rows_of(times_ns: Floats) -> tuple[IntervalRow, ...]:

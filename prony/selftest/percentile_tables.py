@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from prony.selftest.percentile_coverage import (
     COUNTS,
     OVER_TRIALS,
@@ -11,6 +13,7 @@ from prony.selftest.percentile_coverage import (
     SEED,
     TRIALS,
     WORLDS,
+    Covered,
     coverage,
     median_coverage,
 )
@@ -19,13 +22,15 @@ from prony.selftest.tables import Say, prose, table
 
 def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
     """Two tables as Markdown; a minute or two with the default rounds."""
-    rows = []
+    rows: list[tuple[str, ...]] = []
+    printed: list[float] = []
     for world in WORLDS:
         say(f"percentiles: {world.name}")
         found = [coverage(world, count, PERCENTILES, rounds) for count in COUNTS]
         plain = coverage(world, COUNTS[-1], PERCENTILES, rounds, rows=False)
-        cells = [f"{one[p] * 100:.1f} %" for p in PERCENTILES for one in (*(each for each in found), plain)]
+        cells = [_cell(one[p]) for p in PERCENTILES for one in (*found, plain)]
         rows.append((world.name, world.told, *cells))
+        printed += [one[p].printed for p in PERCENTILES for one in found]
     counts = (*(f"n = {count:,}" for count in COUNTS), f"n = {COUNTS[-1]:,}, taken as independent")
     head = ("requests", "", *(f"p{p:g}, {words}" for p in PERCENTILES for words in counts))
     trials = [
@@ -35,14 +40,14 @@ def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
     parts = [
         prose(
             f"Seed {SEED}; {rounds:,} simulated trials per cell, {4 * rounds:,} experiments per cell of the "
-            f"second table. **One trial** of {SECONDS} s: how often the 95 % interval of a percentile holds "
-            "the true one. Where requests are independent it holds what it says, whatever their "
+            f"second table. **One trial** of {SECONDS} s: how often the printed 95 % interval of a "
+            "percentile holds the true one, and in brackets how often its upper end is open. "
+            f"{_printed(printed)} Where requests are independent it holds what it says, whatever their "
             "distribution. Where they share a queue or a pause, order statistics alone fall far short (the "
             "columns *taken as independent*); the printed intervals are widened by what the seconds show of "
-            "it (an open upper end covers). They still fall short, to two thirds at worst, wherever a queue "
-            "is busy (the median of a short run no less than the tail) or slow requests come in groups, and "
-            "where a second has too few requests to have a tail of its own. A longer window and fresh trials "
-            "are the remedy."
+            "it. They still fall short, to seven tenths at worst, wherever a queue is busy (the median of a "
+            "short run no less than the tail) or slow requests come in groups, and where a second has too "
+            "few requests to have a tail of its own. A longer window and fresh trials are the remedy."
         ),
         table(head, rows),
         prose(
@@ -52,3 +57,15 @@ def percentile_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
         table(("trials", "", *(f"n = {n}" for n in TRIALS)), trials),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _cell(found: Covered) -> str:
+    if not found.printed:
+        return "not printed"
+    return f"{found.held * 100:.1f} %" + (f" ({found.open * 100:.0f} % open)" if found.open >= 0.005 else "")
+
+
+def _printed(shares: Sequence[float]) -> str:
+    if min(shares) == 1:
+        return "Every trial prints both percentiles."
+    return f"Of a cell's trials {min(shares) * 100:.1f} % at least print them; the others are left out."

@@ -11,7 +11,7 @@ import pytest
 from prony.judge.clustering import Seconds, design_effect
 from prony.judge.histogram import Decoded
 from prony.judge.percentiles import Times, percentile_series
-from prony.judge.times import supported
+from prony.judge.times import NAMED, supported
 from prony.selftest.percentile_coverage import rows_of
 
 
@@ -51,15 +51,14 @@ def clustered(cluster: int, requests: int = 30_000) -> Times:
     return Times(Decoded(ordered, ordered, np.ones_like(ordered)), seconds=Seconds.of(rows_of(drawn)))
 
 
-def test_a_percentile_is_printed_for_what_the_requests_are_worth() -> None:
-    """30,000 requests are enough for p99.9; those that came in fifties are not."""
+def test_what_the_requests_are_worth_widens_the_interval_and_prints_no_percentile_less() -> None:
+    """30,000 requests are enough to print p99.9; those that came in fifties do not bound it."""
     alone, together = clustered(1), clustered(50)
     assert alone.count == together.count == 30_000
-    assert alone.supports(99.9)
     assert together.worth(99.9) < 15_351
-    assert not together.supports(99.9)
-    assert set(supported(alone)) - set(supported(together)) == {"p999_ms"}
-    assert percentile_series(together)[-1].percentile < 99.9 < percentile_series(alone)[-1].percentile
+    assert set(supported(alone)) == set(supported(together)) == set(NAMED)
+    assert (supported(alone)["p999_ms"].open, supported(together)["p999_ms"].open) == (False, True)
+    assert percentile_series(together)[-1].percentile == percentile_series(alone)[-1].percentile > 99.9
 
 
 def test_the_interval_of_a_mean_is_wider_where_requests_resemble_each_other() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from prony.judge.clustering import Seconds
 from prony.judge.histogram import Decoded, decode, merge
 from prony.judge.percentiles import (
     Times,
@@ -16,6 +17,7 @@ from prony.judge.percentiles import (
     rank_interval,
     useful_samples,
 )
+from prony.selftest.percentile_coverage import rows_of
 from tests.judge import factory as f
 
 
@@ -81,7 +83,41 @@ def test_a_tail_that_no_sample_bounds_has_no_upper_end() -> None:
     found = Times(evenly(100)).percentile(99.9)
     assert found is not None
     assert found.high_ms == math.inf
+    assert found.open
     assert not Times(evenly(100)).supports(99.9)
+
+
+@pytest.mark.parametrize("percentile", [50.0, 90.0, 99.0, 99.9])
+@pytest.mark.parametrize("cluster", [1, 2, 50, 1000, 30_000])
+def test_the_value_lies_within_its_interval_whatever_the_requests_are_worth(
+    cluster: int, percentile: float
+) -> None:
+    """Up to one step in the middle of the window, which leaves them worth one."""
+    rng = np.random.default_rng(2)
+    level = np.where(np.arange(30_000) < 15_000, 5.0, 15.0) if cluster == 30_000 else 1.0
+    drawn = level * np.repeat(np.exp(0.2 * rng.standard_normal(30_000 // cluster)), cluster) * 1e6
+    drawn *= np.exp(0.05 * rng.standard_normal(30_000))
+    ordered = np.sort(drawn)
+    times = Times(Decoded(ordered, ordered, np.ones_like(ordered)), seconds=Seconds.of(rows_of(drawn)))
+    found = times.percentile(percentile)
+    assert found is not None
+    assert found.low_ms <= found.value_ms <= found.high_ms
+    if cluster == 30_000 and percentile == 50.0:
+        assert times.worth(percentile) < 10
+        assert found.low_ms < 6, "a step to 15 ms says nothing against a median of 5 ms"
+
+
+def test_a_percentile_is_printed_by_number_and_not_by_what_these_times_happen_to_show() -> None:
+    noise = np.exp(0.1 * np.random.default_rng(3).standard_normal(30_000))
+    drawn = np.repeat(np.linspace(1, 9, 30), 1000) * noise * 1e6
+    ordered = np.sort(drawn)
+    times = Times(Decoded(ordered, ordered, np.ones_like(ordered)), seconds=Seconds.of(rows_of(drawn)))
+    assert times.worth(99.0) < useful_samples(99.0)
+    assert times.supports(99.0)
+    found = times.percentile(99.0)
+    assert found is not None
+    assert found.open
+    assert not Times(evenly(1521)).supports(99.0)
 
 
 def test_failed_requests_are_longer_than_any_response() -> None:

@@ -42,6 +42,34 @@ def test_a_trial_prints_each_percentile_with_its_interval() -> None:
     assert trial_cell("requests_per_s", trial).spread == ""
 
 
+def in_two_halves(made: TrialView) -> TrialView:
+    """Seconds of which every other one is three times as slow, so that p99 is bounded by nothing."""
+    engine = made.record.evidence.engine
+    assert engine is not None
+    rows = tuple(
+        row.model_copy(update={"p50_ns": ms * 10**6, "p90_ns": 2 * ms * 10**6, "max_ns": 3 * ms * 10**6})
+        for at, row in enumerate(engine.rows)
+        for ms in [15 if at % 2 else 1]
+    )
+    engine = engine.model_copy(update={"rows": rows})
+    evidence = made.record.evidence.model_copy(update={"engine": engine})
+    return factory.trial(made.record.model_copy(update={"evidence": evidence}))
+
+
+def test_an_upper_end_that_nothing_bounds_is_open_everywhere() -> None:
+    view = factory.changed(factory.foreign_load(), in_two_halves)
+    (trial,) = view.trials
+    found, cell = trial.percentiles["p99_ms"], trial_cell("p99_ms", trial)
+    assert found.open
+    assert cell.text == f"{found.value_ms:.3f}"
+    assert cell.spread == f"[{found.low_ms:.3f}, open)"
+    assert f"{cell.text} {cell.spread}" in printed(view)
+    assert to_json(view).parts[0].cells[0].trials[0].percentiles["p99_ms"].high_ms is None
+    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(tidy.write(view).text))}
+    assert float(rows["p99_ms"]["low"]) <= float(rows["p99_ms"]["value"])
+    assert rows["p99_ms"]["high"] == ""
+
+
 def test_a_percentile_among_failed_requests_is_a_lower_bound_everywhere() -> None:
     view = failing(100)  # 0.5 %: p99.9 falls among them, p99 does not
     (trial,) = view.trials

@@ -22,14 +22,22 @@ NAMED = {world.name: world for world in WORLDS}
 @pytest.mark.parametrize("name", ["log-normal", "bimodal", "Pareto"])
 def test_independent_requests_are_covered(name: str) -> None:
     found = coverage(NAMED[name], 1522, (50.0, 99.0), 300)
-    assert min(found.values()) >= 0.92
+    assert min(one.held for one in found.values()) >= 0.92
 
 
 def test_requests_that_share_a_queue_or_a_pause_are_covered_by_what_the_seconds_show() -> None:
     for name in ("correlated 0.9", "queue, 50% busy", "pauses"):
         alone = coverage(NAMED[name], 30_000, (99.0,), 60, rows=False)[99.0]
-        assert alone < 0.72
-        assert coverage(NAMED[name], 30_000, (99.0,), 60)[99.0] > 0.75
+        assert alone.held < 0.72
+        assert coverage(NAMED[name], 30_000, (99.0,), 60)[99.0].held > 0.75
+
+
+def test_what_is_printed_is_not_chosen_by_what_the_times_show() -> None:
+    """Of the trials that happened to show no pauses alone, none would hold the true p99."""
+    for name in ("pauses", "queue, 80% busy"):
+        found = coverage(NAMED[name], 1522, (99.0,), 100)[99.0]
+        assert found.printed == 1
+        assert found.held > 0.55
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])

@@ -24,15 +24,17 @@ failed ones.
 
 class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
-    """Of the intervals of percentiles; one is printed when half of its tail lies above its interval."""
+    """Of the intervals of percentiles; printed of so many requests that half of a tail lies above."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The highest percentile that as many requests as these are worth must support; otherwise unknown."""
+    """The highest percentile that as many independent requests as these are worth must bound; otherwise
+    unknown.
+    """
 
 
 @check(SamplesLimits, order=170, essential=always)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
-    """Which percentiles are printed; unknown where the requests, divided by their design effect, are too few
-    for the required one.
+    """Which percentiles are printed, and which of them the requests, divided by their design effect, are too
+    few to bound; unknown where the required one is among either.
     """
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
@@ -53,8 +55,11 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     if worth < count:
         reason += f", worth {number(worth)} independent ones for p{required:g}"
     if silent:
-        reason += ": not printed are " + ", ".join(_lacking(p, times, confidence) for p in silent)
-    else:
+        reason += ": not printed are " + ", ".join(_needs(p, confidence) for p in silent)
+    wide = [] if times is None else _wide(times, confidence)
+    if wide:
+        reason += ("; " if silent else ": ") + "the upper end is open or far off of " + ", ".join(wide)
+    if not silent and not wide:
         reason += " support every percentile up to p99.9"
     status, advice = Status.VALID, ""
     least = window.completed * (1 - COUNT_TOLERANCE)
@@ -84,12 +89,18 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     )
 
 
-def _lacking(percentile: float, times: Times | None, confidence: float) -> str:
-    needed = useful_samples(percentile, confidence)
-    said = f"p{percentile:g} (needs {number(needed)}"
-    if times is not None and times.count >= needed:
-        said += f" independent ones, these are worth {number(times.worth(percentile))}"
-    return said + ")"
+def _needs(percentile: float, confidence: float) -> str:
+    return f"p{percentile:g} (needs {number(useful_samples(percentile, confidence))})"
+
+
+def _wide(times: Times, confidence: float) -> list[str]:
+    """The printed percentiles that these requests, though many, are worth too few to bound usefully."""
+    return [
+        f"p{p:g} (needs {number(needed)} independent ones, these are worth {number(worth)})"
+        for p in NAMED.values()
+        if times.supports(p, confidence)
+        and (worth := times.worth(p)) < (needed := useful_samples(p, confidence))
+    ]
 
 
 def _ended_early(evidence: Evidence) -> bool:

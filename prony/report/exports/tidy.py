@@ -49,7 +49,9 @@ def write(view: ResultView) -> Exported:
 
 
 def _figures(trial: TrialView) -> dict[str, tuple[str, str, str]]:
-    """Value and, of a percentile, the ends of its interval; among failed requests `> t`."""
+    """Value and, of a percentile, the ends of its interval; among failed requests `> t`, an open upper end
+    empty.
+    """
     found = {name: (repr(v), "", "") for name in trial.figures if (v := trial.figure(name)) is not None}
     for name, one in trial.percentiles.items():
         value, low, high = (
@@ -57,7 +59,7 @@ def _figures(trial: TrialView) -> dict[str, tuple[str, str, str]]:
             for end in (trial.figures.get(name, math.inf), one.low_ms, one.high_ms)
         )
         if name in found or math.isinf(one.value_ms):
-            found[name] = (value, low, high)
+            found[name] = (value, low, "" if one.open else high)
     return found
 
 
