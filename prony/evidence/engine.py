@@ -210,7 +210,8 @@ class Window(Counters):
     """By the name of a transaction: the sums of the service times of its requests."""
     threads: tuple[EngineThread, ...] = ()
     gaps: tuple[Gap, ...] = ()
-    gaps_total: int = 0
+    gaps_total: int | None = 0
+    """None: an engine of several did not tell when it was silent, and `gaps` is empty."""
     send_lag: Histogram | None = None
     """Open model: actual minus intended send."""
     session_time: Histogram | None = None

@@ -31,14 +31,19 @@ from prony.load.histograms import Packed, added, added_up
 
 RESPONSES_LISTED = 32
 """As many as an engine lists one by one."""
-SHORTEST_GAP_MS = 20.0
-"""As for the engine."""
+SHORTEST_GAP_NS = 20_000_000
+GAPS_KEPT = 256
+"""Both as for the engine."""
 WORST_FIRST = ("script", "stdin_closed", "signal", "stopped", "duration")
 """Of several reasons for an end the first of these that is among them is given."""
 
 Number = TypeVar("Number", int, float)
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+Silence = Sequence[int]
+"""A span without a completion: from, since when requests were in flight (its end where none were), to, in ns
+after the start; and requests in flight.
+"""
 
 
 def merged_report(
@@ -46,10 +51,12 @@ def merged_report(
     rows: Sequence[IntervalRow] = (),
     marks: Sequence[Mark] = (),
     gap_cells: Sequence[Sequence[int]] = (),
+    silences: Sequence[Sequence[Silence] | None] = (),
 ) -> EngineReport:
     """One report of one or more engines that offered one load together, began at one instant and whose
     windows are of one span. `rows`, `marks`: of all of them, merged while they came. `gap_cells`: of each
-    engine that counted gaps of Poisson arrivals, its `arrival_gaps_cells`.
+    engine that counted gaps of Poisson arrivals, its `arrival_gaps_cells`. `silences`: of each with a window
+    what it told of them, or None.
     """
     windows = [report.window for report in reports]
     measured = [window for window in windows if window is not None]
@@ -64,7 +71,9 @@ def merged_report(
         elapsed_ms=max(report.elapsed_ms for report in reports),
         totals=Counters(**counted([report.totals for report in reports])),
         # A window that one of them did not open was not measured together.
-        window=merged_window(measured, gap_cells) if measured and len(measured) == len(windows) else None,
+        window=merged_window(measured, gap_cells, silences)
+        if measured and len(measured) == len(windows)
+        else None,
         values=values,
     )
 
@@ -120,8 +129,9 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
         p90_ns=quantile(0.9),
         p99_ns=quantile(0.99),
         max_ns=longest,
-        # The busiest host: that the others are idle makes its figures no better.
-        client_cpu=_most(row.client_cpu for row in rows),
+        # The busiest host: that the others are idle makes its figures no better. One that could not be read
+        # may be the busiest; one without a lag had no event to be late for.
+        client_cpu=_busiest([row.client_cpu for row in rows]),
         loop_lag_p99_ns=_most(row.loop_lag_p99_ns for row in rows),
         offered=_sum(row.offered for row in rows),
         sent=_sum(row.sent for row in rows),
@@ -143,16 +153,21 @@ def merged_mark(requests: int, marks: Sequence[Mark]) -> Mark:
     )
 
 
-def merged_window(windows: Sequence[Window], gap_cells: Sequence[Sequence[int]]) -> Window:
+def merged_window(
+    windows: Sequence[Window],
+    gap_cells: Sequence[Sequence[int]],
+    silences: Sequence[Sequence[Silence] | None],
+) -> Window:
     """The window of one or more engines; it opened and closed at one instant on all hosts."""
 
     def histogram(name: str) -> Histogram | None:
         return added_up([getattr(window, name) for window in windows])
 
-    gaps = common_gaps([window.gaps for window in windows])
+    gaps, gaps_total = common_gaps(silences)
     tested, distance = uniform_distance(gap_cells)
     if len(windows) == 1:
         tested, distance = windows[0].arrival_gaps, windows[0].arrival_gaps_ks
+        gaps, gaps_total = windows[0].gaps, windows[0].gaps_total
     return Window(
         **counted(windows),
         opened_ms=min(window.opened_ms for window in windows),
@@ -175,7 +190,7 @@ def merged_window(windows: Sequence[Window], gap_cells: Sequence[Sequence[int]])
         transactions=_steps([window.transactions for window in windows]),
         threads=tuple(thread for window in windows for thread in window.threads),
         gaps=gaps,
-        gaps_total=windows[0].gaps_total if len(windows) == 1 else len(gaps),
+        gaps_total=gaps_total,
         arrival_gaps=tested,
         arrival_gaps_ks=distance,
     )
@@ -288,22 +303,39 @@ def _steps(lists: Sequence[Sequence[StepFigures]]) -> tuple[StepFigures, ...]:
     return _grouped((one for steps in lists for one in steps), lambda one: (one.scenario, one.name), merged)
 
 
-def common_gaps(lists: Sequence[Sequence[Gap]]) -> tuple[Gap, ...]:
-    """Spans in which nothing completed on any host, the longest first: where the gaps of all of them overlap
-    for longer than a gap's least. Requests in flight are those of all.
+def common_gaps(
+    silences: Sequence[Sequence[Silence] | None],
+) -> tuple[tuple[Gap, ...], int | None]:
+    """Spans in which nothing completed on any host while some host had requests in flight, the longest first,
+    and how many there were: as engines lay the silences of their threads over each other, so that a host
+    with nothing in flight hides no gap of the others. The number is None where a host did not tell.
     """
-    common = sorted(lists[0], key=lambda gap: gap.start_ms)
-    for gaps in lists[1:]:
-        found: list[Gap] = []
-        for one in common:
-            for other in gaps:
-                start = max(one.start_ms, other.start_ms)
-                end = min(one.start_ms + one.duration_ms, other.start_ms + other.duration_ms)
-                if end - start > SHORTEST_GAP_MS:
-                    both = one.in_flight + other.in_flight
-                    found.append(Gap(start_ms=start, duration_ms=end - start, in_flight=both))
-        common = found
-    return tuple(sorted(common, key=lambda gap: -gap.duration_ms))
+    told = [one for one in silences if one is not None]
+    if not told or len(told) < len(silences):
+        return (), None
+    common = list(told[0])
+    for silent in told[1:]:
+        common = _overlaps(common, silent)
+    gaps = [
+        Gap(start_ms=busy * 1e-6, duration_ms=(to - busy) * 1e-6, in_flight=in_flight)
+        for _, busy, to, in_flight in common
+        if to - busy > SHORTEST_GAP_NS
+    ]
+    gaps.sort(key=lambda gap: -gap.duration_ms)
+    return tuple(gaps[:GAPS_KEPT]), len(gaps)
+
+
+def _overlaps(left: Sequence[Silence], right: Sequence[Silence]) -> list[Silence]:
+    """What is common to two ordered lists; in flight from when either had something in flight."""
+    found: list[Silence] = []
+    i = j = 0
+    while i < len(left) and j < len(right):
+        (begin, busy, end, flying), (other_begin, other_busy, other_end, other_flying) = left[i], right[j]
+        start, to = max(begin, other_begin), min(end, other_end)
+        if start < to:
+            found.append((start, min(max(min(busy, other_busy), start), to), to, flying + other_flying))
+        i, j = (i + 1, j) if end <= other_end else (i, j + 1)
+    return found
 
 
 def uniform_distance(cells: Sequence[Sequence[int]]) -> tuple[int | None, float | None]:
@@ -327,6 +359,11 @@ def _sum(values: Iterable[Number | None]) -> Number | None:
     return (
         None if any(value is None for value in known) else sum(value for value in known if value is not None)
     )
+
+
+def _busiest(values: Sequence[float | None]) -> float | None:
+    """None where one is not known."""
+    return None if None in values else _most(values)
 
 
 def _most(values: Iterable[Number | None]) -> Number | None:

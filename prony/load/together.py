@@ -285,12 +285,14 @@ class EnginesTogether:
         if not reports:
             why = "; ".join(self._lost.values()) or "the engines have not finished"
             raise EnvironmentFault(f"no engine left a report: {why}")
-        cells = [
-            (host.finished or {}).get("window", {}).get("arrival_gaps_cells", ())
+        windows = [
+            (host.finished or {}).get("window", {})
             for host, report in known
             if report is not None and report.window is not None
         ]
-        return merged_report(reports, self.rows, self.marks, [one for one in cells if one])
+        cells = [cells for window in windows if (cells := window.get("arrival_gaps_cells"))]
+        silences = [window.get("silences") for window in windows]
+        return merged_report(reports, self.rows, self.marks, cells, silences)
 
     # What the engines say.
 

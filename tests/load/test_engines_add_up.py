@@ -12,14 +12,18 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prony.evidence.engine import Counters, Gap, Histogram, Window
-from prony.load.adding import common_gaps, counted, merged_window, uniform_distance
+from prony.evidence.engine import Counters, Gap, Histogram, IntervalRow, Window
+from prony.judge.checks.stall import stall
+from prony.judge.finding import Status
+from prony.judge.limits import CheckLimits
+from prony.load.adding import common_gaps, counted, merged_row, merged_window, uniform_distance
 from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
 from prony.load.together import EnginesTogether
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import from_url
+from tests.judge import factory as f
 
 LOAD = EngineLoad(url="http://h", workload=from_url("/"), load=ClosedLoad(users=2), cpus=(0,))
 
@@ -118,6 +122,7 @@ class Canned:
                 "in_flight_integral_s": 2.0,
                 "service_time": histogram(*values),
                 "gaps": [{"start_ms": 100.0, "duration_ms": 50.0, "in_flight": 1}],
+                "silences": [[90_000_000, 100_000_000, 150_000_000, 1]],
                 "threads": [{"cpu": 0}],
             },
         }
@@ -197,19 +202,45 @@ def test_no_counter_is_forgotten() -> None:
     parts = [Counters(sent=1, status={"200": 1}), Counters(sent=2, status={"200": 1, "500": 1})]
     assert set(counted(parts)) == set(Counters.model_fields)
     window = {*Window.model_fields} - {*Counters.model_fields}
-    asked = merged_window([Window(opened_ms=0, duration_s=1)] * 2, ())
+    asked = merged_window([Window(opened_ms=0, duration_s=1)] * 2, (), ())
     assert window <= asked.model_fields_set
+
+
+def silent(begin_ms: float, busy_ms: float, end_ms: float, in_flight: int = 1) -> tuple[int, ...]:
+    return (*(round(at * 1e6) for at in (begin_ms, busy_ms, end_ms)), in_flight)
 
 
 def test_gaps_are_those_of_all_hosts() -> None:
     def gap(start: float, duration: float, in_flight: int = 1) -> Gap:
         return Gap(start_ms=start, duration_ms=duration, in_flight=in_flight)
 
-    first = [gap(100, 100), gap(500, 30)]
-    assert common_gaps([first, [gap(150, 200, 2)]]) == (gap(150, 50, 3),)
-    assert common_gaps([first, []]) == ()
-    assert common_gaps([first, [gap(515, 30)]]) == ()  # 15 ms in common
-    assert common_gaps([first]) == tuple(first)
+    first = [silent(90, 100, 200), silent(500, 500, 530)]
+    assert common_gaps([first, [silent(150, 150, 350, 2)]]) == ((gap(150, 50, 3),), 1)
+    assert common_gaps([first, []]) == ((), 0)
+    assert common_gaps([first, [silent(515, 515, 545)]]) == ((), 0)  # 15 ms in common
+    assert common_gaps([first]) == ((gap(100, 100), gap(500, 30)), 2)
+    assert common_gaps([first, None]) == ((), None)
+
+
+def test_a_host_with_nothing_in_flight_hides_no_gap_of_the_others() -> None:
+    idle, late = [silent(0, 1000, 1000, 0)], [silent(0, 350, 1000)]
+    assert common_gaps([[silent(200, 210, 500)], idle])[0][0].duration_ms == pytest.approx(290)
+    # Requests were in flight from the first of them on.
+    (found,), total = common_gaps([idle, [silent(200, 340, 500)], late])
+    assert (found.start_ms, total) == (340, 1)
+    assert found.duration_ms == pytest.approx(160)
+
+
+def test_the_longest_gaps_are_kept_and_all_are_counted() -> None:
+    many = [silent(at * 100, at * 100, at * 100 + 21 + at % 50) for at in range(1000)]
+    gaps, total = common_gaps([many, [silent(0, 0, 1e6)]])
+    assert (len(gaps), total) == (256, 1000)
+    assert gaps[0].duration_ms == pytest.approx(70)
+
+
+def test_of_a_load_host_that_did_not_tell_its_gaps_no_stall_is_excluded() -> None:
+    found = stall(f.window(f.healthy(), gaps=(), gaps_total=None), CheckLimits())
+    assert (found.status, found.reason) == (Status.UNKNOWN, "a load host did not tell its gaps")
 
 
 @given(st.lists(st.lists(st.integers(0, 50), min_size=16, max_size=16), min_size=1, max_size=5))
@@ -222,3 +253,6 @@ def test_what_one_host_could_not_read_is_not_known_of_all() -> None:
     first, second = Counters(emfile=1, users=2), Counters(emfile=None, users=3)
     added = counted([first, second])
     assert (added["emfile"], added["users"]) == (None, 5)
+    row = {"t_ms": 1000, "duration_ms": 1000, "completed": 1, "failed": 0}
+    rows = [IntervalRow.model_validate(row | {"client_cpu": cpu}) for cpu in (0.5, None)]
+    assert merged_row(rows, ()).client_cpu is None  # the other one may have been the busiest

@@ -54,6 +54,7 @@ def test_two_real_engines_are_one_load(url: str) -> None:
     assert report.window.service_time is not None
     assert report.window.service_time.count == 5000
     assert len(report.window.threads) == 2
+    assert report.window.gaps_total is not None
 
 
 def test_a_window_of_two_real_engines_opens_at_one_instant_and_hosts_stay_visible(url: str) -> None:

@@ -8,6 +8,8 @@ use std::collections::VecDeque;
 pub const SHORTEST_GAP_NS: u64 = 20_000_000;
 /// The longest so many are kept one by one.
 const MAX_KEPT: usize = 256;
+/// Of a window with more silences than this they are not told: an hour of 18 a second.
+const MAX_SILENCES: usize = 65_536;
 
 /// A span in which one thread completed nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +19,21 @@ pub struct Quiet {
     pub busy_from_ns: u64,
     pub to_ns: u64,
     pub in_flight: u64,
+}
+
+/// A quiet span, and whether the silence began before it: spans are cut where segments end, and
+/// two that touch are otherwise two, with a completion between them.
+#[derive(Debug, Clone, Copy)]
+struct Piece {
+    span: Quiet,
+    goes_on: bool,
+}
+
+impl Piece {
+    /// Whether the silence began before `from_ns`, which lies in it.
+    fn began_before(&self, from_ns: u64) -> bool {
+        self.goes_on || self.span.from_ns < from_ns
+    }
 }
 
 /// A span in which no thread completed anything although requests were in flight.
@@ -33,16 +50,32 @@ pub struct Gaps {
     threads: Vec<Thread>,
     /// Up to here all threads are known and laid over each other.
     settled_ns: u64,
-    /// A span that ends where the settled time ends: it may go on.
+    /// The newest silence: it may go on.
     open: Option<Quiet>,
     kept: Vec<Gap>,
     total: u64,
+    /// Spans without a completion, longer than a gap's least, whether requests were in flight or not.
+    silences: Vec<Quiet>,
+}
+
+/// What was found.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The longest gaps, longest first.
+    pub longest: Vec<Gap>,
+    /// How many there were in all.
+    pub total: u64,
+    /// Spans above 20 ms in which no thread completed anything, also those in which nothing was in
+    /// flight; `None` where there were too many.
+    pub silences: Option<Vec<Quiet>>,
 }
 
 #[derive(Debug)]
 struct Thread {
-    spans: VecDeque<Quiet>,
+    pieces: VecDeque<Piece>,
     known_to_ns: u64,
+    /// It was quiet at the end of what is known.
+    quiet_to_the_end: bool,
 }
 
 impl Gaps {
@@ -50,14 +83,16 @@ impl Gaps {
         Self {
             threads: (0..threads)
                 .map(|_| Thread {
-                    spans: VecDeque::new(),
+                    pieces: VecDeque::new(),
                     known_to_ns: from_ns,
+                    quiet_to_the_end: false,
                 })
                 .collect(),
             settled_ns: from_ns,
             open: None,
             kept: Vec::new(),
             total: 0,
+            silences: Vec::new(),
         }
     }
 
@@ -65,8 +100,14 @@ impl Gaps {
     /// segment also the short ones.
     pub fn add(&mut self, thread: usize, spans: &[Quiet], known_to_ns: u64) {
         let thread = &mut self.threads[thread];
-        thread.spans.extend(spans);
+        let (border_ns, quiet) = (thread.known_to_ns, thread.quiet_to_the_end);
+        let pieces = spans.iter().enumerate().map(|(place, span)| Piece {
+            span: *span,
+            goes_on: place == 0 && quiet && span.from_ns == border_ns,
+        });
+        thread.pieces.extend(pieces);
         thread.known_to_ns = known_to_ns;
+        thread.quiet_to_the_end = spans.last().is_some_and(|span| span.to_ns == known_to_ns);
         self.settle();
     }
 
@@ -80,16 +121,16 @@ impl Gaps {
         if to_ns <= self.settled_ns {
             return;
         }
-        let mut common: Option<Vec<Quiet>> = None;
+        let mut common: Option<Vec<Piece>> = None;
         for thread in &mut self.threads {
-            let spans = thread.take_until(to_ns);
+            let pieces = thread.take_until(to_ns);
             common = Some(match common {
-                None => spans,
-                Some(others) => intersect(&others, &spans),
+                None => pieces,
+                Some(others) => intersect(&others, &pieces),
             });
         }
-        for span in common.unwrap_or_default() {
-            self.append(span);
+        for piece in common.unwrap_or_default() {
+            self.append(piece);
         }
         if self.open.is_some_and(|open| open.to_ns < to_ns) {
             self.close();
@@ -97,14 +138,12 @@ impl Gaps {
         self.settled_ns = to_ns;
     }
 
-    fn append(&mut self, span: Quiet) {
+    fn append(&mut self, Piece { span, goes_on }: Piece) {
         match &mut self.open {
-            // Only what was in flight up to the border and goes on beyond it is one gap.
-            Some(open)
-                if open.to_ns == span.from_ns
-                    && open.busy_from_ns < open.to_ns
-                    && span.busy_from_ns == span.from_ns =>
-            {
+            Some(open) if goes_on && open.to_ns == span.from_ns => {
+                if open.busy_from_ns == open.to_ns {
+                    open.busy_from_ns = span.busy_from_ns;
+                }
                 open.to_ns = span.to_ns;
                 open.in_flight = open.in_flight.max(span.in_flight);
             }
@@ -117,6 +156,9 @@ impl Gaps {
 
     fn close(&mut self) {
         let Some(span) = self.open.take() else { return };
+        if span.to_ns - span.from_ns > SHORTEST_GAP_NS && self.silences.len() <= MAX_SILENCES {
+            self.silences.push(span);
+        }
         if span.to_ns - span.busy_from_ns <= SHORTEST_GAP_NS {
             return;
         }
@@ -136,32 +178,40 @@ impl Gaps {
         }
     }
 
-    /// The longest gaps, longest first, and how many there were in all.
-    pub fn finish(mut self) -> (Vec<Gap>, u64) {
+    /// After the last spans.
+    pub fn finish(mut self) -> Found {
         self.close();
         self.kept
             .sort_unstable_by_key(|gap| (std::cmp::Reverse(gap.to_ns - gap.from_ns), gap.from_ns));
-        (self.kept, self.total)
+        Found {
+            longest: self.kept,
+            total: self.total,
+            silences: (self.silences.len() <= MAX_SILENCES).then_some(self.silences),
+        }
     }
 }
 
 impl Thread {
-    /// Takes the spans up to `to_ns`, cutting one that goes on.
-    fn take_until(&mut self, to_ns: u64) -> Vec<Quiet> {
+    /// Takes the pieces up to `to_ns`, cutting one that goes on.
+    fn take_until(&mut self, to_ns: u64) -> Vec<Piece> {
         let mut taken = Vec::new();
-        while let Some(span) = self.spans.front_mut().filter(|span| span.from_ns < to_ns) {
-            if span.to_ns <= to_ns {
-                taken.push(*span);
-                self.spans.pop_front();
+        while let Some(piece) = self
+            .pieces
+            .front_mut()
+            .filter(|piece| piece.span.from_ns < to_ns)
+        {
+            if piece.span.to_ns <= to_ns {
+                taken.push(*piece);
+                self.pieces.pop_front();
                 continue;
             }
-            taken.push(Quiet {
-                to_ns,
-                busy_from_ns: span.busy_from_ns.min(to_ns),
-                ..*span
-            });
-            span.from_ns = to_ns;
-            span.busy_from_ns = span.busy_from_ns.max(to_ns);
+            let mut first = *piece;
+            first.span.to_ns = to_ns;
+            first.span.busy_from_ns = first.span.busy_from_ns.min(to_ns);
+            taken.push(first);
+            piece.goes_on = true;
+            piece.span.from_ns = to_ns;
+            piece.span.busy_from_ns = piece.span.busy_from_ns.max(to_ns);
             break;
         }
         taken
@@ -169,17 +219,21 @@ impl Thread {
 }
 
 /// The spans common to two ordered lists; in flight when either has something in flight.
-fn intersect(left: &[Quiet], right: &[Quiet]) -> Vec<Quiet> {
+fn intersect(left: &[Piece], right: &[Piece]) -> Vec<Piece> {
     let (mut i, mut j) = (0, 0);
     let mut common = Vec::new();
-    while let (Some(a), Some(b)) = (left.get(i), right.get(j)) {
+    while let (Some(one), Some(other)) = (left.get(i), right.get(j)) {
+        let (a, b) = (&one.span, &other.span);
         let (from_ns, to_ns) = (a.from_ns.max(b.from_ns), a.to_ns.min(b.to_ns));
         if from_ns < to_ns {
-            common.push(Quiet {
-                from_ns,
-                busy_from_ns: a.busy_from_ns.min(b.busy_from_ns).clamp(from_ns, to_ns),
-                to_ns,
-                in_flight: a.in_flight + b.in_flight,
+            common.push(Piece {
+                span: Quiet {
+                    from_ns,
+                    busy_from_ns: a.busy_from_ns.min(b.busy_from_ns).clamp(from_ns, to_ns),
+                    to_ns,
+                    in_flight: a.in_flight + b.in_flight,
+                },
+                goes_on: one.began_before(from_ns) && other.began_before(from_ns),
             });
         }
         if a.to_ns <= b.to_ns {
@@ -208,7 +262,7 @@ mod tests {
 
     fn spans(gaps: Gaps) -> Vec<(u64, u64)> {
         gaps.finish()
-            .0
+            .longest
             .iter()
             .map(|gap| (gap.from_ns / MS, gap.to_ns / MS))
             .collect()
@@ -243,7 +297,36 @@ mod tests {
         let mut gaps = Gaps::new(1, 0);
         gaps.add(0, &[quiet(0, 1000, 1000)], 1000 * MS);
         gaps.add(0, &[quiet(1000, 1990, 2000)], 2000 * MS);
-        assert_eq!(gaps.finish(), (vec![], 0));
+        let found = gaps.finish();
+        assert_eq!((found.longest, found.total), (vec![], 0));
+        // One span, not one for each segment: other engines may have had something in flight.
+        assert_eq!(found.silences, Some(vec![quiet(0, 1990, 2000)]));
+    }
+
+    #[test]
+    fn a_completion_between_two_gaps_that_touch_keeps_them_two() {
+        let mut gaps = Gaps::new(1, 0);
+        gaps.add(0, &[quiet(0, 0, 50), quiet(50, 50, 100)], 100 * MS);
+        gaps.add(0, &[quiet(100, 100, 130), quiet(130, 130, 170)], 1000 * MS);
+        assert_eq!(spans(gaps), vec![(50, 130), (0, 50), (130, 170)]);
+        let mut of_two = Gaps::new(2, 0);
+        of_two.add(0, &[quiet(0, 0, 50), quiet(50, 50, 100)], 1000 * MS);
+        of_two.add(1, &[quiet(0, 0, 100)], 1000 * MS);
+        assert_eq!(spans(of_two), vec![(0, 50), (50, 100)]);
+    }
+
+    #[test]
+    fn too_many_silences_are_none() {
+        let mut gaps = Gaps::new(1, 0);
+        for index in 0..=MAX_SILENCES as u64 {
+            let from = index * 100;
+            gaps.add(
+                0,
+                &[quiet(from + 10, from + 40, from + 40)],
+                (from + 100) * MS,
+            );
+        }
+        assert_eq!(gaps.finish().silences, None);
     }
 
     #[test]
@@ -278,7 +361,11 @@ mod tests {
                 (from + 2000) * MS,
             );
         }
-        let (kept, total) = gaps.finish();
+        let Found {
+            longest: kept,
+            total,
+            ..
+        } = gaps.finish();
         assert_eq!((kept.len(), total), (256, 1000));
         assert_eq!((kept[0].to_ns - kept[0].from_ns) / MS, 21 + 999);
     }

@@ -57,6 +57,12 @@ pub struct WindowReport {
     pub threads: Vec<ThreadReport>,
     pub gaps: Vec<GapReport>,
     pub gaps_total: u64,
+    /// With a `share`: every span above 20 ms in which this engine completed nothing, also those in
+    /// which it had nothing in flight, in order: from, since when requests were in flight (the end
+    /// when none were), to, all in ns after the start, and requests in flight. Not given where there
+    /// are more than 65,536.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub silences: Option<Vec<[u64; 4]>>,
 }
 
 /// The requests of one step.

@@ -85,8 +85,8 @@ fn rows(names: &[StepName], figures: &[StepFigures], transactions: bool) -> Vec<
 
 impl Thread {
     fn report(self, ready: &ThreadReady, started_ns: u64) -> ThreadReport {
-        let (gaps, gaps_total) = self.gaps.finish();
-        let listed = gaps.iter().take(GAPS_LISTED);
+        let found = self.gaps.finish();
+        let listed = found.longest.iter().take(GAPS_LISTED);
         ThreadReport {
             cpu: ready.cpu,
             cpu_s: seconds(self.cpu_ns.into()),
@@ -101,7 +101,7 @@ impl Thread {
             loop_lag_p99_ns: self.loop_lag.quantile_ns(0.99),
             loop_lag_max_ns: self.loop_lag.max_ns(),
             gaps: listed.map(|gap| GapReport::new(gap, started_ns)).collect(),
-            gaps_total,
+            gaps_total: found.total,
         }
     }
 }
@@ -187,7 +187,8 @@ impl Measured {
         names: &Names<'_>,
         (complete, adds_up): (bool, bool),
     ) -> WindowReport {
-        let (gaps, gaps_total) = self.gaps.finish();
+        let found = self.gaps.finish();
+        let since_start = |at_ns: u64| at_ns.saturating_sub(started_ns);
         let count = self.threads.len();
         let spans: u128 = self
             .threads
@@ -228,11 +229,22 @@ impl Measured {
                 .then(|| self.arrival_gaps.cells())
                 .filter(|cells| !cells.is_empty()),
             threads: threads.collect(),
-            gaps: gaps
+            gaps: found
+                .longest
                 .iter()
                 .map(|gap| GapReport::new(gap, started_ns))
                 .collect(),
-            gaps_total,
+            gaps_total: found.total,
+            silences: found.silences.filter(|_| adds_up).map(|silences| {
+                silences
+                    .iter()
+                    .map(|one| {
+                        let [from_ns, busy_from_ns, to_ns] =
+                            [one.from_ns, one.busy_from_ns, one.to_ns].map(since_start);
+                        [from_ns, busy_from_ns, to_ns, one.in_flight]
+                    })
+                    .collect()
+            }),
         }
     }
 }

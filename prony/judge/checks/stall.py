@@ -177,6 +177,8 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
+    if window.gaps_total is None:
+        return unknown(CHECK, "a load host did not tell its gaps", limit=limit, source=SOURCE)
     times = request_times(window)
     if times is None:
         return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)

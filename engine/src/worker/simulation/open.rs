@@ -36,7 +36,7 @@ fn a_freeze_of_a_second_gives_every_latency_from_nought_to_a_second() {
             .count_between(2 * MS, u64::MAX),
         0
     );
-    assert_eq!(closed.gaps.finish().1, 1);
+    assert_eq!(closed.gaps.finish().total, 1);
 }
 
 #[test]
