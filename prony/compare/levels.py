@@ -37,16 +37,20 @@ class Levels:
     """What a further window costs, and what a further process costs with none: start, warm-up, stop."""
     between_low: float = 0.0
     """Lower end of the 95 % interval of `between`; 0 where the processes may not differ at all."""
+    of_one_window: bool = False
+    """The windows are equal stretches of the only one that each process had."""
 
     @property
     def cheapest_windows(self) -> int:
-        """Windows per process with which a given width of the interval takes the least time: sqrt(process_s ÷
-        window_s) x within ÷ between, at least 1 and at most MOST_WINDOWS.
+        """Windows per process with which a given width of the interval takes the least time: of the whole
+        numbers beside sqrt(process_s ÷ window_s) x within ÷ between the cheaper one, at least 1 and at most
+        MOST_WINDOWS.
         """
         if self.between <= 0:
             return MOST_WINDOWS if self.within > 0 else 1
         best = math.sqrt(self.process_s / self.window_s) * self.within / self.between
-        return max(1, min(MOST_WINDOWS, round(best)))
+        beside = (max(1, min(MOST_WINDOWS, number)) for number in (math.floor(best), math.ceil(best)))
+        return min(beside, key=self._time)
 
     def relative_time(self, windows: int) -> float:
         """Time to a given width with so many windows per process, relative to the cheapest mix."""
@@ -58,12 +62,16 @@ class Levels:
 
 
 def levels(
-    servers: Sequence[Sequence[Sequence[float]]], *, window_s: float, process_s: float
+    servers: Sequence[Sequence[Sequence[float]]],
+    *,
+    window_s: float,
+    process_s: float,
+    of_one_window: bool = False,
 ) -> Levels | None:
     """Estimates from `servers`: for each server its processes, for each process the figure of its windows (as
     many in each; positive). One-way analysis of variance on logarithms, pooled over servers; `between_low`
-    by the F quantile (Searle 1971, Linear Models, section 9.9). None with fewer
-    than two windows, with fewer than FEWEST_PROCESSES of any server, or a cost that is not positive.
+    by the F quantile (Searle 1971, Linear Models, section 9.9). None with fewer than two windows, with fewer
+    than FEWEST_PROCESSES of any server, or a cost that is not positive.
     """
     sizes = {len(process) for server in servers for process in server}
     if not servers or len(sizes) != 1 or min(len(server) for server in servers) < FEWEST_PROCESSES:
@@ -90,4 +98,5 @@ def levels(
         window_s=window_s,
         process_s=process_s,
         between_low=math.sqrt(max(0.0, (mean_between / edge - mean_within) / windows)),
+        of_one_window=of_one_window,
     )

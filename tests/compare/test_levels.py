@@ -41,6 +41,12 @@ def test_the_cheapest_mix_takes_the_least_time() -> None:
     assert made(0.02, 0.0).cheapest_windows == MOST_WINDOWS
 
 
+@pytest.mark.parametrize("best", [1.45, 1.55, 2.45, 3.3, 7.5])
+def test_of_the_whole_numbers_beside_the_best_the_cheaper_one_is_named(best: float) -> None:
+    found = made(best / 3 * 0.02, 0.02)  # a process costs as much as nine windows
+    assert all(found.relative_time(windows) >= 1 for windows in range(1, 30))
+
+
 @pytest.mark.parametrize(
     "servers",
     [[], [[[1.0, 1.0]] * 2], [[[1.0]] * 5], [[[1.0, 1.0], [1.0], [1.0, 1.0]]]],

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import pytest
 
 from prony.compare.levels import Levels
-from prony.report.levels import stretches, words
+from prony.plan.load import OpenLoad
+from prony.report.levels import levels_of, stretches, words
+from prony.report.result import CellView, TrialView
 
 from . import factory
 
@@ -22,14 +27,72 @@ def test_no_mix_is_named_where_processes_may_not_differ() -> None:
     assert "Too few processes to say how many windows are cheapest." in said
 
 
-def test_windows_of_one_process_are_cut_at_whole_rows() -> None:
+def windowed(duration_s: float, rows_per_s: int = 1) -> TrialView:
+    """A window from 20 s on; in its second n there are 100 x n requests."""
     (trial,) = factory.foreign_load().trials
     engine = trial.record.evidence.engine
     assert engine is not None
-    rows = [row.completed for row in engine.rows if row.in_window]
-    each = len(rows) // 2
-    assert stretches(trial, 2) == pytest.approx([sum(rows[:each]) / each, sum(rows[each : 2 * each]) / each])
-    assert stretches(trial, len(rows)) == []
+    assert engine.window is not None
+    rows = [
+        engine.rows[0].model_copy(
+            update={"t_ms": 20_000 + t_ms, "duration_ms": 1000 / rows_per_s, "in_window": True,
+                    "completed": 100 * math.ceil(t_ms / 1000) / rows_per_s}
+        )
+        for t_ms in (1000 * (at + 1) / rows_per_s for at in range(int(duration_s * rows_per_s)))
+    ]  # fmt: skip
+    window = engine.window.model_copy(update={"opened_ms": 20_000.0, "duration_s": duration_s})
+    evidence = trial.record.evidence.model_copy(
+        update={"engine": engine.model_copy(update={"rows": rows, "window": window})}
+    )
+    return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+
+
+def test_windows_of_one_process_are_cut_by_time() -> None:
+    assert stretches(windowed(10), 2) == pytest.approx([300, 800])
+    assert stretches(windowed(10, rows_per_s=4), 3) == pytest.approx([230.77, 550, 869.23], abs=30)
+    assert stretches(windowed(10), 4) == [], "a row or two are no window"
+
+
+def test_a_row_that_is_missing_does_not_move_the_windows_after_it() -> None:
+    trial = windowed(20)
+    engine = trial.record.evidence.engine
+    assert engine is not None
+    holed = engine.model_copy(update={"rows": engine.rows[:2] + engine.rows[5:]})
+    evidence = trial.record.evidence.model_copy(update={"engine": holed})
+    trial = replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+    assert stretches(trial, 2)[1] == pytest.approx(1550)
+
+
+def test_a_window_that_was_interrupted_is_left_out() -> None:
+    assert stretches(windowed(12), 2, least_s=19.8) == []
+    assert stretches(windowed(20), 2, least_s=19.8) == pytest.approx([550, 1550])
+
+
+def test_of_an_open_loop_whose_schedule_sets_the_throughput_nothing_is_said() -> None:
+    trials = [
+        factory.trial(factory.record(server, block, place))
+        for block in range(4)
+        for place, server in enumerate(("spring-tomcat", "spring-jetty"))
+    ]
+    servers = ["spring-tomcat", "spring-jetty"]
+    cells = factory.experiment(trials, servers, quick=False, blocks=4, published=False).parts[0].cells
+    found = levels_of(cells)
+    assert found is not None
+    assert found.of_one_window
+
+    def opened(cell: CellView) -> CellView:
+        plan = cell.cell.trial.model_copy(update={"load": OpenLoad(rate_per_s=100, max_users=10)})
+        return replace(cell, cell=cell.cell.model_copy(update={"trial": plan}))
+
+    assert levels_of([opened(cell) for cell in cells]) is None
+
+
+def test_thirds_of_a_window_are_named_as_thirds_and_one_window_is_one() -> None:
+    thirds = Levels(0.02, 0.01, 3, 10, window_s=10, process_s=90, between_low=0.005, of_one_window=True)
+    assert "between thirds of a process's window (10.0 s each)" in words(thirds)
+    assert ": one window of 60 s per process is the cheapest (" in words(thirds)
+    one = words(Levels(0.001, 0.05, 30, 10, window_s=10, process_s=10, between_low=0.03))
+    assert ": 1 window of this length per process (10 s) is the cheapest (94 %" in one
 
 
 def test_the_cheapest_number_of_windows_is_named() -> None:

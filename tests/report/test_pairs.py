@@ -153,6 +153,6 @@ def test_variance_by_level_is_printed_with_the_cheapest_mix() -> None:
     assert found.processes == 20
     text = shown(view)
     assert "Variance by level: " in text
-    assert "between windows of" in text
-    assert "are the cheapest" in text
+    assert "between thirds of a process's window" in text
+    assert "per process is the cheapest" in text
     assert to_json(view).parts[0].levels == found
