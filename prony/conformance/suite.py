@@ -45,6 +45,7 @@ WRONG_PATIENCE_S = 15.0
 """A server whose responses are wrong may still be deploying its application for this long."""
 DEATH_SHOWS_WITHIN_S = 0.5
 OnResult = Callable[[CheckResult], None]
+OnStart = Callable[[RunningServer], None]
 
 
 def check(
@@ -54,11 +55,12 @@ def check(
     only: Collection[str] | None = None,
     cpus: Sequence[int] = (),
     on_result: OnResult = lambda _: None,
+    on_start: OnStart = lambda _: None,
     start_timeout_s: float = START_TIMEOUT_S,
     wrong_patience_s: float = WRONG_PATIENCE_S,
 ) -> Conformance:
     """A fresh process under this workload, asked everything (or what is in `only`), on these CPUs (by default
-    all that we have). A server that does not start is a result like others.
+    all that we have). A server that does not start is a result like others. `on_start` gets the process.
 
     Raises UsageError for what is wrong with the files: an unknown check in `deviates`, a placeholder.
     """
@@ -66,7 +68,9 @@ def check(
     workload = walked_once(workload)
     results: list[CheckResult] = []
     wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
-    for name, outcome in _outcomes(built, workload, wanted, cpus, start_timeout_s, wrong_patience_s):
+    for name, outcome in _outcomes(
+        built, workload, wanted, cpus, on_start, start_timeout_s, wrong_patience_s
+    ):
         result = _result(built.spec, workload.name, name, outcome)
         results.append(result)
         on_result(result)
@@ -90,6 +94,7 @@ def _outcomes(
     workload: Workload,
     checks: Mapping[str, Check],
     cpus: Sequence[int],
+    on_start: OnStart,
     start_timeout_s: float,
     wrong_patience_s: float,
 ) -> Iterator[tuple[str, CheckOutcome]]:
@@ -100,6 +105,7 @@ def _outcomes(
         yield START, _start(str(fault))
         return
     with server:
+        on_start(server)
         try:
             server.wait_ready(_Readiness(server, workload, wrong_patience_s), start_timeout_s)
         except EnvironmentFault as fault:

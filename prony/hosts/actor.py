@@ -55,7 +55,8 @@ class HostActor:
     """
 
     def __init__(self, lease_s: float = LEASE_S) -> None:
-        self._abandoned = False
+        self._abandoned = self._over = False
+        self._lock = threading.RLock()
         self._lease = Lease(self.abandon, lasts_s=lease_s)
 
     async def alive(self) -> float:
@@ -71,14 +72,26 @@ class HostActor:
 
     def end(self) -> None:
         """The laboratory is done with this actor in good order."""
+        self._over = True
         self._lease.end()
         self.stop_everything()
 
     def abandon(self) -> None:
         """The laboratory or the worker is gone: stops everything, from whatever thread."""
-        self._abandoned = True
+        self._abandoned = self._over = True
         self._lease.end()
         self.stop_everything()
+
+    def _keep(self, register: Callable[[], None], stop: Callable[[], object]) -> None:
+        """Registers what was just started, for `stop_everything`. Where the actor was over before
+        that: stops it, and raises Abandoned.
+        """
+        with self._lock:
+            if not self._over:
+                register()
+                return
+        stop()
+        raise Abandoned("the laboratory was gone before it had started; the host has stopped it")
 
     def stop_everything(self) -> None:
         """Ends the processes that this actor started; called again it does nothing."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
@@ -53,6 +52,7 @@ from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.server.running import RunningServer
 from prony.server.threads import Readings
+from prony.server.tool import end_under_way
 from prony.targets.launched import LaunchedServer
 from prony.trial.preflight import Preflight, probe_workload
 
@@ -119,7 +119,6 @@ class MeasuredHost(HostActor):
     """What both kinds of host do: they say what they are, are sampled, and send single requests."""
 
     def __init__(self, lease_s: float = LEASE_S) -> None:
-        self._lock = threading.RLock()
         self._scratch = tempfile.TemporaryDirectory(prefix="prony-host-")
         self._sampler: HostSampler | None = None
         self._link: LinkWatch | None = None
@@ -244,8 +243,9 @@ class LoadHost(MeasuredHost):
         run = EngineRun(files.moved(load, here))
         with self._lock:
             self._next += 1
-            self._engines[self._next] = run
-            return self._next
+            number = self._next
+        self._keep(lambda: self._engines.update({number: run}), run.close)
+        return number
 
     def send(self, number: int, command: dict[str, Any]) -> None:
         """A command of docs/engine.md."""
@@ -305,6 +305,8 @@ class ServerHost(MeasuredHost):
         self._address = address
         self._servers: dict[str, LaunchedServer] = {}
         self._running: RunningServer | None = None
+        self._checked: RunningServer | None = None
+        """The one that is asked for its conformance."""
         self._references: dict[str, ExitStack] = {}
         super().__init__(lease_s)
 
@@ -329,7 +331,12 @@ class ServerHost(MeasuredHost):
         """Build it unless it is in the cache of this host; also the lines of the build."""
         lines: list[str] = []
         server = self._server(asked)
-        server.prepare(lambda _name, line: lines.append(line))
+
+        def tell(_name: str, line: str) -> None:
+            self.check_kept()
+            lines.append(line)
+
+        server.prepare(tell)
         assert server.built is not None
         return server.built, lines
 
@@ -348,7 +355,11 @@ class ServerHost(MeasuredHost):
         built, _ = self.prepare(asked)
         here = files.put(contents, Path(self._scratch.name))
         moved = files.moved_workload(workload, here)
-        return check(built, moved, only=only, cpus=cpus, start_timeout_s=start_timeout_s)
+
+        def started(server: RunningServer) -> None:
+            self._keep(lambda: setattr(self, "_checked", server), server.stop)
+
+        return check(built, moved, only=only, cpus=cpus, on_start=started, start_timeout_s=start_timeout_s)
 
     def _server(self, asked: Launch) -> LaunchedServer:
         key = asked.model_dump_json()
@@ -366,8 +377,7 @@ class ServerHost(MeasuredHost):
         self.prepare(asked)
         self.stop()
         server = self._server(asked).start(partition)
-        with self._lock:
-            self._running = server
+        self._keep(lambda: setattr(self, "_running", server), server.stop)
         ca = server.tls.ca
         return Started(
             url=server.url,
@@ -468,8 +478,7 @@ class ServerHost(MeasuredHost):
         except BaseException:
             kept.close()
             raise
-        with self._lock:
-            self._references[url] = kept
+        self._keep(lambda: self._references.update({url: kept}), kept.close)
         return url
 
     def stop_reference(self, url: str) -> None:
@@ -480,8 +489,13 @@ class ServerHost(MeasuredHost):
             kept.close()
 
     def stop_everything(self) -> None:
-        """The server, its services, and reference servers."""
+        """Builds, the server, its services, and reference servers."""
+        end_under_way()
+        with self._lock:
+            checked, references = self._checked, list(self._references)
+        if checked is not None:
+            checked.stop()
         self.stop()
-        for url in list(self._references):
+        for url in references:
             self.stop_reference(url)
         super().stop_everything()

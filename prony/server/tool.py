@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Protocol
 
@@ -15,6 +16,7 @@ from prony.errors import EnvironmentFault
 LAST_LINES = 20
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 """Terminal colour codes."""
+_under_way: set[subprocess.Popen[str]] = set()
 
 OnLine = Callable[[str], None]
 
@@ -61,19 +63,34 @@ def run(
             command, cwd=folder, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
         )  # fmt: skip
+        _under_way.add(process)
         try:
             assert process.stdout is not None
             lines = _follow(process.stdout, written, note)
             code = process.wait()
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            _kill(process)
             process.wait()
             raise
+        finally:
+            _under_way.discard(process)
     if code != 0:
         raise EnvironmentFault(
             f"the build of {name} failed: {program} ended with exit code {code} (log: {log})",
             details="\n".join((telling or last)(lines)),
         )
+
+
+def end_under_way() -> None:
+    """Ends every tool that this process runs now, from whatever thread: `run` raises EnvironmentFault."""
+    for process in list(_under_way):
+        _kill(process)
+
+
+def _kill(process: subprocess.Popen[str]) -> None:
+    if process.returncode is None:  # else its number may be another's
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def last(lines: Sequence[str]) -> list[str]:

@@ -1,0 +1,152 @@
+"""What is under way on a host when the laboratory goes is not left over: builds, checks, what starts then."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prony.conformance import suite
+from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition
+from prony.hosts import actors
+from prony.hosts.actor import Abandoned
+from prony.hosts.actors import LoadHost, ServerHost
+from prony.load.contract import EngineLoad
+from prony.plan.load import ClosedLoad
+from prony.plan.target import Launch
+from prony.plan.workload import from_url
+from prony.server import tool
+from prony.server.launch import launch
+
+NEVER_S = 3600.0
+PATIENCE_S = 30.0
+ASKED = Launch(address="reference")
+
+
+class UnderWay:
+    """A call in a thread of its own, and what it raised."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self._call = call
+        self.raised: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._call()
+        except BaseException as fault:
+            self.raised = fault
+
+    def ended(self) -> BaseException | None:
+        self._thread.join(PATIENCE_S)
+        assert not self._thread.is_alive()
+        return self.raised
+
+
+class Slow:
+    """Starts when it is released, and notes that it was stopped: an engine, a server."""
+
+    def __init__(self) -> None:
+        self.begun, self.released = threading.Event(), threading.Event()
+        self.stopped = False
+
+    def start(self, *_args: object) -> Slow:
+        self.begun.set()
+        assert self.released.wait(PATIENCE_S)
+        return self
+
+    def stop(self) -> bool:
+        self.stopped = True
+        return True
+
+    close = stop
+
+    def prepare(self, *_args: object) -> None:
+        self.start()
+
+    @contextmanager
+    def reference(self, *_args: object) -> Iterator[str]:
+        self.start()
+        yield "http://127.0.0.1:1"
+        self.stop()
+
+
+def abandoned_while(host: Any, slow: Slow, call: Callable[[], object]) -> BaseException | None:
+    """The laboratory goes while the call is under way, which then goes on; what the call raised."""
+    under_way = UnderWay(call)
+    assert slow.begun.wait(PATIENCE_S)
+    host.abandon()
+    slow.released.set()
+    return under_way.ended()
+
+
+def test_an_engine_that_starts_after_the_lease_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, slow = LoadHost(NEVER_S), Slow()
+    monkeypatch.setattr(actors, "EngineRun", slow.start)
+    load = EngineLoad(url="http://127.0.0.1:1", workload=from_url("/"), load=ClosedLoad(users=1), cpus=())
+    assert isinstance(abandoned_while(host, slow, lambda: host.start_engine(load, {})), Abandoned)
+    assert slow.stopped
+
+
+def test_a_server_whose_build_outlasts_the_lease_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, slow = ServerHost("127.0.0.1", NEVER_S), Slow()
+    slow.built = object()  # type: ignore[attr-defined]
+    monkeypatch.setattr(host, "_server", lambda _asked: slow)
+    partition = CpuPartition(server=(0,), client=(0,))
+    assert isinstance(abandoned_while(host, slow, lambda: host.start(ASKED, partition)), Abandoned)
+    assert slow.stopped
+
+
+def test_a_reference_server_that_starts_after_the_lease_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, slow = ServerHost("127.0.0.1", NEVER_S), Slow()
+    monkeypatch.setattr(actors, "reference_server", slow.reference)
+    assert isinstance(abandoned_while(host, slow, lambda: host.start_reference([], (), None)), Abandoned)
+    assert slow.stopped
+
+
+def test_a_build_ends_with_the_lease(tmp_path: Path) -> None:
+    host, mark = ServerHost("127.0.0.1", NEVER_S), tmp_path / "begun"
+    program = f"import pathlib, time; pathlib.Path({str(mark)!r}).touch(); time.sleep({NEVER_S})"
+    under_way = UnderWay(lambda: tool.run("x", [sys.executable, "-c", program], tmp_path, tmp_path / "log"))
+    ends_s = time.monotonic() + PATIENCE_S
+    while not mark.exists():
+        assert time.monotonic() < ends_s
+        time.sleep(0.02)
+    host.abandon()
+    raised = under_way.ended()
+    assert isinstance(raised, EnvironmentFault)
+    assert "exit code -9" in str(raised)
+
+
+def test_a_server_that_is_checked_ends_with_the_lease(monkeypatch: pytest.MonkeyPatch) -> None:
+    host, launched = ServerHost("127.0.0.1", NEVER_S), []
+
+    def seen(*args: Any, **options: Any) -> Any:
+        launched.append(launch(*args, **options))
+        return launched[-1]
+
+    began, go_on = threading.Event(), threading.Event()
+
+    def endless(_subject: object) -> Any:
+        began.set()
+        go_on.wait(PATIENCE_S)
+        raise EnvironmentFault("the server has ended")
+
+    monkeypatch.setattr(suite, "launch", seen)
+    monkeypatch.setitem(suite.CHECKS, "head", endless)
+    under_way = UnderWay(
+        lambda: host.conformance(ASKED, from_url("/"), ("head",), (), suite.START_TIMEOUT_S, {})
+    )
+    assert began.wait(PATIENCE_S), under_way.raised
+    host.abandon()
+    assert not launched[0].alive()
+    go_on.set()
+    under_way.ended()
