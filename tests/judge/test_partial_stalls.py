@@ -7,6 +7,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.stall import stall
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
+from prony.judge.verdict import judge
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
@@ -151,8 +152,11 @@ class TestOnePartOfTheServer:
         assert "a step of their own" in finding.advice
 
     def test_that_decides_where_latency_is_claimed(self) -> None:
-        assert not stall.essential(self.mixed(10))
-        assert stall.essential(f.part(self.mixed(10), "load", claim="latency"))
+        """A throughput has the freezes in it; the finding stands beside it."""
+        for claim, decides in (("capacity", False), ("latency", True)):
+            judged = judge(f.part(self.mixed(10), "load", claim=claim), LIMITS)
+            (told,) = (finding for finding in judged.findings if finding.check == "stall")
+            assert (told.status, told.essential) == (Status.UNKNOWN, decides)
 
     def test_where_connections_are_opened_their_times_count(self) -> None:
         """Eight connects of a second among 80,000 requests, as of a full accept queue: 7 % of user time."""
