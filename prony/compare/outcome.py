@@ -12,21 +12,21 @@ from typing import NamedTuple
 from prony.compare.capacity import CapacitySearch, Outcome
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
-from prony.judge.percentiles import Times, useful_samples
+from prony.judge.percentiles import Times, planned_samples
 from prony.judge.times import NAMED, headline_times
 from prony.plan.objective import Objective, objectives
 from prony.plan.part import Search
 
-MARGIN = 1.2
-"""This many more requests than the percentile needs, as a window may end a little early."""
 MEAN = 50.0
 """A mean needs as many requests as a median."""
 
 
 def lowest_rate(wanted: Sequence[Objective], window_s: float) -> float:
-    """Requests per second below which a window has too few requests for the objectives' percentiles."""
-    needed = max(useful_samples(NAMED.get(one.figure, MEAN)) for one in wanted)
-    return rounded_up(max(1.0, MARGIN * needed / window_s))
+    """Requests per second below which a window has too few requests for the objectives' percentiles, by what
+    its seconds can show of their independence.
+    """
+    needed = max(planned_samples(NAMED.get(one.figure, MEAN), int(window_s)) for one in wanted)
+    return rounded_up(max(1.0, needed / window_s))
 
 
 def rounded_up(rate_per_s: float) -> float:

@@ -108,11 +108,13 @@ def _effect(counts: Floats, values: Floats, variance: float) -> float:
         together = float(np.dot(residuals[1:], residuals[:-1])) / squares
         lag = min(max(together, 0.0), MOST_CORRELATION)
         effect *= (1 + lag) / (1 - lag)
-    return max(1.0, effect * _few(rows))
+    return max(1.0, effect * few(rows))
 
 
-def _few(rows: int) -> float:
-    """(t ÷ z)² at 95 % with rows - 1 degrees of freedom (Cornish & Fisher 1938, two terms)."""
+def few(rows: int) -> float:
+    """What so few rows cost: (t ÷ z)² at 95 % with rows - 1 degrees of freedom (Cornish & Fisher 1938, two
+    terms).
+    """
     z, degrees = NORMAL.inv_cdf(0.975), rows - 1
     t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
     return (t / z) ** 2

@@ -13,13 +13,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
-from prony.judge.clustering import Seconds, design_effect, mean_effect
+from prony.judge.clustering import FEWEST_ROWS, Seconds, design_effect, few, mean_effect
 from prony.judge.histogram import Decoded
 
 CONFIDENCE = 0.95
 USEFUL_TAIL = 0.5
 """The upper end is useful when at least this share of the tail lies beyond it: below p99.5 for p99."""
 HIGHEST_OF_ROWS = 99.0
+MARGIN = 2.0
+"""So many more requests are planned than a percentile needs, besides what few seconds cost: independent ones
+were then worth enough for p99 in 90, 99 and 100 % of simulated windows of 5, 10 and 30 s; with 1.5 in 80, 93
+and 64 %.
+"""
 FEWEST = 6
 """Samples below which no order statistic bounds even a median."""
 
@@ -192,6 +197,13 @@ def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
     share = percentile / 100
     z = NormalDist().inv_cdf(0.5 + confidence / 2)
     return max(FEWEST, math.ceil((z / (1 - USEFUL_TAIL)) ** 2 * share / (1 - share)))
+
+
+def planned_samples(percentile: float, rows: int, confidence: float = CONFIDENCE) -> int:
+    """As many requests as a window of so many seconds should have for it: what few seconds cost, and a margin
+    for requests that are a little correlated, or seem so.
+    """
+    return math.ceil(MARGIN * few(max(rows, FEWEST_ROWS)) * useful_samples(percentile, confidence))
 
 
 def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:

@@ -44,12 +44,21 @@ def headline_times(evidence: Evidence) -> Times | None:
 
 def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | None:
     """One of the window's histograms of requests, with what failed; None when there is none to read."""
-    window, engine = measured(evidence), evidence.engine
-    if window is None or engine is None:
+    window = measured(evidence)
+    if window is None:
         return None
-    times = _times(histogram, window.completed, without_response(evidence))
+    return _by_seconds(_times(histogram, window.completed, without_response(evidence)), evidence)
+
+
+def _by_seconds(times: Times | None, evidence: Evidence) -> Times | None:
+    """With what the window's seconds show of correlation. Also times of a part of its requests, or of
+    sessions: rows tell of all requests, so those are taken to cluster as all do.
+    """
+    window, engine = measured(evidence), evidence.engine
+    if times is None or window is None or engine is None:
+        return times
     watched = _times(window.service_time, window.completed, 0)
-    if times is None or watched is None:
+    if watched is None:
         return times
     rows = full_rows(engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
     return replace(times, seconds=Seconds.of(rows), watched=watched.responses)
@@ -64,12 +73,19 @@ def without_response(evidence: Evidence) -> int:
     return max(0, window.failed - expectations_missed(window)) + unsent
 
 
-def step_times(step: StepFigures, window: Window) -> Times | None:
+def step_times(step: StepFigures, evidence: Evidence) -> Times | None:
     """Of one step. Where some responses missed an expectation it is not known which failures of a step had
     none; then those that timed out count.
     """
-    known = not expectations_missed(window) and step in window.steps
-    return _times(request_times(step), step.completed, step.failed if known else 0)
+    window = measured(evidence)
+    known = window is not None and not expectations_missed(window) and step in window.steps
+    return _by_seconds(_times(request_times(step), step.completed, step.failed if known else 0), evidence)
+
+
+def session_times(evidence: Evidence) -> Times | None:
+    """Of the window's sessions."""
+    window = measured(evidence)
+    return None if window is None else _by_seconds(plain_times(window.session_time), evidence)
 
 
 def plain_times(histogram: Histogram | None) -> Times | None:
@@ -97,11 +113,8 @@ def _times(histogram: Histogram | None, completed: int, failed: int) -> Times | 
 
 def percentiles(evidence: Evidence, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
     """Those that the sample supports, by their names among the figures."""
-    window = measured(evidence)
-    if window is None:
-        return {}
     found = supported(headline_times(evidence), confidence)
-    sessions = supported(plain_times(window.session_time), confidence)
+    sessions = supported(session_times(evidence), confidence)
     return found | {f"session_{name}": sessions[name] for name in OF_SESSIONS if name in sessions}
 
 

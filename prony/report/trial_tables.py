@@ -73,7 +73,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
             step.completed,
             step.completed / window.duration_s,
             step.failed,
-            times(step_times(step, window)),
+            times(step_times(step, trial.record.evidence)),
         )
         for step in (*window.steps, *window.transactions)
     ]

@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from prony.evidence.engine import Mark, StepFigures
+from prony.evidence.engine import EngineReport, Mark, StepFigures, Window
 from prony.evidence.server import ServerIdentity, ServiceUse
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.figures import FIGURE, FIGURES, Figures, figures
-from prony.judge.times import headline_times, percentiles, step_times
+from prony.judge.times import headline_times, percentiles, session_times, step_times
 from tests.judge import factory as f
 
 
@@ -139,8 +139,36 @@ def test_of_a_step_whose_failures_may_be_wrong_responses_only_timeouts_are_count
     assert right.window is not None
     plain = right.window.model_copy(update={"steps": (step,), "failed": 30, "errors": {"read": 30}})
     mixed = plain.model_copy(update={"errors": {"read": 20, "expect_body": 10}})
-    counted = [times.failed for window in (plain, mixed) if (times := step_times(step, window))]
+    both = [f.healthy().model_copy(update={"engine": with_window(right, one)}) for one in (plain, mixed)]
+    counted = [times.failed for evidence in both if (times := step_times(step, evidence))]
     assert counted == [30, 10]
+
+
+def with_window(engine: EngineReport, window: Window) -> EngineReport:
+    return engine.model_copy(update={"window": window})
+
+
+def test_steps_and_sessions_are_worth_what_the_seconds_of_the_window_say() -> None:
+    """Beside a headline p99 of requests that cluster, theirs is not that of independent ones."""
+    sessions = f.histogram(count=8000)
+    evidence = f.window(f.healthy(), session_time=sessions)
+    assert evidence.engine is not None
+    rows = tuple(
+        row.model_copy(update=dict.fromkeys(("p50_ns", "p90_ns", "max_ns"), ms * 10**6))
+        for at, row in enumerate(evidence.engine.rows)
+        for ms in [15 if at % 2 else 1]
+    )
+    apart = f.engine(evidence, rows=rows)
+    step = StepFigures(scenario="s", name="a", completed=8000, service_time=f.histogram(count=8000))
+    worth = [
+        times.worth(50.0) / times.count
+        for times in (headline_times(apart), step_times(step, apart), session_times(apart))
+        if times is not None
+    ]
+    assert len(worth) == 3
+    assert max(worth) < 0.1
+    level = [one for one in (step_times(step, evidence), session_times(evidence)) if one is not None]
+    assert min(times.worth(50.0) for times in level) > 4000
 
 
 def test_where_connections_were_opened_times_are_counted_from_the_connect() -> None:

@@ -9,7 +9,7 @@ from pydantic import Field
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, always, check
 from prony.judge.finding import Finding, Status, no_window, unknown
-from prony.judge.percentiles import CONFIDENCE, Times, useful_samples
+from prony.judge.percentiles import CONFIDENCE, MARGIN, Times, useful_samples
 from prony.judge.times import NAMED, headline_times
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -77,7 +77,8 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
         advice = "let the window run to its planned end"
     elif worth < needed:
         status = Status.UNKNOWN
-        advice = f"measure longer: {needed / max(worth, 1):.1f} times as many requests support p{required:g}"
+        times_more = MARGIN * needed / max(worth, 1)
+        advice = f"measure longer: {times_more:.1f} times as many requests should support p{required:g}"
     return Finding(
         check=CHECK,
         status=status,
