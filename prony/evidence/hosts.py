@@ -92,7 +92,5 @@ class HostEvidence(Record):
     """One sentence when the host was lost during the trial."""
     opened_late_s: float | None = None
     """How long after the agreed instant its window opened."""
-    row_late_first_s: float | None = None
-    """How long after its end the first row of the window reached the laboratory ..."""
-    row_late_last_s: float | None = None
-    """... and the last one."""
+    row_late_max_s: float | None = None
+    """How long after its end a row of the window reached the laboratory, at most; None without one."""

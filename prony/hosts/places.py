@@ -182,7 +182,7 @@ class HostedPlaces:
         sampler, engines = self._sampler, self.measured or self._latest
         told = {} if engines is None else engines.told()
         lost = {**({} if engines is None else engines.lost), **self._lost()}
-        cut_by = {} if engines is None else engines.row_clocks
+        cut_by = {} if engines is None else engines.cut_by
         found = []
         for one in self.hosts:
             if one in self.loads and engines is not None and one.name not in told and one.name not in lost:
@@ -198,7 +198,7 @@ class HostedPlaces:
                     host_window=None if own.sampled is None else own.sampled.window,
                     host_rows=own.rows,
                     clock=one.clock().evidence(
-                        cut_by.get(one.name, self._begun[one.name]), between_ns=between
+                        *cut_by.get(one.name, (self._begun[one.name],)), between_ns=between
                     ),
                     link=own.link,
                     network=None if own.sampled is None else own.sampled.network,

@@ -9,19 +9,26 @@ the shortest counts (a minimum filter), and a line through them gives offset and
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prony.evidence.hosts import Clock
 
 STRETCHES = 32
-"""The time so far is cut into so many stretches, and the shortest round trip of each is kept: more of them
-make the drift no better and cost memory over days.
+"""The time is cut into so many stretches, and the shortest round trip of each is kept: more of them make the
+drift no better.
 """
-SHORT_SPAN_S = 2.0
-"""Over less than this the drift of two clocks (below 100 ppm, as a rule below 20) is smaller than what the
-round trips can tell: it is taken to be 0.
+LONGEST_STRETCH_NS = 16e9
+"""So what is older than eight and a half minutes counts no more: over hours a drift changes with temperature,
+and one line does not fit.
 """
+LARGEST_DRIFT = 100e-6
+"""Of two clocks; as a rule it is below 20 ppm."""
+DRIFT_KNOWN = 10e-6
+"""Above this standard error a drift is not told from what the ways do: it is taken to be 0."""
+LEAST_TRIPS = 4
+"""Fewer have no standard error to speak of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,8 @@ class ClockEstimate:
     """Change of the offset per time of the laboratory's clock; no unit."""
     uncertainty_ns: float
     round_trips: int
+    drift_uncertainty: float = 0.0
+    """Of the drift, at most: what an instant is off by further away from `at_ns`."""
 
     def offset_at_ns(self, lab_ns: float) -> float:
         """Host minus laboratory at an instant of the laboratory's clock."""
@@ -78,7 +87,12 @@ class ClockEstimate:
         far they were off at most `between` two instants of the laboratory's clock counts as skew.
         """
         ends = between_ns or (self.at_ns, self.at_ns)
-        off = [abs(one.offset_at_ns(end) - self.offset_at_ns(end)) for one in used for end in ends]
+        off = [
+            abs(one.offset_at_ns(end) - self.offset_at_ns(end))
+            + self.drift_uncertainty * abs(end - self.at_ns)
+            for one in used or (self,)
+            for end in ends
+        ]
         return Clock(
             offset_s=self.offset_ns * 1e-9,
             uncertainty_s=self.uncertainty_ns * 1e-9,
@@ -90,7 +104,7 @@ class ClockEstimate:
 
 @dataclass(slots=True)
 class ClockEstimator:
-    """Takes round trips as they come and keeps the shortest of each stretch of time."""
+    """Takes round trips as they come and keeps the shortest of each stretch of the last minutes."""
 
     _kept: list[RoundTrip] = field(default_factory=list)
     _stretch_ns: float = 1e9
@@ -105,7 +119,12 @@ class ClockEstimator:
         if self._first_ns is None:
             self._first_ns = trip.middle_ns
         self._keep(trip)
+        oldest_ns = trip.middle_ns - STRETCHES * LONGEST_STRETCH_NS
+        self._kept = [one for one in self._kept if one.middle_ns >= oldest_ns]
         while len(self._kept) > STRETCHES:
+            if self._stretch_ns >= LONGEST_STRETCH_NS:
+                self._kept.remove(min(self._kept, key=lambda one: one.middle_ns))
+                continue
             self._stretch_ns *= 2
             kept, self._kept = self._kept, []
             for one in kept:
@@ -133,15 +152,16 @@ def fitted(trips: Iterable[RoundTrip], *, count: int | None = None) -> ClockEsti
     half of its length). Raises ValueError without a round trip.
 
     The uncertainty is half of the shortest round trip, and the farthest that a round trip lies outside of its
-    own bound about the line: clocks that were set, or whose drift changed, do not fit a line.
+    own bound about the line: clocks that were set, or whose drift changed, do not fit a line. A slope whose
+    standard error is above DRIFT_KNOWN is 0, and as uncertain as clocks may drift.
     """
     kept = sorted(trips, key=lambda trip: trip.middle_ns)
     if not kept:
         raise ValueError("a clock is compared by round trips, and there is none")
     best = min(kept, key=lambda trip: trip.length_ns)
     origin, base = best.middle_ns, best.offset_ns
-    drift, level = 0.0, 0.0
-    if kept[-1].middle_ns - kept[0].middle_ns >= SHORT_SPAN_S * 1e9:
+    drift, level, drift_uncertainty = 0.0, 0.0, LARGEST_DRIFT
+    if len(kept) >= LEAST_TRIPS:
         weights = [(best.length_ns + 1.0) ** 2 / (trip.length_ns + 1.0) ** 2 for trip in kept]
         whole = sum(weights)
         times = [trip.middle_ns - origin for trip in kept]
@@ -154,9 +174,16 @@ def fitted(trips: Iterable[RoundTrip], *, count: int | None = None) -> ClockEsti
                 w * (t - mean_time) * (o - mean_offset)
                 for w, t, o in zip(weights, times, offsets, strict=True)
             )
-            drift = sum(cross) / spread
-            level = mean_offset - drift * mean_time
+            slope = sum(cross) / spread
+            left = (
+                w * (o - mean_offset - slope * (t - mean_time)) ** 2
+                for w, t, o in zip(weights, times, offsets, strict=True)
+            )
+            error = math.sqrt(sum(left) / (len(kept) - 2) / spread)
+            if error <= DRIFT_KNOWN and abs(slope) <= LARGEST_DRIFT + 2 * error:
+                drift, drift_uncertainty = slope, 2 * error
+                level = mean_offset - drift * mean_time
     line = ClockEstimate(origin, base + level, drift, 0.0, len(kept) if count is None else count)
     outside = (abs(trip.offset_ns - line.offset_at_ns(trip.middle_ns)) - trip.length_ns / 2 for trip in kept)
     uncertainty_ns = best.length_ns / 2 + max(0.0, *outside)
-    return ClockEstimate(line.at_ns, line.offset_ns, drift, uncertainty_ns, line.round_trips)
+    return replace(line, uncertainty_ns=uncertainty_ns, drift_uncertainty=drift_uncertainty)

@@ -37,8 +37,8 @@ from prony.thinning import Thinned
 
 NOTICE_S = 0.5
 """What is to happen at one instant is said so long before: a command takes its way to every host."""
-PREPARE_PATIENCE_S = 60.0
-"""From the first host that is prepared to the last."""
+PREPARE_PATIENCE_S = 25.0
+"""Until all hosts are prepared: less than a trial waits for an engine, so that the late host is named."""
 ROW_PATIENCE_S = 5.0
 """A row that comes so much later than the others' of the same second does not come any more."""
 STOP_GRACE_S = 30.0
@@ -46,6 +46,8 @@ POLL_S = 0.5
 """A handle is asked for events for so long at a time."""
 
 News = Sequence[dict[str, Any]] | EnvironmentFault | None
+Arrived = tuple[int, News, int]
+"""From which host, what, and when (ns)."""
 Edge = Literal["window_opened", "window_closed"]
 
 
@@ -65,8 +67,8 @@ class _Host:
         """Nothing more comes from it."""
         self.late_s: float | None = None
         """How long after the agreed instant it began or opened its window, at most."""
-        self.row_late_s: list[float] = []
-        """Of its first and its newest row in the window: from the row's end until it came."""
+        self.row_late_s: float | None = None
+        """Of its rows in the window, from the row's end until it came: the longest."""
         self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._sender.start()
@@ -134,10 +136,12 @@ class EnginesTogether:
         self._lost: dict[str, str] = {}
         self._finished: str | None = None
         self._start_ns: int | None = None
-        self._row_clocks: dict[str, ClockEstimate] = {}
+        self._cut_by: dict[str, dict[str, ClockEstimate]] = {}
+        """By host: the clocks by which its rows are cut, and its newest window."""
+        self._begun_s = time.monotonic()
         self._agreed_ns: dict[str, int] = {}
         self._closing = threading.Event()
-        self._inbox: queue.SimpleQueue[tuple[int, News]] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Arrived] = queue.SimpleQueue()
         self._readers = [
             threading.Thread(target=self._read, args=(place, host.handle), daemon=True)
             for place, host in enumerate(self._hosts)
@@ -176,11 +180,12 @@ class EnginesTogether:
         return dict(self._lost)
 
     @property
-    def row_clocks(self) -> Mapping[str, ClockEstimate]:
-        """By name of the host, the clock by which its rows are cut: set once at the start, and from there on
-        the host's own. What the hosts' clocks drift apart meanwhile is skew of the rows.
+    def cut_by(self) -> Mapping[str, tuple[ClockEstimate, ...]]:
+        """By name of the host, the clocks by which its rows and its window are cut: each set once, at the
+        start and where the window opens, and from there on the host's own. What the hosts' clocks drift apart
+        meanwhile is skew.
         """
-        return dict(self._row_clocks)
+        return {name: tuple(clocks.values()) for name, clocks in self._cut_by.items()}
 
     def told(self) -> dict[str, dict[str, Any]]:
         """By name of the host what only this knows of it: fields of `prony.evidence.hosts.HostEvidence`."""
@@ -188,8 +193,7 @@ class EnginesTogether:
             host.name: {
                 "engine": host.report(),
                 "opened_late_s": host.late_s,
-                "row_late_first_s": host.row_late_s[0] if host.row_late_s else None,
-                "row_late_last_s": host.row_late_s[-1] if host.row_late_s else None,
+                "row_late_max_s": host.row_late_s,
             }
             for host in self._hosts
         }
@@ -206,8 +210,7 @@ class EnginesTogether:
             if self._fault is not None or (left_s <= 0 and self._inbox.empty()):
                 break
             with contextlib.suppress(queue.Empty):
-                place, news = self._inbox.get(timeout=max(0.0, min(left_s, 0.2)))
-                self._take(self._hosts[place], news)
+                self._take(*self._inbox.get(timeout=max(0.0, min(left_s, 0.2))))
         if self._out:
             return self._out.popleft()
         if self._fault is not None:
@@ -222,10 +225,9 @@ class EnginesTogether:
         self._agreed_ns.pop("window_closed", None)
         for host in self._hosts:
             host.edges.clear()
-            clock = host.handle.clock()
-            # As long as the laboratory's clock says, by the host's own.
-            duration_ms = duration_s * 1000 * (1 + clock.drift)
-            host.send(_at("window", clock, at_ns) | {"duration_ms": duration_ms})
+            clock = self._cut(host, "window", at_ns)
+            # By the host's own clock: at 100 ppm a minute is off by 6 ms, and an estimate may be worse.
+            host.send(_at("window", clock, at_ns) | {"duration_ms": duration_s * 1000})
 
     def close_window(self) -> None:
         """Ask for the end of the open window at one instant, half a second from now; it is complete all the
@@ -240,8 +242,7 @@ class EnginesTogether:
             deadline = time.monotonic() + STOP_GRACE_S
             while self._finished is None and time.monotonic() < deadline:
                 with contextlib.suppress(queue.Empty):
-                    place, news = self._inbox.get(timeout=0.2)
-                    self._take(self._hosts[place], news)
+                    self._take(*self._inbox.get(timeout=0.2))
         self.close()
 
     def close(self) -> None:
@@ -309,11 +310,12 @@ class EnginesTogether:
                     details=f"{type(fault).__name__}: {fault}",
                 )
             if news is None or isinstance(news, EnvironmentFault) or news:
-                self._inbox.put((place, news))
+                self._inbox.put((place, news, time.monotonic_ns()))
             if news is None or isinstance(news, EnvironmentFault):
                 return
 
-    def _take(self, host: _Host, news: News) -> None:
+    def _take(self, place: int, news: News, arrived_ns: int) -> None:
+        host = self._hosts[place]
         if host.ended:
             return
         if isinstance(news, EnvironmentFault):
@@ -327,7 +329,7 @@ class EnginesTogether:
         else:
             for event in news:
                 try:
-                    self._keep(host, event)
+                    self._keep(host, event, arrived_ns)
                 except EnvironmentFault as fault:
                     self._lose(host, fault)
                     return
@@ -337,7 +339,7 @@ class EnginesTogether:
                     return
             self._settle()
 
-    def _keep(self, host: _Host, event: dict[str, Any]) -> None:
+    def _keep(self, host: _Host, event: dict[str, Any], arrived_ns: int) -> None:
         match event.get("event"):
             case "prepared":
                 host.prepared = True
@@ -347,7 +349,7 @@ class EnginesTogether:
                 host.ready = ready.model_copy(update={"started_monotonic_ns": started_ns})
                 host.late(started_ns, self._start_ns or started_ns)
             case "interval":
-                self._keep_row(host, event)
+                self._keep_row(host, event, arrived_ns)
             case "mark":
                 host.marks.append(Mark.model_validate(event))
             case "window_opened" | "window_closed" as edge:
@@ -362,12 +364,12 @@ class EnginesTogether:
                     f"the engine on {host.name} refused the load: {event.get('message', '')}"
                 )
 
-    def _keep_row(self, host: _Host, event: dict[str, Any]) -> None:
+    def _keep_row(self, host: _Host, event: dict[str, Any], arrived_ns: int) -> None:
         row = IntervalRow.model_validate(event)
         host.rows.add(row)
         if row.in_window and self._start_ns is not None:
-            late_s = (time.monotonic_ns() - self._start_ns) * 1e-9 - row.t_ms / 1000
-            host.row_late_s = [*host.row_late_s[:1], late_s]
+            late_s = (arrived_ns - self._start_ns) * 1e-9 - row.t_ms / 1000
+            host.row_late_s = max(late_s, late_s if host.row_late_s is None else host.row_late_s)
         histogram = event.get("service_time")
         counts = None if histogram is None else unpacked(histogram["v2"])
         second = -round(-row.t_ms // 1000)
@@ -379,12 +381,7 @@ class EnginesTogether:
         if self._start_ns is None and going and all(host.prepared for host in going):
             self._start_ns = self._soon_ns()
             for host in going:
-                clock = host.handle.clock()
-                offset_ns = clock.offset_at_ns(self._start_ns)
-                self._row_clocks[host.name] = replace(
-                    clock, at_ns=self._start_ns, offset_ns=offset_ns, drift=0.0
-                )
-                host.send(_at("start", clock, self._start_ns))
+                host.send(_at("start", self._cut(host, "start", self._start_ns), self._start_ns))
         if self.ready is None:
             known = [host.ready for host in self._hosts if host.ready is not None]
             if known and all(host.ready is not None for host in going):
@@ -396,6 +393,13 @@ class EnginesTogether:
             self._settle_edge(edge, going)
         if not going and self._finished is None:
             self._end()
+
+    def _cut(self, host: _Host, what: str, at_ns: int) -> ClockEstimate:
+        """Its clock of now, by which it cuts from that instant on."""
+        clock = host.handle.clock()
+        cut = replace(clock, at_ns=at_ns, offset_ns=clock.offset_at_ns(at_ns), drift=0.0)
+        self._cut_by.setdefault(host.name, {})[what] = cut
+        return clock
 
     def _settle_rows(self) -> None:
         for second in sorted(self._pending):
@@ -435,8 +439,14 @@ class EnginesTogether:
     def _look_for_late_hosts(self) -> None:
         going = [host for host in self._hosts if not host.ended]
         missing: dict[str, tuple[float, list[_Host]]] = {}
-        if self._start_ns is None and any(host.prepared for host in going):
-            missing["preparation"] = (PREPARE_PATIENCE_S, [host for host in going if not host.prepared])
+        late = [host for host in going if not host.prepared] if self._start_ns is None else []
+        if late and time.monotonic() - self._begun_s > PREPARE_PATIENCE_S:
+            names = ", ".join(host.name for host in late)
+            verb = "is" if len(late) == 1 else "are"
+            self._lose(
+                late[0], HostLost(f"{names} {verb} late: not prepared within {PREPARE_PATIENCE_S:g} s")
+            )
+            return
         if self._pending:
             second = min(self._pending)
             waits = [

@@ -189,8 +189,7 @@ def on_hosts(loads: int = 2) -> Evidence:
                 queues=2,
             ),
             opened_late_s=0.0,
-            row_late_first_s=0.1,
-            row_late_last_s=0.1,
+            row_late_max_s=0.1,
         )
 
     hosts = (one("server", "server"), *(one(f"load{at + 1}", "load") for at in range(loads)))

@@ -366,7 +366,7 @@ LIMITS: dict[str, Decides] = {
     ),
     "hosts_skew_max": Decides(hosts, f.host(HOSTS, "load1", clock={"skew_s": 0.02}), SUSPECT, 0.05, VALID),
     "hosts_late_max": Decides(hosts, f.host(HOSTS, "load1", opened_late_s=0.2), INVALID, 0.5, SUSPECT),
-    "hosts_row_late_max_s": Decides(hosts, f.host(HOSTS, "load1", row_late_last_s=4.0), INVALID, 9, VALID),
+    "hosts_row_late_max_s": Decides(hosts, f.host(HOSTS, "load1", row_late_max_s=4.0), INVALID, 9, VALID),
     "hosts_differ_max": Decides(hosts, far_apart(), SUSPECT, 0.9, VALID),
     "hosts_errors_differ_max": Decides(
         hosts, f.host_engine(HOSTS, "load2", failed=2000, completed=38_000), SUSPECT, 0.1, VALID

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prony.evidence.engine import EngineThread
+from prony.evidence.engine import EngineThread, IntervalRow
 from prony.evidence.trial import Evidence
 from prony.experiment.conclude import conclude
 from prony.judge.checks.bound_by import bound_by
@@ -86,6 +86,16 @@ def test_a_load_host_without_figures_is_invalid() -> None:
 @pytest.mark.parametrize(("late_s", "status"), [(0.005, VALID), (0.05, SUSPECT), (0.2, INVALID)])
 def test_a_window_that_opened_late(late_s: float, status: Status) -> None:
     assert hosts_of(f.host(THREE, "load1", opened_late_s=late_s)).status is status
+
+
+def test_when_rows_came_is_not_made_up() -> None:
+    assert hosts_of(f.host(THREE, "load1", row_late_max_s=3.5)).status is INVALID
+    assert THREE.engine is not None
+    row = IntervalRow(t_ms=2000, duration_ms=1000, completed=1, failed=0, in_window=True)
+    engine = THREE.engine.model_copy(update={"rows": (row,)})
+    untold = hosts_of(f.host(THREE, "load1", row_late_max_s=None, engine=engine))
+    assert untold.status is UNKNOWN
+    assert "when the rows of load1 came is not known" in untold.reason
 
 
 def test_clocks() -> None:

@@ -21,6 +21,7 @@ from prony.load.together import EnginesTogether
 from prony.plan.load import ClosedLoad, Load, OpenLoad
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
+from prony.trial.load_run import READY_GRACE_S
 from tests.load.hosts_at_hand import Canned, EngineHere
 
 WORKLOAD = Workload(name="w", scenarios=(Scenario(name="s", steps=(Step(name="get", path="/"),)),))
@@ -162,7 +163,7 @@ def test_all_hosts_begin_at_one_instant_whatever_their_clocks_say() -> None:
     assert run.ready.started_monotonic_ns == at[0]
     # A minute at 20 ppm: rows of that host are cut 1.2 ms beside those of the laboratory's clock.
     found = replace(second.clock(), at_ns=float(at[0]), drift=20e-6)
-    clock = found.evidence(run.row_clocks["b"], between_ns=(at[0], at[0] + 60 * S))
+    clock = found.evidence(*run.cut_by["b"], between_ns=(at[0], at[0] + 60 * S))
     assert clock.skew_s == pytest.approx(1.2e-3 + 1e-6)
     run.stop()
     run.close()
@@ -205,6 +206,48 @@ def test_a_reader_that_fails_for_any_reason_names_its_host() -> None:
     assert list(run.lost) == ["b"]
 
 
+def test_hosts_of_which_none_is_prepared_are_named_before_the_trial_gives_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert together.PREPARE_PATIENCE_S < READY_GRACE_S
+    monkeypatch.setattr(together, "PREPARE_PATIENCE_S", 0.3)
+    run = canned(Canned("a"), Canned("b"))
+    _, fault = events_until_fault(run)
+    assert str(fault) == "a, b are late: not prepared within 0.3 s"
+    run.close()
+
+
+def test_windows_are_of_one_length_whatever_the_estimate_of_a_drift_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, second = obedient("a"), obedient("b")
+    drifting = replace(second.clock(), drift=250e-6)
+    monkeypatch.setattr(second, "clock", lambda: drifting)
+    run = canned(first, second)
+    while run.ready is None:
+        run.next_event(1)
+    run.open_window(60.0)
+    run.stop()
+    asked = [one for host in (first, second) for one in host.commands if one["command"] == "window"]
+    assert [one["duration_ms"] for one in asked] == [60_000.0, 60_000.0]
+    # That clock runs apart from the one by which rows are cut, and again from where the window opens.
+    rows, window = run.cut_by["b"]
+    assert (rows.drift, window.drift) == (0.0, 0.0)
+    assert window.offset_ns > rows.offset_ns
+
+
+def test_of_the_rows_the_one_that_came_latest_counts_and_when_it_came() -> None:
+    run = canned(obedient("a"))
+    while run.ready is None:
+        run.next_event(1)
+    start_ns = run.ready.started_monotonic_ns
+    for second, late_s in ((11, 0.1), (12, 4.0), (13, 0.2)):
+        row = a_row(second) | {"failed": 0, "in_window": True}
+        run._take(0, [row], start_ns + round((second + late_s) * S))
+    assert run.told()["a"]["row_late_max_s"] == pytest.approx(4.0)
+    run.stop()
+
+
 def test_a_host_whose_rows_stay_away_is_late_and_nobody_waits_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(together, "ROW_PATIENCE_S", 0.3)
     run = canned(obedient("a"), obedient("slow", rows=1))
@@ -219,7 +262,7 @@ def test_a_host_that_is_never_prepared_is_named(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(together, "PREPARE_PATIENCE_S", 0.3)
     run = canned(obedient("a"), Canned("mute", lambda command: None if command["command"] == "stop" else ()))
     _, fault = events_until_fault(run)
-    assert str(fault) == "mute is late: its preparation did not come within 0.3 s of the others'"
+    assert str(fault) == "mute is late: not prepared within 0.3 s"
     run.close()
     assert run.finished
 

@@ -117,8 +117,10 @@ def _late(host: HostEvidence, limits: HostsLimits) -> list[Part]:
         text = f"{host.name} opened its window {milliseconds(host.opened_late_s * 1000)} late"
         advice = "the way to this host, or the host itself, is too slow: see `prony hosts check`"
         found.append(Part(Status.INVALID if late else Status.SUSPECT, text, advice))
-    rows_s = max(host.row_late_first_s or 0.0, host.row_late_last_s or 0.0)
-    if rows_s > limits.hosts_row_late_max_s:
+    rows_s = host.row_late_max_s
+    if rows_s is None and host.engine is not None and any(row.in_window for row in host.engine.rows):
+        found.append(Part(Status.UNKNOWN, f"when the rows of {host.name} came is not known"))
+    if rows_s is not None and rows_s > limits.hosts_row_late_max_s:
         text = f"the rows of {host.name} came {milliseconds(rows_s * 1000)} late"
         found.append(Part(Status.INVALID, text, f"take load off {host.name}, or off the way to it"))
     return found
