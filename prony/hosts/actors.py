@@ -6,7 +6,6 @@ Instants are those of the host's own monotonic clock; the laboratory puts them o
 
 from __future__ import annotations
 
-import socket
 import sys
 import tempfile
 import time
@@ -32,16 +31,15 @@ from prony.evidence.server import (
 )
 from prony.host.affinity import granted_cpus
 from prony.host.fingerprint import fingerprint
-from prony.host.interfaces import interface_towards, interface_with, read_link
 from prony.host.link_watch import LinkWatch
 from prony.host.proc import read_text
 from prony.host.readings import io_uring_works
 from prony.host.resource_limits import limits, raise_descriptors
-from prony.host.round_trip import idle_round_trip_ms
 from prony.host.sampler import HostSampler
 from prony.host.sysctls import changed, read_sysctls
 from prony.hosts import files
 from prony.hosts.actor import LEASE_S, HostActor
+from prony.hosts.way import link_to
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, engine_version
 from prony.load.reference import Certificate, reference_server
@@ -162,17 +160,7 @@ class MeasuredHost(HostActor):
         """The interface towards this address (of a server that listens here: with it), and the round trip
         where there is a port to ask; None where no interface can be told.
         """
-        try:
-            numeric = str(socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)[0][4][0])
-        except OSError:
-            return None
-        interface = interface_with(numeric) if port is None else interface_towards(numeric)
-        if interface is None:
-            return None
-        found = read_link(interface, declared_bits_per_s)
-        if port is None:
-            return found
-        return found.model_copy(update={"round_trip_idle_ms": idle_round_trip_ms(address, port)})
+        return link_to(address, port, declared_bits_per_s)
 
     def sample(self, cpus: Collection[int], interface: str | None, port: int) -> None:
         """Sample this host once a second from now on, and its link."""

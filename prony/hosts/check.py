@@ -6,18 +6,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
+from typing import Any
 
+from prony.errors import EnvironmentFault
 from prony.evidence.hosts import Link
 from prony.host.check import HostCheck
 from prony.host.doctor import examine
-from prony.host.interfaces import interface_towards, read_link
-from prony.host.round_trip import idle_round_trip_ms
 from prony.hosts.actor import HostActor
 from prony.hosts.attach import connected, fault_of
 from prony.hosts.facts import facts
 from prony.hosts.file import Host, HostsFile
 from prony.hosts.laboratory import Attached, Laboratory, Remote
+from prony.hosts.way import link_to
 from prony.load.clock import ClockEstimate, ClockEstimator, RoundTrip
 
 ROUND_TRIPS = 50
@@ -53,12 +55,7 @@ class HostProbe(HostActor):
 
     def link(self, address: str, port: int, declared_bits_per_s: float | None) -> Link | None:
         """The interface towards an address, and the round trip to a port that listens there."""
-        interface = interface_towards(address)
-        if interface is None:
-            return None
-        return read_link(interface, declared_bits_per_s).model_copy(
-            update={"round_trip_idle_ms": idle_round_trip_ms(address, port)}
-        )
+        return link_to(address, port, declared_bits_per_s)
 
 
 def check(file: HostsFile, *, say: Callable[[str], None]) -> list[Looked]:
@@ -75,15 +72,30 @@ def check(file: HostsFile, *, say: Callable[[str], None]) -> list[Looked]:
                 remotes[host.name] = remote
         doctors = {name: remote.submit("doctor") for name, remote in remotes.items()}
         for name, remote in remotes.items():
-            found += [Looked(name, one) for one in _clocks(remote)]
-            found += [Looked(name, one) for one in _links(remote, laboratory)]
+            for what, look in (("clock", _clocks), ("link", _links)):
+                found += [Looked(name, one) for one in _or_why_not(what, look, remote, laboratory)]
         for name, future in doctors.items():
-            found += [
-                Looked(name, one) for one in _worth_saying(remotes[name].wait(future, "doctor", LOOK_S))
-            ]
+
+            def doctor(remote: Remote, _lab: Laboratory, future: Future[Any] = future) -> list[HostCheck]:
+                return _worth_saying(remote.wait(future, "doctor", LOOK_S))
+
+            found += [Looked(name, one) for one in _or_why_not("doctor", doctor, remotes[name], laboratory)]
         laboratory.end()
     order = ["laboratory", *(host.name for host in file.hosts())]
     return sorted(found, key=lambda one: order.index(one.host))
+
+
+def _or_why_not(
+    what: str,
+    look: Callable[[Remote, Laboratory], list[HostCheck]],
+    remote: Remote,
+    laboratory: Laboratory,
+) -> list[HostCheck]:
+    """What is found, or that nothing was: a host that falls silent costs no other its rows."""
+    try:
+        return look(remote, laboratory)
+    except EnvironmentFault as fault:
+        return [_bad(what, "not read", f"{fault}; see the log of the worker on {remote.name}.")]
 
 
 def _came(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[HostCheck], Remote | None]:
@@ -98,7 +110,11 @@ def _came(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[Hos
     rows = [_ok("worker", there.address)]
     if fault is not None:
         return [*rows, _bad("version", there.facts.version, str(fault))], None
-    return [*rows, _ok("version", there.facts.version)], laboratory.start(HostProbe, host.name)
+    rows.append(_ok("version", there.facts.version))
+    try:
+        return rows, laboratory.start(HostProbe, host.name)
+    except EnvironmentFault as fault:
+        return [*rows, _bad("actor", "did not start", f"{fault}; see the log of the worker there.")], None
 
 
 def clock_of(remote: Remote, times: int = ROUND_TRIPS) -> ClockEstimate:
@@ -111,7 +127,7 @@ def clock_of(remote: Remote, times: int = ROUND_TRIPS) -> ClockEstimate:
     return estimator.estimate()
 
 
-def _clocks(remote: Remote) -> list[HostCheck]:
+def _clocks(remote: Remote, _laboratory: Laboratory) -> list[HostCheck]:
     estimate = clock_of(remote)
     error_s = estimate.uncertainty_ns * 1e-9
     text = f"offset known to ±{error_s * 1e3:.2f} ms ({estimate.round_trips} round trips)"

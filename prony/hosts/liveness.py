@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from prony.errors import EnvironmentFault
 from prony.hosts.actor import LEASE_S
 
 EVERY_S = 1.0
@@ -16,14 +15,6 @@ LOST_AFTER_S = LEASE_S
 """As long as the host's own lease: by then its engine and its server have stopped."""
 ENDED_AFTER = 2
 """Refused calls in a row: nothing listens there any more."""
-
-
-class HostLost(EnvironmentFault):
-    """A host that the laboratory has no contact with any more."""
-
-    def __init__(self, name: str, sentence: str) -> None:
-        super().__init__(sentence)
-        self.name = name
 
 
 class Liveness:

@@ -116,13 +116,17 @@ class HostedPlaces:
                 own = share.model_copy(update={"cpus": cpus_of(one) if load.cpus else ()})
                 begun.append((one, one.begin("start_engine", own, contents)))
         handles: list[RemoteEngine] = []
-        try:
-            for one, future in begun:
+        faults: list[EnvironmentFault] = []
+        for one, future in begun:  # each of them: one that fails leaves no engine of a later host behind
+            try:
                 handles.append(RemoteEngine(one, one.end(future, "start_engine")))
-        except BaseException:
+            except EnvironmentFault as fault:
+                faults.append(fault)
+        if faults:
             for handle in handles:
-                handle.close()
-            raise
+                with suppress(EnvironmentFault):
+                    handle.close()
+            raise faults[0]
         self._latest = EnginesTogether(load, handles)
         return self._latest
 

@@ -17,9 +17,9 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.hosts import attach
 from prony.hosts.actor import HostActor, Lease
-from prony.hosts.check import HostProbe, clock_of
+from prony.hosts.check import HostProbe, check, clock_of
 from prony.hosts.facts import Facts, differs, facts, refusal
-from prony.hosts.laboratory import Laboratory
+from prony.hosts.laboratory import Laboratory, Remote
 from prony.hosts.liveness import Liveness
 from prony.load.handle import HostLost
 from tests.hosts.loopback import Loopback
@@ -72,12 +72,36 @@ def test_a_scheduler_that_is_killed_ends_workers_and_calls(tmp_path: Path) -> No
 def test_what_a_method_raises_arrives(tmp_path: Path) -> None:
     with Loopback(tmp_path) as hosts, attach.attached(hosts.file) as lab:
         probe = lab.start(HostProbe, "load-1")
-        with pytest.raises(ValueError, match="does not appear to be an IPv4"):
-            probe.call("link", "nowhere", 1, None)
+        with pytest.raises(TypeError, match="missing 3 required"):
+            probe.call("link")
+        assert probe.call("link", "no-such-host.invalid", 1, None) is None
+        loopback = probe.call("link", "localhost", 1, None)
+        assert loopback.interface == "lo"
         with pytest.raises(Exception, match="not a method of an actor"):
             probe.call("_lease")
         with pytest.raises(EnvironmentFault, match=r"no reply to 'doctor' within 0\.01 s"):
             probe.call("doctor", timeout_s=0.01)
+
+
+@pytest.mark.usefixtures("extra")
+def test_a_host_that_falls_silent_during_the_check_is_a_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = Laboratory.start
+
+    def start(self: Laboratory, actor: type[HostActor], name: str, *args: object) -> Remote:
+        if name == "load-2":
+            raise EnvironmentFault("load-2: no reply to 'start HostProbe' within 30 s")
+        return begin(self, actor, name, *args)
+
+    monkeypatch.setattr(Laboratory, "start", start)
+    monkeypatch.setattr("prony.hosts.check.LOOK_S", 0.01)
+    with Loopback(tmp_path, 2) as hosts:
+        found = {(one.host, one.check.name): one.check for one in check(hosts.file, say=lambda _: None)}
+    assert found["load-2", "actor"].status == "bad"
+    assert "no reply to 'start HostProbe'" in found["load-2", "actor"].what_to_do
+    assert found["load-1", "clock"].status in ("ok", "warn")
+    assert "no reply to 'doctor'" in found["load-1", "doctor"].what_to_do
 
 
 @pytest.mark.usefixtures("extra")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from prony.errors import UsageError
+from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange
 from prony.hosts import files
 from prony.hosts.file import HostsFile
@@ -188,7 +188,7 @@ class Told:
     def __init__(self, name: str, *names: str, lost: bool = False) -> None:
         self.name, self._names, self._lost = name, names, lost
 
-    def call(self, _method: str, *_args: object) -> tuple[str, ...]:
+    def call(self, _method: str, *_args: object, **_options: object) -> tuple[str, ...]:
         if self._lost:
             raise HostLost(f"{self.name} was lost")
         return self._names
@@ -237,3 +237,39 @@ def test_a_load_host_without_a_part_in_the_load_is_no_evidence_unless_it_is_lost
         assert [one.name for one in places.evidence()] == ["a", "b"]
     finally:
         engine.close()
+
+
+class Starts(Told):
+    """A load host whose engine starts, or does not."""
+
+    host = SimpleNamespace(weight=1.0, keys=SimpleNamespace(cpus=None))
+
+    def __init__(self, name: str, *, fails: bool = False) -> None:
+        super().__init__(name)
+        self.fails, self.open = fails, 0
+
+    def begin(self, *_args: object) -> None:
+        self.open += 1
+
+    def clock(self) -> None:
+        """Not compared."""
+
+    def end(self, *_args: object) -> int:
+        if self.fails:
+            self.open -= 1
+            raise EnvironmentFault("the engine did not start")
+        return 1
+
+    def call(self, _method: str, *_args: object, **_options: object) -> tuple[str, ...]:
+        assert _method == "close"
+        self.open -= 1
+        return ()
+
+
+def test_an_engine_that_does_not_start_leaves_none_of_another_host() -> None:
+    hosts = [Starts("a"), Starts("b", fails=True), Starts("c")]
+    places = HostedPlaces(None, hosts, dict)  # type: ignore[arg-type]
+    load = EngineLoad(url="http://10.0.0.1", workload=from_url("/"), load=ClosedLoad(users=3), cpus=())
+    with pytest.raises(EnvironmentFault, match="the engine did not start"):
+        places.engine(load)
+    assert [host.open for host in hosts] == [0, 0, 0]
