@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -29,6 +30,8 @@ from prony.targets.base import OnLine, ReadyProbe
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
+SILENT_S = 1.0
+"""A request that fails after this long got no response in time; one that fails sooner was refused."""
 """For the connection that shows whether anybody listens."""
 
 
@@ -173,14 +176,27 @@ class RunningExternal:
         )
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> None:
-        """Asked once: it is running, or it is not. Whether the response is right is seen by who asked."""
-        del timeout_s
+        """It is running, or it is not: what is refused, or cut off, is told at once. One that is silent may
+        have a queue to work off first, and is asked until it answers or the time is up. Whether the response
+        is right is seen by who asked.
+        """
         if probe is None:
             self._connect()
-        elif probe() is None:
-            raise EnvironmentFault(
-                f"nothing answers HTTP at {self.url}: start the server first, or correct the address and port"
-            )
+            return
+        begun_s = asked_s = time.monotonic()
+        while probe() is None:
+            now_s = time.monotonic()
+            if now_s - asked_s < SILENT_S:
+                raise EnvironmentFault(
+                    f"nothing answers HTTP at {self.url}: start the server first, or correct the address and "
+                    "port"
+                )
+            if now_s - begun_s >= timeout_s:
+                raise EnvironmentFault(
+                    f"{self.url} answered no HTTP request in {now_s - begun_s:.0f} s: see why the server is "
+                    "silent, or correct the address and port"
+                )
+            asked_s = now_s
 
     def _connect(self) -> None:
         try:

@@ -71,7 +71,7 @@ def test_responses_unlike_each_other_are_told(serve: Callable[..., Served], fron
 def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
     serve: Callable[..., Served], front: Front, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(calibrating, "calibrate", interrupted)

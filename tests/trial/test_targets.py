@@ -13,7 +13,7 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
-from prony.evidence.server import ServerIdentity
+from prony.evidence.server import Probe, ServerIdentity
 from prony.host.affinity import granted_cpus
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.population import Population
@@ -202,6 +202,39 @@ def test_a_url_where_nobody_listens_is_an_outcome() -> None:
         "and port"
     )
     assert outcome.evidence.engine is None
+
+
+class Silent:
+    """A server that answers its n-th request, and lets the earlier ones wait in vain."""
+
+    probes: tuple[Probe, ...] = ()
+
+    def __init__(self, answers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.asked, self.answers, self.now_s = 0, answers, 0.0
+        monkeypatch.setattr("prony.targets.external.time.monotonic", lambda: self.now_s)
+
+    def __call__(self) -> Probe | None:
+        self.asked += 1
+        self.now_s += 2.0
+        answer = Probe(step="GET", status=200, body_bytes=2, meets_expectation=True)
+        return answer if self.asked == self.answers else None
+
+    def here(self) -> Silent:
+        return self
+
+
+def test_a_server_that_works_off_its_queue_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = Silent(3, monkeypatch)
+    running = ExternalServer(Url(url="http://127.0.0.1:9")).start(CpuPartition(server=(0,), client=(0,)))
+    running.wait_ready(silent, 30.0)
+    assert silent.asked == 3
+
+
+def test_a_server_that_stays_silent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = Silent(99, monkeypatch)
+    running = ExternalServer(Url(url="http://127.0.0.1:9")).start(CpuPartition(server=(0,), client=(0,)))
+    with pytest.raises(EnvironmentFault, match="answered no HTTP request in 30 s"):
+        running.wait_ready(silent, 30.0)
 
 
 def test_a_wrong_response_names_the_request(url: Url) -> None:
