@@ -20,6 +20,8 @@ FEWEST_ROWS = 5
 LAG_ROWS = 15
 """Rows from which on the correlation of one with the next is looked at."""
 MOST_CORRELATION = 0.9
+FEWEST_INDEPENDENT = 3.0
+"""Rows that t is taken for at least: below that the series for t does not hold."""
 NORMAL = NormalDist()
 SCORES = tuple(NORMAL.inv_cdf(share) for share in (0.5, 0.9, 0.99))
 LEAST_SCORE = -4.0
@@ -84,34 +86,47 @@ def design_effect(seconds: Seconds, threshold_ns: float, share: float) -> float:
     """
     if len(seconds.counts) < FEWEST_ROWS or not 0 < share < 1 or threshold_ns <= 0:
         return 1.0
-    return _effect(seconds.counts, seconds.above(threshold_ns), share * (1 - share))
+    effect, lag = _effect(seconds.counts, seconds.above(threshold_ns), share * (1 - share))
+    rows = len(seconds.counts)
+    if rows >= LAG_ROWS:
+        effect *= (1 + lag) / (1 - lag)
+    return max(1.0, effect * few(rows))
 
 
 def mean_effect(seconds: Seconds, variance_s2: float) -> float | None:
     """The same of the mean of the seconds' times, with their variance over all requests (s²) in place of
     e (1 - e). None with fewer than five rows, or where a row has no mean.
+
+    A mean decides by itself whether a rate holds, so the correlation counts from five rows on, with Kendall's
+    correction for its bias, (1 + 3r) ÷ m, and t has the m (1 - r) ÷ (1 + r) rows that are independent.
     """
     known = bool(np.all(np.isfinite(seconds.means_s)))
     if len(seconds.counts) < FEWEST_ROWS or not known or variance_s2 <= 0:
         return None
-    return _effect(seconds.counts, seconds.means_s, variance_s2)
+    effect, lag = _effect(seconds.counts, seconds.means_s, variance_s2)
+    rows = len(seconds.counts)
+    if effect > 1:
+        lag = min(lag + (1 + 3 * lag) / rows, MOST_CORRELATION)
+    independent = rows * (1 - lag) / (1 + lag)
+    return max(1.0, effect * (1 + lag) / (1 - lag)) * few(max(independent, FEWEST_INDEPENDENT))
 
 
-def _effect(counts: Floats, values: Floats, variance: float) -> float:
-    """Of a ratio estimator over rows; `variance` is that of one request."""
+def _effect(counts: Floats, values: Floats, variance: float) -> tuple[float, float]:
+    """Of a ratio estimator over rows, and the correlation of one with the next, 0 where rows differ by no
+    more than chance; `variance` is that of one request.
+    """
     rows = len(counts)
     mean = float(np.dot(counts, values) / counts.sum())
     residuals = counts * (values - mean)
     squares = float(np.dot(residuals, residuals))
     effect = squares / (rows - 1) / (variance * float(counts.sum()) / rows)
-    if rows >= LAG_ROWS and effect > 1:
-        together = float(np.dot(residuals[1:], residuals[:-1])) / squares
-        lag = min(max(together, 0.0), MOST_CORRELATION)
-        effect *= (1 + lag) / (1 - lag)
-    return max(1.0, effect * few(rows))
+    if effect <= 1:
+        return effect, 0.0
+    together = float(np.dot(residuals[1:], residuals[:-1])) / squares
+    return effect, min(max(together, 0.0), MOST_CORRELATION)
 
 
-def few(rows: int) -> float:
+def few(rows: float) -> float:
     """What so few rows cost: (t ÷ z)² at 95 % with rows - 1 degrees of freedom (Cornish & Fisher 1938, two
     terms).
     """

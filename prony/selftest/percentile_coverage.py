@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -45,6 +46,13 @@ class TimesWorld:
     def percentile(self, percentile: float) -> float:
         """The true one."""
         return _solved(self.below, percentile / 100)
+
+    def mean(self) -> float:
+        """The true one: the integral of the share that takes longer."""
+        from scipy import integrate
+
+        cuts = (0.0, 1.0, 5.0, 55.0, math.inf)
+        return sum(float(integrate.quad(lambda t: 1 - self.below(t), *ends)[0]) for ends in pairwise(cuts))
 
 
 def _solved(below: Share, share: float) -> float:
@@ -201,10 +209,40 @@ def coverage(
     return {p: Covered(n / rounds, held[p] / max(1, n), opened[p] / max(1, n)) for p, n in printed.items()}
 
 
-def rows_of(times_ns: Floats) -> tuple[IntervalRow, ...]:
-    """The requests of a window of SECONDS, in their order, as the engine reports its seconds."""
+class MeanCovered(NamedTuple):
+    """Shares of trials whose interval lies wholly below the true mean, and wholly above it; and the median of
+    the upper ends ÷ the true mean.
+    """
+
+    below: float
+    above: float
+    upper: float
+
+
+def mean_coverage(world: TimesWorld, count: int, seconds: int, rounds: int, seed: int = SEED) -> MeanCovered:
+    """Of the mean of `count` requests in so many seconds. That it lies below is what makes a rate hold which
+    does not.
+    """
+    rng, truth = np.random.default_rng(seed), world.mean()
+    low, high = np.empty(rounds), np.empty(rounds)
+    for at in range(rounds):
+        drawn = world.draw(rng, count) * 1e6
+        values = np.sort(drawn)
+        times = Times(
+            Decoded(values, values, np.ones_like(values)),
+            mean_ms=float(drawn.mean()) / 1e6,
+            seconds=Seconds.of(rows_of(drawn, seconds)),
+        )
+        low[at], high[at] = times.mean_interval()
+    return MeanCovered(
+        float((high < truth).mean()), float((low > truth).mean()), float(np.median(high)) / truth
+    )
+
+
+def rows_of(times_ns: Floats, seconds: int = SECONDS) -> tuple[IntervalRow, ...]:
+    """The requests of a window, in their order, as the engine reports its seconds."""
     made = []
-    for second, part in enumerate(np.array_split(times_ns, SECONDS), start=1):
+    for second, part in enumerate(np.array_split(times_ns, seconds), start=1):
         ordered = np.sort(part)
         p50, p90, p99 = (int(ordered[max(0, math.ceil(q * part.size) - 1)]) for q in (0.5, 0.9, 0.99))
         made.append(
@@ -233,6 +271,8 @@ def median_coverage(world: TrialsWorld, trials: int, rounds: int, seed: int = SE
 
 
 COUNTS = (useful_samples(99.0), 5_000, 30_000)
+MEANS = ((2_000, 10), (6_000, 30), (30_000, 30))
+"""Requests, and the seconds of their window."""
 PERCENTILES = (50.0, 99.0)
 TRIALS = (6, 10, 20)
 ROUNDS = 400

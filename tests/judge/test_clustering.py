@@ -12,7 +12,6 @@ from prony.judge.clustering import Seconds, design_effect
 from prony.judge.histogram import Decoded
 from prony.judge.percentiles import Times, percentile_series, planned_samples, useful_samples
 from prony.judge.times import NAMED, supported
-from prony.selftest import percentile_coverage
 from prony.selftest.percentile_coverage import rows_of
 
 
@@ -63,23 +62,21 @@ def test_what_the_requests_are_worth_widens_the_interval_and_prints_no_percentil
 
 
 @pytest.mark.parametrize("seconds", [10, 30])
-def test_as_many_requests_as_are_planned_are_worth_a_p99(
-    seconds: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(percentile_coverage, "SECONDS", seconds)
+def test_as_many_requests_as_are_planned_are_worth_a_p99(seconds: int) -> None:
     rng = np.random.default_rng(6)
     enough = 0
     for _ in range(100):
         drawn = np.exp(0.4 * rng.standard_normal(planned_samples(99.0, seconds))) * 1e6
         ordered = np.sort(drawn)
-        times = Times(Decoded(ordered, ordered, np.ones_like(ordered)), seconds=Seconds.of(rows_of(drawn)))
+        rows = Seconds.of(rows_of(drawn, seconds))
+        times = Times(Decoded(ordered, ordered, np.ones_like(ordered)), seconds=rows)
         enough += times.worth(99.0) >= useful_samples(99.0)
     assert enough >= 94
 
 
 def test_the_interval_of_a_mean_is_wider_where_requests_resemble_each_other() -> None:
     def half_ms(times: Times) -> float:
-        low_ms, high_ms = times.mean_interval()
+        low_ms, high_ms = replace(times, mean_ms=times.responses.moment(1) * 1000).mean_interval()
         return (high_ms - low_ms) / 2
 
     known_ms = 1.96 * float(np.std(clustered(1).responses.middle_ns)) / 1e6 / math.sqrt(30_000)

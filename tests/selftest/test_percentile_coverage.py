@@ -13,6 +13,7 @@ from prony.selftest.percentile_coverage import (
     TimesWorld,
     TrialsWorld,
     coverage,
+    mean_coverage,
     median_coverage,
 )
 
@@ -38,6 +39,31 @@ def test_what_is_printed_is_not_chosen_by_what_the_times_show() -> None:
         found = coverage(NAMED[name], 1522, (99.0,), 100)[99.0]
         assert found.printed == 1
         assert found.held > 0.55
+
+
+@pytest.mark.parametrize(
+    ("name", "requests", "seconds", "most"),
+    [
+        ("log-normal", 2000, 10, 0.04),
+        ("correlated 0.9", 2000, 10, 0.04),
+        ("queue, 50% busy", 2000, 10, 0.045),
+        ("queue, 80% busy", 2000, 10, 0.09),
+        ("queue, 95% busy", 2000, 10, 0.22),
+    ],
+)
+def test_the_true_mean_seldom_lies_above_the_upper_end(
+    name: str, requests: int, seconds: int, most: float
+) -> None:
+    """The limit is what is known to be missed (docs/truth.md), not the aim of 2.5 %: of a busy queue the aim
+    is missed.
+    """
+    found = mean_coverage(NAMED[name], requests, seconds, 300)
+    assert found.below <= most
+
+
+def test_the_true_mean_of_a_world_is_the_one_that_it_draws() -> None:
+    means = [NAMED[name].mean() for name in ("log-normal", "Pareto", "queue, 80% busy")]
+    assert means == pytest.approx([np.exp(0.08), 2.0, 5.0], rel=1e-3)
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
