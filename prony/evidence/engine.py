@@ -257,6 +257,11 @@ class IntervalRow(EngineRecord):
     offered: int | None = None
     """Open model: requests that became due in this row."""
     sent: int | None = None
+    latency_p50_ns: int | None = None
+    """Open model: from the intended send; the percentiles above are of service times. Of several hosts the
+    mean by requests: it says how seconds differ, and is no percentile of them all.
+    """
+    latency_p99_ns: int | None = None
 
     @property
     def completed_per_s(self) -> float:

@@ -44,6 +44,13 @@ class Seconds:
     """Log ns."""
 
     @classmethod
+    def of_latencies(cls, rows: Sequence[IntervalRow]) -> Self:
+        """Of latencies, of which rows have median and p99. A row's mean is taken to lie as far above that of
+        its service times as the medians do; without a median it is not known.
+        """
+        return cls.of([_of_latency(row) for row in rows])
+
+    @classmethod
     def of(cls, rows: Sequence[IntervalRow]) -> Self:
         """Of the rows in which requests were answered."""
         known = [row for row in rows if row.completed > 0 and row.p50_ns and row.max_ns]
@@ -133,6 +140,22 @@ def few(rows: float) -> float:
     z, degrees = NORMAL.inv_cdf(0.975), rows - 1
     t = z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
     return (t / z) ** 2
+
+
+def _of_latency(row: IntervalRow) -> IntervalRow:
+    p50_ns, p99_ns = row.latency_p50_ns, row.latency_p99_ns
+    if p50_ns is None or row.p50_ns is None or row.mean_ns is None:
+        return row.model_copy(update={"mean_ns": None})
+    known = [ns for ns in (p50_ns, p99_ns, row.max_ns) if ns is not None]
+    return row.model_copy(
+        update={
+            "mean_ns": row.mean_ns + p50_ns - row.p50_ns,
+            "p50_ns": p50_ns,
+            "p90_ns": None,
+            "p99_ns": p99_ns,
+            "max_ns": max(known),
+        }
+    )
 
 
 def _points(row: IntervalRow) -> tuple[list[float], list[float]]:

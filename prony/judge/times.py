@@ -26,6 +26,8 @@ NAMED: dict[str, float] = {
 }
 """The percentiles that are figures, by their names there."""
 
+UNLIKE = 0.05
+"""Latencies whose variance is this much above that of the service times are not told of by those."""
 OF_SESSIONS = ("p50_ms", "p95_ms", "p99_ms")
 
 
@@ -47,10 +49,10 @@ def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | Non
     window = measured(evidence)
     if window is None:
         return None
-    return _by_seconds(_times(histogram, window.completed, without_response(evidence)), evidence)
+    return _by_seconds(_times(histogram, window.completed, without_response(evidence)), evidence, histogram)
 
 
-def _by_seconds(times: Times | None, evidence: Evidence) -> Times | None:
+def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | None = None) -> Times | None:
     """With what the window's seconds show of correlation. Also times of a part of its requests, or of
     sessions: rows tell of all requests, so those are taken to cluster as all do.
     """
@@ -61,7 +63,20 @@ def _by_seconds(times: Times | None, evidence: Evidence) -> Times | None:
     if watched is None:
         return times
     rows = full_rows(engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    if histogram is not None and histogram is window.latency and not _alike(times, watched):
+        told = all(row.latency_p50_ns is not None for row in rows if row.completed)
+        # Of rows that tell no latency only the mean is lost; percentiles are then as the service times say.
+        return replace(times, seconds=Seconds.of_latencies(rows), watched=None if told else watched.responses)
     return replace(times, seconds=Seconds.of(rows), watched=watched.responses)
+
+
+def _alike(times: Times, watched: Times) -> bool:
+    """Whether the times vary as much as those that the rows are mostly of: then the rows tell of both."""
+
+    def variance(of: Times) -> float:
+        return of.responses.moment(2) - of.responses.moment(1) ** 2
+
+    return variance(times) <= (1 + UNLIKE) * max(0.0, variance(watched))
 
 
 def without_response(evidence: Evidence) -> int:

@@ -135,7 +135,18 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
         loop_lag_p99_ns=_most(row.loop_lag_p99_ns for row in rows),
         offered=_sum(row.offered for row in rows),
         sent=_sum(row.sent for row in rows),
+        latency_p50_ns=_weighted((row.latency_p50_ns, row.completed) for row in rows),
+        latency_p99_ns=_weighted((row.latency_p99_ns, row.completed) for row in rows),
     )
+
+
+def _weighted(values: Iterable[tuple[int | None, int]]) -> int | None:
+    """The mean by requests; None where one that completed any has none."""
+    counted = [(value, count) for value, count in values if count]
+    known = [(value, count) for value, count in counted if value is not None]
+    if not known or len(known) < len(counted):
+        return None
+    return round(sum(value * count for value, count in known) / sum(count for _, count in known))
 
 
 def merged_mark(requests: int, marks: Sequence[Mark]) -> Mark:

@@ -37,6 +37,8 @@ def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
             "p50_ns": _middle([row.p50_ns for row in rows]),
             "p90_ns": _middle([row.p90_ns for row in rows]),
             "p99_ns": _middle([row.p99_ns for row in rows]),
+            "latency_p50_ns": _middle([row.latency_p50_ns for row in rows]),
+            "latency_p99_ns": _middle([row.latency_p99_ns for row in rows]),
             "max_ns": max((row.max_ns for row in rows if row.max_ns is not None), default=None),
             "client_cpu": sum(cpu * ms for cpu, ms in busy) / sum(ms for _, ms in busy) if busy else None,
             "loop_lag_p99_ns": max(

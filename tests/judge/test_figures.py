@@ -148,6 +148,36 @@ def with_window(engine: EngineReport, window: Window) -> EngineReport:
     return engine.model_copy(update={"window": window})
 
 
+def queued(told: bool = True, drift_ms: int = 4) -> Evidence:
+    """An open loop whose requests wait ever longer for a connection, while their service time stays level."""
+    open_loop = f.window(f.open_model(), latency=f.histogram(mean_ms=20))
+    assert open_loop.engine is not None
+    rows = tuple(
+        row.model_copy(
+            update={
+                "latency_p50_ns": (1 + drift_ms * at % 40) * 10**6 if told else None,
+                "latency_p99_ns": (8 + drift_ms * at % 40) * 10**6 if told else None,
+            }
+        )
+        for at, row in enumerate(open_loop.engine.rows)
+    )
+    return f.engine(open_loop, rows=rows)
+
+
+def test_the_interval_of_latencies_goes_by_the_seconds_of_latency() -> None:
+    level, drifting = headline_times(f.open_model()), headline_times(queued())
+    assert level is not None
+    assert drifting is not None
+    assert drifting.count == level.count
+    assert level.worth(50.0) > 0.5 * level.count
+    assert drifting.worth(50.0) < 0.01 * drifting.count
+    low_ms, high_ms = drifting.mean_interval()
+    assert high_ms - low_ms > 10
+    alone = headline_times(queued(told=False))
+    assert alone is not None
+    assert alone.mean_interval() == (-math.inf, math.inf), "the service times say nothing of waiting"
+
+
 def test_steps_and_sessions_are_worth_what_the_seconds_of_the_window_say() -> None:
     """Beside a headline p99 of requests that cluster, theirs is not that of independent ones."""
     sessions = f.histogram(count=8000)

@@ -10,6 +10,7 @@ from prony.host import minutes as host_minutes
 from prony.judge.checks.steady import steady
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
+from prony.load.adding import merged_row
 from prony.load.minutes import merged, same_part
 from prony.steady.detector import full_rows
 from prony.thinning import FINE_ROWS, MERGED_ROWS, Thinned
@@ -90,3 +91,17 @@ def test_the_drift_of_a_soak_is_named() -> None:
     assert finding.status is Status.SUSPECT
     assert "drift per hour: throughput -2" in finding.reason
     assert "drift" not in steady(f.healthy(), CheckLimits()).reason  # type: ignore[union-attr]
+
+
+def test_latencies_of_seconds_are_kept_in_a_minute_and_over_hosts() -> None:
+    told = [
+        second(1, 100).model_copy(update={"latency_p50_ns": 1000, "latency_p99_ns": 3000}),
+        second(1, 300).model_copy(update={"latency_p50_ns": 2000, "latency_p99_ns": 7000}),
+    ]
+    minute = merged([*told, told[1]])
+    assert (minute.latency_p50_ns, minute.latency_p99_ns) == (2000, 7000)
+    both = merged_row(told, ())
+    assert (both.latency_p50_ns, both.latency_p99_ns) == (1750, 6000)
+    silent = merged_row([told[0], second(1)], ())
+    assert (silent.latency_p50_ns, silent.latency_p99_ns) == (None, None)
+    assert merged_row([told[0], second(1, 0)], ()).latency_p50_ns == 1000
