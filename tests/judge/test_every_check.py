@@ -356,7 +356,7 @@ LIMITS: dict[str, Decides] = {
     "network_refused_connects": Decides(network, refused(900), INVALID, 0.1, SUSPECT),
     "network_retransmitted": Decides(network, refused(0, lossy(), retransmitted=900), SUSPECT, 0.01, VALID),
     "network_link_max": Decides(
-        network, f.host(HOSTS, "server", link={"speed_bits_per_s": 92e6}), SUSPECT, 0.99, VALID
+        network, f.host(HOSTS, "server", link={"speed_bits_per_s": 96e6}), SUSPECT, 0.99, VALID
     ),
     "network_dropped": Decides(
         network, f.host(HOSTS, "load1", network={"dropped": 100}), SUSPECT, 0.01, VALID

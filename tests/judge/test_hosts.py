@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from prony.evidence.engine import EngineThread, IntervalRow
@@ -141,6 +142,16 @@ def test_few_requests_differ_by_chance() -> None:
     assert distances(cumulative([a, a, b]))[0] == pytest.approx([1 / 3, 1 / 3, 2 / 3])
 
 
+def test_of_many_hosts_that_are_alike_one_is_seldom_named() -> None:
+    rng = np.random.default_rng(5)
+    named = 0
+    for _ in range(200):
+        counts = rng.multinomial(2000, np.full(200, 1 / 200), size=64).cumsum(axis=1)
+        apart, critical = distances(counts.astype(float))
+        named += bool((apart > critical).any())
+    assert named <= 8  # each host at 1 % named some host in a third of these
+
+
 def test_a_host_that_fails_more_than_the_others() -> None:
     found = hosts_of(f.host_engine(THREE, "load3", failed=2000, completed=24_000))
     assert found.status is SUSPECT
@@ -172,21 +183,30 @@ def test_a_full_link_is_the_bottleneck_whatever_the_cpu_did() -> None:
     full = f.host(THREE, "server", link={"speed_bits_per_s": 92e6, "speed_declared": True})
     found = bound_by(full, LIMITS)
     assert found.status is INVALID
-    assert found.reason.startswith("network: link full: server sent 88 Mbit/s of 92 Mbit/s (95.7 %)")
+    assert found.reason.startswith("network: link full: server sent 91.84 Mbit/s of 92 Mbit/s (99.8 %)")
     assert "this describes the link, not the server's capacity" in found.reason
     assert judge(full, LIMITS).bound_by == "network"
     seen = network_of(full)
     assert seen.status is SUSPECT
-    assert "the link is the bound: server sent 88 Mbit/s" in seen.reason
+    assert "the link is the bound: server sent 91.84 Mbit/s" in seen.reason
     latency = f.part(full, "load", claim="latency")
     assert bound_by(latency, LIMITS).status is VALID
     assert network_of(latency).status is SUSPECT
 
 
+def test_a_link_that_is_full_of_small_packets_is_full() -> None:
+    # 1.488 million frames of 64 bytes, of which the interface counts 60, are all that 1 Gbit/s carries.
+    use = {"sent_bytes_per_s": 60 * 1.488e6, "sent_packets_per_s": 1.488e6}
+    small = f.host(THREE, "server", link={"speed_bits_per_s": 1e9}, network=use)
+    assert "the link is the bound: server sent 999.9 Mbit/s of 1 Gbit/s" in network_of(small).reason
+    untold = f.host(THREE, "server", network=use | {"sent_packets_per_s": None})
+    assert network_of(untold).reason.startswith("traffic of the link not read: server")
+
+
 def test_a_full_link_is_the_bottleneck_also_of_a_busy_client() -> None:
     all_busy = busy(busy(busy(THREE, "load1", 0.97, 5.0), "load2", 0.97, 5.0), "load3", 0.97, 5.0)
     full = f.host(all_busy, "server", link={"speed_bits_per_s": 92e6})
-    assert bound_by(full, LIMITS).reason.startswith("network: link full: server sent 88 Mbit/s")
+    assert bound_by(full, LIMITS).reason.startswith("network: link full: server sent 91.84 Mbit/s")
 
 
 def test_a_link_of_unknown_speed_is_unknown_and_says_where_to_declare_it() -> None:

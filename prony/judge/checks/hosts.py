@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +26,8 @@ CHECK = "hosts"
 SOURCE = "rows of one second that are put on one clock; Kolmogorov-Smirnov, two samples"
 ROW_S = 1.0
 """Rows are a second long."""
-SIGNIFICANT = 1.628
-"""Of the two-sample Kolmogorov-Smirnov test at a level of 1 %: D > 1.628 √((n + m) ÷ nm) (Smirnov 1948)."""
-ERRORS_SIGNIFICANT = 2.576
-"""Standard errors of a difference of two shares, at a level of 1 %."""
+LEVEL = 0.01
+"""Chance that of all hosts, alike, any is named: each is compared at this level ÷ hosts (Bonferroni)."""
 LEAST_ERRORS = 5
 """Failed requests; the normal distribution does not describe fewer."""
 
@@ -205,13 +204,15 @@ def cumulative(times: Sequence[Decoded]) -> NDArray[np.float64]:
 
 def distances(counts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Of each distribution (rows of `cumulative`): the largest difference of its distribution function from
-    that of all others together (Kolmogorov-Smirnov, 0..1), and what chance alone exceeds once in a hundred
-    times.
+    that of all others together (Kolmogorov-Smirnov, 0..1), and what chance alone exceeds of any of them once
+    in a hundred times.
     """
     rest = counts.sum(axis=0) - counts
     own_total, rest_total = counts[:, -1], rest[:, -1]
     apart = np.abs(counts / own_total[:, None] - rest / rest_total[:, None]).max(axis=1)
-    critical = SIGNIFICANT * np.sqrt((own_total + rest_total) / (own_total * rest_total))
+    # D > √(ln(2 ÷ level) ÷ 2) √((n + m) ÷ nm) (Smirnov 1948), 1.628 at a level of 1 %.
+    significant = math.sqrt(math.log(2 * len(counts) / LEVEL) / 2)
+    critical = significant * np.sqrt((own_total + rest_total) / (own_total * rest_total))
     return apart, critical
 
 
@@ -222,6 +223,8 @@ def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, flo
         for host in load_hosts(evidence)
         if host.engine is not None and host.engine.window is not None
     }
+    # Standard errors of a difference of two shares.
+    significant = NormalDist().inv_cdf(1 - LEVEL / max(1, len(counts)) / 2)
     failed, total = (sum(pair[at] for pair in counts.values()) for at in (0, 1))
     found = []
     for name, (own_failed, own_total) in counts.items():
@@ -230,6 +233,6 @@ def _failing(evidence: Evidence, limit: float) -> Sequence[tuple[str, float, flo
             continue
         share, others, mean = own_failed / own_total, (failed - own_failed) / rest, failed / total
         error = math.sqrt(mean * (1 - mean) * (1 / own_total + 1 / rest))
-        if share - others > max(limit, ERRORS_SIGNIFICANT * error):
+        if share - others > max(limit, significant * error):
             found.append((name, share, others))
     return found
