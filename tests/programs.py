@@ -15,10 +15,16 @@ PROGRAMS = {
     "ab": (("ab",), "apt-get install apache2-utils"),
     "artillery": (("artillery",), FETCHED),
     "chromium": (("chromium", "chromium-browser", "google-chrome"), FETCHED),
+    "ethtool": (("ethtool",), "apt-get install ethtool"),
+    "ip": (("ip",), "apt-get install iproute2"),
     "jmeter": (("jmeter",), FETCHED),
     "memcached": (("memcached",), "apt-get install memcached"),
     "openssl": (("openssl",), "apt-get install openssl"),
     "postgresql": (("initdb",), FETCHED),
+    "ssh-keygen": (("ssh-keygen",), "apt-get install openssh-client"),
+    "sshd": (("sshd",), "apt-get install openssh-server"),
+    "tc": (("tc",), "apt-get install iproute2"),
+    "unshare": (("unshare",), "apt-get install util-linux"),
     "wrk": (("wrk",), "apt-get install wrk"),
 }
 """Name -> the names of its program, and what installs it."""

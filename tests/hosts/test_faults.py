@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.lab import Lab, Run, until
-from tests.hosts.rig import Rig, command_line, impossible
+from tests.hosts.rig import Rig, command_line, needs_rig
 
-WHY_NOT = impossible()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = needs_rig()
 MEASURED_INVALID, ENVIRONMENT = 3, 4
 WARM_UP_S, WINDOW_S = 3.0, 5.0
 SERVES = "prony-engine serve"
@@ -94,7 +93,7 @@ def test_a_scheduler_that_is_killed(rig: Rig) -> None:
     assert schedulers, rig.left("lab")
     for pid in schedulers:
         os.kill(pid, signal.SIGKILL)
-    assert run.ended(30) in (MEASURED_INVALID, ENVIRONMENT), run.said()[-3000:]
+    assert run.ended(30) == MEASURED_INVALID, run.said()[-3000:]
     one_sentence(run, "was lost")
     lab.assert_nothing_left(besides=SERVES)
 
@@ -115,17 +114,20 @@ def compare(lab: Lab) -> Run:
 
 
 @pytest.mark.parametrize(
-    ("kill", "sentence"),
-    [("hosts worker", "server was lost"), (SERVES, "")],
+    ("kill", "code", "sentence"),
+    [
+        # A comparison begins no further trial on hosts that are lost; after its server it does.
+        ("hosts worker", ENVIRONMENT, "server was lost"),
+        (SERVES, MEASURED_INVALID, "the server ended under load"),
+    ],
     ids=["worker", "server"],
 )
-def test_the_servers_host(rig: Rig, kill: str, sentence: str) -> None:
+def test_the_servers_host(rig: Rig, kill: str, code: int, sentence: str) -> None:
     lab = Lab(rig)
     run = compare(lab)
     wait(lab, run, "warm-up")
     assert rig.kill("server", kill)
-    # A comparison begins no further trial on hosts that are lost; after its server it does.
-    assert run.ended(150) in (MEASURED_INVALID, ENVIRONMENT), run.said()[-3000:]
+    assert run.ended(150) == code, run.said()[-3000:]
     one_sentence(run, sentence)
     assert len(lab.stored()) == 1
     lab.assert_nothing_left()
@@ -173,6 +175,5 @@ def test_a_clock_that_is_3_s_off(rig: Rig) -> None:
     (trial,) = (t for part in run.json()["parts"] for cell in part["cells"] for t in cell["trials"])
     found = next(f for f in trial["findings"] if f["check"] == "hosts")
     assert found["status"] in ("valid", "suspect"), found
-    skews = [host["skew_ms"] for host in trial["hosts"]]
-    assert max(skews) < 100, "an offset is no error"
-    assert all(host["opened_late_ms"] < 1000 for host in trial["hosts"])
+    for told in ("skew_ms", "opened_late_ms"):  # an offset that was not taken out would be in both
+        assert all(host[told] < 3000 for host in trial["hosts"])

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.hosts.lab import PRONY, Lab
-from tests.hosts.rig import Rig, impossible
+from tests.hosts.rig import Rig, needs_rig
 
-WHY_NOT = impossible()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = needs_rig()
 
 
 @pytest.fixture

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.rig import Rig, command_line, impossible
+from tests.hosts.rig import Rig, command_line, needs_rig
 
-WHY_NOT = impossible()
-pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
+pytestmark = needs_rig()
 
 
 @pytest.fixture
