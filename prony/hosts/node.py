@@ -204,6 +204,12 @@ class HostWorker(_Quiet, Worker):  # type: ignore[misc]
         if not _is_laboratory(comm):
             comm.abort()
 
+    async def handle_scheduler(self, comm: Any) -> None:
+        """Tasks come from the laboratory's scheduler; another host in its place is hung up on."""
+        if not _is_laboratory(comm):
+            comm.abort()
+        await super().handle_scheduler(comm)
+
     async def execute(self, key: Any, *, stimulus_id: str) -> Any:
         task = self.state.tasks[key]
         found = task.run_spec

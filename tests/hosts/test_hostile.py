@@ -16,6 +16,7 @@ from prony.errors import EnvironmentFault
 from prony.host.check import HostCheck
 from prony.hosts import certificates
 from prony.hosts.actors import HostDescription, MeasuredHost
+from prony.hosts.attach import start_scheduler
 from prony.hosts.certificates import LAB, ON_HOST, identity
 from tests.hosts.loopback import Loopback
 
@@ -187,6 +188,13 @@ def test_a_registered_host_speaks_of_itself_only(hosts: Loopback) -> None:
         assert not asyncio.run(stays(own, scheduler, {"op": "keep-alive"}, said))
     known = asyncio.run(asked(scheduler, lab, {"op": "identity", "n_workers": -1}))["workers"]
     assert known[there]["status"] == "running"
+
+
+def test_a_worker_takes_nothing_from_a_host_in_the_schedulers_place(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts:
+        own = identity(hosts.certificates, ON_HOST)
+        hosts.scheduler = start_scheduler(hosts.file, own, lives="stdin")
+        assert hosts.workers["load-1"].wait(20) == 0
 
 
 def test_who_has_no_certificate_of_this_authority_is_not_let_in(hosts: Loopback, tmp_path: Path) -> None:
