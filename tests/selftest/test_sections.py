@@ -10,6 +10,7 @@ import pytest
 
 from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.faults.clean_run import BUSY
+from prony.selftest.faults.entries import ALL
 from prony.selftest.faults.single_trial import markdown
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
@@ -56,3 +57,9 @@ def test_the_page_lists_the_checks_that_a_busy_host_excuses() -> None:
     )
     assert listed is not None
     assert set(re.findall(r"`(\w+)`", listed[1])) == BUSY
+
+
+def test_the_catalogues_table_has_a_row_for_every_entry() -> None:
+    begin, end = marks("catalogue")
+    table = TRUTH.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    assert tuple(int(number) for number in re.findall(r"^\| (\d+) \|", table, re.M)) == ALL
