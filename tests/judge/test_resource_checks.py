@@ -108,6 +108,14 @@ class TestPortsDuring:
         assert ports(self.churn(connections_closed_by_client=26_990), LIMITS).status is Status.SUSPECT
         assert ports(self.churn(connections_closed_by_client=None), LIMITS).status is Status.SUSPECT
 
+    def test_an_estimate_above_the_range_is_no_refusal(self) -> None:
+        reuse = f.part(f.healthy(), "limits", time_wait_reuse=True)
+        seen = f.part(reuse, "host_window", sockets_close={"TIME_WAIT": 43_604})
+        counted = {"connections_opened": 10**7, "connect_attempts": 10**7}
+        finding = ports(f.totals(seen, **counted, connections_closed_by_client=10**7), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert finding.reason.endswith("by estimate, but the kernel refused none")
+
     def test_nobody_looked(self) -> None:
         blind = f.part(
             self.churn(connections_closed_by_client=26_990), "host_window", sockets_open={}, sockets_close={}

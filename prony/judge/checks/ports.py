@@ -92,7 +92,9 @@ def connections_per_s(load: LoadFacts) -> float | None:
 
 @check(PortsLimits, order=60)
 def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
-    """During the run: EADDRNOTAVAIL, and the connections really opened against the ports."""
+    """During the run: EADDRNOTAVAIL, and the connections really opened against the ports. What is in use is
+    an estimate: without a refusal it makes nothing invalid.
+    """
     limit = _limit(limits)
     report = evidence.engine
     if report is None:
@@ -117,9 +119,13 @@ def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
     if host is None or host.ports is None:
         return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
     need = _used(evidence, host, limits, totals, report.elapsed_ms / 1000)
-    return _judged(
+    found = _judged(
         need, evidence.load, host, limits, f"about {number(need.ports)} ports in use at the same time"
     )
+    if found.status is not Status.INVALID:
+        return found
+    reason = f"{found.reason} by estimate, but the kernel refused none"
+    return found.model_copy(update={"status": Status.SUSPECT, "reason": reason})
 
 
 def _no_ports(limit: str) -> Finding:
