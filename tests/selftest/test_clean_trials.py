@@ -6,6 +6,7 @@ import math
 
 import pytest
 
+from prony.evidence.engine import EngineThread
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.selftest.faults.clean_trials import (
@@ -13,12 +14,14 @@ from prony.selftest.faults.clean_trials import (
     CleanTrial,
     accusation,
     clean_trials_table,
+    client_busy,
     every_setup,
     fast_setups,
 )
 from prony.selftest.faults.model import Setup
 from prony.selftest.faults.trial import run_setup
 from prony.selftest.proportion import upper_bound
+from tests.judge import factory
 
 
 def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -> None:
@@ -26,8 +29,9 @@ def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -
     assert len(fast) == len(FAST_USERS) * 2 * 3
     assert {one.load.users for one in fast.values() if isinstance(one.load, ClosedLoad)} == set(FAST_USERS)
     as_users_measure = [one for one in fast.values() if isinstance(one.measured, SteadyWindow)]
+    as_users_measure = [one for one in as_users_measure if not one.tls]
     assert [one.load for one in as_users_measure] == [ClosedLoad(users=users) for users in FAST_USERS]
-    assert all(one.foreign and not one.tls and one.connections.keep_alive for one in as_users_measure)
+    assert all(one.foreign and one.connections.keep_alive for one in as_users_measure)
     assert len(every) == len(set(every)) == len(every_setup())
     first = [fast[name] for name in every[:14] if name in fast]
     assert {one.foreign for one in first} == {one.tls for one in first} == {True, False}
@@ -59,8 +63,33 @@ def test_an_accusation_is_one_without_a_witness() -> None:
     assert [one.accused for one in trials[57:]] == [False, False, True]
     table = clean_trials_table(trials)
     assert accusation(trials) in table
-    assert "Accused: 2 of 60 (3.3 %), which is at most 10.1 %" in table
+    assert "Suspect or invalid: 2 of 60 (3.3 %), which is at most 10.1 %" in table
+    assert "Witness another process or the hypervisor: 1; the load generator's own threads: 0." in table
     assert "Without a witness: 1 of 60 (1.7 %), which is at most 7.7 %" in table
+
+
+@pytest.mark.parametrize(
+    ("check", "busy", "accused"),
+    [("client", True, False), ("client", False, True), ("stall", True, False), ("little", True, True)],
+)
+def test_the_load_generators_threads_are_witnesses_of_itself_only(
+    check: str, busy: bool, accused: bool
+) -> None:
+    problems = {check: (Status.INVALID, "why"), "steady": (Status.UNKNOWN, "short")}
+    found = CleanTrial("busy server", Status.INVALID, problems, client_busy=busy)
+    assert found.accused is accused
+    assert f"own threads: {int(not accused)}. Without a witness: {int(accused)} of 1" in accusation([found])
+
+
+@pytest.mark.parametrize(
+    ("cpu_s", "run_delay_s", "busy"),
+    [(0.93, 0.03, True), (0.9, 0.01, False), (0.945, 0.01, True), (0.3, 0.02, True), (0.3, None, False)],
+)
+def test_a_thread_without_cpu_time_to_spare_is_read_from_the_kernels_count(
+    cpu_s: float, run_delay_s: float | None, busy: bool
+) -> None:
+    thread = EngineThread(cpu_s=cpu_s, wall_s=1.0, run_delay_s=run_delay_s)
+    assert client_busy(factory.window(factory.healthy(), threads=(EngineThread(), thread))) is busy
 
 
 def test_many_fast_set_ups_do_not_fill_the_table() -> None:

@@ -17,8 +17,9 @@ from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.finding import Status
 from prony.judge.verdict import judge
+from prony.judge.window import measured
 from prony.plan import workload as workloads
-from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.load import ClosedLoad, Connections, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.clean_run import disturbed
@@ -59,7 +60,17 @@ FIRED = frozenset({Status.SUSPECT, Status.INVALID})
 WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 HEAD_LINES = 6
 AIM = 0.01
-"""Of clean trials, this many may be accused without a witness, which is another process or the hypervisor."""
+"""Of clean trials, this many may be accused without a witness: another process, the hypervisor, or, for what
+is said of the load generator, its own threads.
+"""
+THREAD_FULL, THREAD_WAITED = 0.95, 0.02
+"""On a CPU or waiting for one ÷ wall time: a thread with nothing to spare. Waiting alone ÷ wall time: as much
+as the check `client` lets pass.
+"""
+OF_THE_CLIENT = frozenset({"client", "stall"})
+"""Checks that say something of the load generator, which its own threads can witness. Nothing else is excused
+by them: no connection, no count, no level, no bound.
+"""
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """For a server of the catalogue, which has to warm up."""
 
@@ -70,7 +81,7 @@ def fast_setups() -> dict[str, Setup]:
         f"{FAST}{'any CPU' if foreign else 'pinned'}, {users} users, {name}": Setup(
             serve=(),
             load=ClosedLoad(users=users),
-            measured=AT_URL if foreign and name == KEPT else WholeRun(duration_s=FAST_S),
+            measured=_measured(foreign, name),
             connections=connections,
             tls=tls,
             foreign=foreign,
@@ -80,6 +91,15 @@ def fast_setups() -> dict[str, Setup]:
         for foreign in (False, True)
         for name, (connections, tls) in FAST_CONNECTIONS.items()
     }
+
+
+def _measured(foreign: bool, connections: str) -> Measured:
+    """Over kept connections at a URL what a user does; HTTPS without its handshakes, of which a whole run
+    begins with as many as it has users.
+    """
+    if connections == KEPT:
+        return AT_URL if foreign else WholeRun(duration_s=FAST_S)
+    return SteadyWindow(window_s=FAST_S) if connections == "HTTPS" else WholeRun(duration_s=FAST_S)
 
 
 def every_setup() -> dict[str, Setup]:
@@ -103,11 +123,24 @@ class CleanTrial:
     """Check -> its status and reason, of the findings that keep the trial from being valid."""
     others: bool = False
     """Whether the host's own readings show another process on its CPUs."""
+    client_busy: bool = False
+    """Whether the kernel's count of the load generator's threads shows one without CPU time to spare."""
+
+    @property
+    def fired(self) -> bool:
+        """Suspect or invalid."""
+        return self.verdict in FIRED
+
+    @property
+    def by_client(self) -> bool:
+        """Fired, and only of the load generator, whose own threads had no CPU time to spare."""
+        checks = {check for check, (status, _) in self.problems.items() if status in FIRED}
+        return self.fired and self.client_busy and checks <= OF_THE_CLIENT
 
     @property
     def accused(self) -> bool:
         """Suspect or invalid, and nothing that the host read explains it."""
-        return self.verdict in FIRED and not self.others
+        return self.fired and not self.others and not self.by_client
 
 
 def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
@@ -129,19 +162,37 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
             for f in judged.findings
             if f.status in FIRED or (f.status is Status.UNKNOWN and f.essential)
         }
-        found.append(CleanTrial(kind, judged.verdict, problems, disturbed(outcome)))
+        busy = client_busy(outcome.evidence)
+        found.append(CleanTrial(kind, judged.verdict, problems, disturbed(outcome), busy))
         said = "; ".join(f"{check}: {why}" for check, (how, why) in problems.items() if how in FIRED)
         say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
     return found
 
 
+def client_busy(evidence: Evidence) -> bool:
+    """Whether a thread of the load generator had no CPU time to spare, by the kernel's own count of it."""
+    window = measured(evidence)
+    for thread in window.threads if window is not None else ():
+        if not thread.wall_s:
+            continue
+        waited = (thread.run_delay_s or 0.0) / thread.wall_s
+        if waited >= THREAD_WAITED or waited + (thread.cpu_s or 0.0) / thread.wall_s >= THREAD_FULL:
+            return True
+    return False
+
+
 def accusation(trials: Sequence[CleanTrial]) -> str:
-    """How many were suspect or invalid, with a witness or without, and how many without one, each with the
-    exact binomial bound.
+    """How many were suspect or invalid, which of them have a witness, and how many have none; the first and
+    the last with the exact binomial bound.
     """
-    fired = _bounded(sum(trial.verdict in FIRED for trial in trials), len(trials))
+    fired = _bounded(sum(trial.fired for trial in trials), len(trials))
+    others = sum(trial.fired and trial.others for trial in trials)
+    client = sum(trial.by_client and not trial.others for trial in trials)
     alone = _bounded(sum(trial.accused for trial in trials), len(trials))
-    return f"Accused: {fired}. Without a witness: {alone}; aim {AIM:.0%}."
+    return (
+        f"Suspect or invalid: {fired}. Witness another process or the hypervisor: {others}; the load "
+        f"generator's own threads: {client}. Without a witness: {alone}; aim {AIM:.0%}."
+    )
 
 
 def _bounded(hits: int, count: int) -> str:
