@@ -23,11 +23,12 @@ def load_facts(
     tls: bool = False,
 ) -> LoadFacts:
     """`claim`: `protocol` for the re-run of a fixed protocol; else the load decides: a closed loop without
-    think time claims capacity, every other load latency.
+    think time claims capacity, every other load latency. So does one user: its rate is 1 ÷ its mean response
+    time, whatever the server could do.
     """
     think = thinking(load, workload)
-    closed = isinstance(load, ClosedLoad)
-    capacity = closed and think.kind == "none"
+    several = isinstance(load, ClosedLoad) and load.at_once > 1
+    capacity = several and think.kind == "none"
     facts = LoadFacts(
         model=load.model,
         think_kind=think.kind,

@@ -218,3 +218,9 @@ def test_facts_of_sessions_count_the_requests_of_a_walk() -> None:
     assert facts.offered_per_s == pytest.approx(5 * 8)
     assert facts.varies
     assert facts.claim == "latency"
+
+
+@pytest.mark.parametrize(("users", "claim"), [(1, "latency"), (2, "capacity")])
+def test_one_user_claims_no_capacity(users: int, claim: str) -> None:
+    """Its rate is 1 ÷ its mean response time: a server with CPU left is no reason to reject it."""
+    assert load_facts(ClosedLoad(users=users), from_url("http://127.0.0.1:9/"), Connections()).claim == claim

@@ -69,13 +69,20 @@ def test_an_accusation_is_one_without_a_witness() -> None:
 
 
 @pytest.mark.parametrize(
-    ("check", "busy", "accused"),
-    [("client", True, False), ("client", False, True), ("stall", True, False), ("little", True, True)],
+    ("check", "why", "busy", "accused"),
+    [
+        ("client", "saturated", True, False),
+        ("client", "saturated", False, True),
+        ("stall", "stood still", True, False),
+        ("little", "6 of 8 users", True, True),
+        ("bound_by", "client: load generator saturated", True, False),
+        ("bound_by", "server CPU 35.3 % of what was granted", True, True),
+    ],
 )
 def test_the_load_generators_threads_are_witnesses_of_itself_only(
-    check: str, busy: bool, accused: bool
+    check: str, why: str, busy: bool, accused: bool
 ) -> None:
-    problems = {check: (Status.INVALID, "why"), "steady": (Status.UNKNOWN, "short")}
+    problems = {check: (Status.INVALID, why), "steady": (Status.UNKNOWN, "short")}
     found = CleanTrial("busy server", Status.INVALID, problems, client_busy=busy)
     assert found.accused is accused
     assert f"own threads: {int(not accused)}. Without a witness: {int(accused)} of 1" in accusation([found])

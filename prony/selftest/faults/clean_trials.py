@@ -67,10 +67,11 @@ THREAD_FULL, THREAD_WAITED = 0.95, 0.02
 """On a CPU or waiting for one ÷ wall time: a thread with nothing to spare. Waiting alone ÷ wall time: as much
 as the check `client` lets pass.
 """
-OF_THE_CLIENT = frozenset({"client", "stall"})
-"""Checks that say something of the load generator, which its own threads can witness. Nothing else is excused
-by them: no connection, no count, no level, no bound.
+OF_THE_CLIENT = frozenset({"client", "stall", "bound_by"})
+"""Checks that say something of the load generator, which its own threads can witness: `bound_by` where it
+names the load generator. Nothing else is excused by them: no connection, no count, no level.
 """
+CLIENT_BOUND = "client: "
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """For a server of the catalogue, which has to warm up."""
 
@@ -134,8 +135,9 @@ class CleanTrial:
     @property
     def by_client(self) -> bool:
         """Fired, and only of the load generator, whose own threads had no CPU time to spare."""
-        checks = {check for check, (status, _) in self.problems.items() if status in FIRED}
-        return self.fired and self.client_busy and checks <= OF_THE_CLIENT
+        fired = {check: why for check, (status, why) in self.problems.items() if status in FIRED}
+        of_client = fired.get("bound_by", CLIENT_BOUND).startswith(CLIENT_BOUND)
+        return self.fired and self.client_busy and of_client and fired.keys() <= OF_THE_CLIENT
 
     @property
     def accused(self) -> bool:
