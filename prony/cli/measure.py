@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from prony.cli import options
 from prony.cli.common import Common
+from prony.cli.listening import listening
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -92,15 +93,16 @@ def _measured(
     if lacking:
         plan = requirements.without(plan, lacking)
     store = Store.open(common.db)
-    experiment = Experiment(plan, targets, store, testbed, progress, skip_unmeetable=bool(skip_unmeetable))
-    with saying_how_to_continue(experiment):
-        try:
-            experiment.run()
-        except KeyboardInterrupt:
-            begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
-            if len(plan.order()) > 1 or not begun:
-                raise
-            return Measured(store, experiment.identifier, interrupted=True)
+    with listening(progress, store) as told:
+        experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
+        with saying_how_to_continue(experiment):
+            try:
+                experiment.run()
+            except KeyboardInterrupt:
+                begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
+                if len(plan.order()) > 1 or not begun:
+                    raise
+                return Measured(store, experiment.identifier, interrupted=True)
     return Measured(store, experiment.identifier, interrupted=False)
 
 
@@ -176,8 +178,8 @@ def _resumed(
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, testbed, common.json)
-    with progress_for(common.json) as progress:
-        experiment = Experiment(stored, targets, store, testbed, progress)
+    with progress_for(common.json) as progress, listening(progress, store) as told:
+        experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
     return show(store, row.id, as_json=common.json, report=common.report)

@@ -62,6 +62,7 @@ class Experiment:
             seed=self.plan.seed,
             quick=self.plan.quick,
         )
+        self.progress.stored_as(self.identifier, self.plan.title)
         self._run_parts()
         return self.identifier
 
@@ -74,6 +75,7 @@ class Experiment:
         self._prepare([cell for cell in self.plan.cells if cell.id in needed])
         ready(self.store, self.testbed)
         self.store.resume_experiment(identifier)
+        self.progress.stored_as(identifier, self.plan.title)
         self._run_parts()
         return identifier
 

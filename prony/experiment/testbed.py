@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from prony.conformance.result import Conformance
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
+from prony.evidence.trial import TrialRecord
 from prony.host.sysctls import changed, read_sysctls
-from prony.judge.finding import Status
+from prony.judge.finding import Judgement, Status
 from prony.plan.target import Launch
 from prony.plan.workload import Workload
 from prony.targets import LaunchedServer, ServerUnderTest
@@ -27,6 +28,9 @@ class Progress(Protocol):
     def experiment_started(self, total_trials: int, estimate_s: float) -> None:
         """This many trials are ahead, and about this many seconds."""
 
+    def stored_as(self, identifier: str, title: str) -> None:
+        """The experiment is in the store under this id; its trials follow."""
+
     def build(self, server: str, line: str) -> None:
         """A line from the build of a server."""
 
@@ -38,6 +42,9 @@ class Progress(Protocol):
 
     def row(self, row: IntervalRow) -> None:
         """One second of load has passed."""
+
+    def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
+        """The trial is in the store, with its calibration; `trial_ended` follows."""
 
     def trial_ended(
         self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""

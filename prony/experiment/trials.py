@@ -122,6 +122,7 @@ class Trials:
 
     def _tell(self, ended: EndedTrial, seconds: float) -> None:
         found = ended.conclusion
+        self.progress.trial_stored(ended.record, found.judgement, found.figures)
         self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
 
     def _calibrated(

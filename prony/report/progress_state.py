@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Status
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement, Status
 from prony.numbers import milliseconds
 from prony.report.wording import ABSENT, number
 
@@ -39,10 +40,12 @@ class SilentProgress:
     """Says nothing (for --json and for tests); the visible forms are made from it."""
 
     def experiment_started(self, total_trials: int, estimate_s: float) -> None: ...
+    def stored_as(self, identifier: str, title: str) -> None: ...
     def build(self, server: str, line: str) -> None: ...
     def trial_started(self, index: int, server: str, block: int) -> None: ...
     def phase(self, name: str, expected_s: float | None) -> None: ...
     def row(self, row: IntervalRow) -> None: ...
+    def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None: ...
     def trial_ended(
         self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
     ) -> None: ...

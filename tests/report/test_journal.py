@@ -1,0 +1,84 @@
+"""The progress journal: one file beside the store while an experiment runs, and no harm from it."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from prony.judge.finding import Status
+from prony.report import journal as module
+from prony.report.journal import Journal
+from prony.store import running
+
+ID = "261122-aaaa"
+
+
+@pytest.fixture(autouse=True)
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LEAST_BETWEEN_S", 0.01)
+    monkeypatch.setattr(module, "HEARTBEAT_S", 0.02)
+
+
+def until(found: object) -> None:
+    """Up to a minute: `found` is a function that becomes true."""
+    assert callable(found)
+    for _ in range(6000):
+        if found():
+            return
+        time.sleep(0.01)
+    raise AssertionError("it never became true")
+
+
+def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
+    where = str(tmp_path / "results.db")
+    with Journal(where) as journal:
+        journal.experiment_started(6, 300.0)
+        journal.build("tomcat", "compiling")
+        assert not running.folder(where).exists()  # not stored yet: nobody can ask for it
+        journal.stored_as(ID, "A title")
+        journal.trial_started(2, "tomcat", 1)
+        journal.phase("window", 30.0)
+        until(lambda: (found := running.one(where, ID)) is not None and found.phase == "window")
+        (found,) = running.running(where)
+        assert (found.title, found.trials, found.trial, found.server, found.block) == (
+            "A title",
+            6,
+            2,
+            "tomcat",
+            1,
+        )
+        journal.trial_ended(Status.VALID, 7000.0, 42.0)
+        until(lambda: (found := running.one(where, ID)) is not None and found.done == 1)
+        (found,) = running.running(where)
+        assert found.ended[0].requests_per_s == 7000.0
+        assert not found.is_silent
+    assert not running.folder(where).exists()
+    assert running.running(where) == ()
+
+
+def test_a_long_run_keeps_a_small_file(tmp_path: Path) -> None:
+    journal = Journal(str(tmp_path / "results.db"))
+    for k in range(500):
+        journal.trial_started(k, "tomcat", k)
+        journal.trial_ended(Status.INVALID, None, 1.0, "x" * 1_000_000)
+        journal.note("y" * 1_000_000)
+    assert len(journal.now().model_dump_json()) < 200_000
+
+
+def test_a_folder_that_cannot_be_written_harms_nothing(tmp_path: Path) -> None:
+    (tmp_path / "results.db.running").write_text("in the way")
+    with Journal(str(tmp_path / "results.db")) as journal:
+        journal.stored_as(ID, "A title")
+        journal.note("on")
+    assert (tmp_path / "results.db.running").read_text() == "in the way"
+
+
+def test_a_server_has_its_files_in_the_users_data_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    one, other = (running.folder(f"postgresql://host/{name}") for name in ("a", "b"))
+    assert one.parent == other.parent == tmp_path / "prony" / "running"
+    assert one != other
