@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from prony.errors import UsageError
 
-Which = Annotated[str, typer.Argument(metavar="ID", help="An id, the beginning of one, or 'latest'.")]
+Which = Annotated[str, typer.Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
 Db = Annotated[str | None, typer.Option("--db", help="Where results are kept, a file or an SQLAlchemy URL.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Report = Annotated[
@@ -78,6 +79,30 @@ def seconds(text: str, what: str, *, at_least_s: float = 0.0) -> float:
     if not at_least_s <= value <= MAX_SECONDS:
         raise UsageError(f"{what} is {text}; expected {at_least_s:g} s to 7 days")
     return value
+
+
+_UNITS_OF_AGE = {"h": "hours", "d": "days", "w": "weeks"}
+
+
+def age(text: str, what: str) -> timedelta:
+    """How far back, such as `12h`, `30d` or `8w`."""
+    match = re.fullmatch(r"\s*(\d{1,5})\s*([hdw])\s*", text)
+    if match is None:
+        raise UsageError(f"{what} is '{text}'; expected hours, days or weeks such as 12h, 30d or 8w")
+    return timedelta(**{_UNITS_OF_AGE[match[2]]: int(match[1])})
+
+
+def moment(text: str, what: str) -> datetime:
+    """A time: so long ago (`30d`), a date (its first moment, local time), or ISO 8601."""
+    if re.fullmatch(r"\s*\d+\s*[a-z]\s*", text):
+        return datetime.now(UTC) - age(text, what)
+    try:
+        return datetime.fromisoformat(text.strip()).astimezone()
+    except (ValueError, OverflowError):
+        raise UsageError(
+            f"{what} is '{text}'; expected how long ago (30d, 8w, 12h), a date (2026-11-22) or a time "
+            "(2026-11-22T14:30)"
+        ) from None
 
 
 def share(text: str, what: str) -> float:

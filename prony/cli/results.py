@@ -1,4 +1,6 @@
-"""`prony results`: what has been measured and stored, and moving it. Must not change a stored trial."""
+"""`prony results`: what has been measured and stored, finding it, and moving it. Must not change a stored
+trial.
+"""
 
 from __future__ import annotations
 
@@ -7,61 +9,20 @@ from pathlib import Path
 
 import typer
 
-from prony.cli import options, rejudge
+from prony.cli import options, rejudge, results_list, results_prune
 from prony.cli.showing import show as show_result
+from prony.errors import UsageError
 from prony.report import exports
 
 app = typer.Typer(
-    help="List, show, judge again, export and import stored results.",
+    help="List, show, tag, judge again, export, import and prune stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-@app.command("list")
-def list_results(db: options.Db = None, json: options.Json = False) -> int:
-    """List stored experiments, the newest first."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    from prony.experiment.stored import plan_of
-    from prony.report.delivery import print_model
-    from prony.report.listings import ListedOut, ListOut
-    from prony.store import Store
-
-    rows = Store.open(db).experiments()
-    if json:
-        print_model(
-            ListOut(
-                experiments=[
-                    ListedOut(
-                        id=row.id,
-                        title=row.name,
-                        command=plan_of(row).command,
-                        created=row.created.isoformat(),
-                        status=row.status,
-                        quick=row.quick,
-                        trials=row.trials,
-                    )
-                    for row in rows
-                ]
-            )
-        )
-        return 0
-    if not rows:
-        Console().print("Nothing has been stored yet; measure something: prony compare, prony load.")
-        return 0
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("ID", "When", "Trials", "Status", "What"):
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        status = row.status + (" (quick)" if row.quick else "")
-        when = f"{row.created.astimezone():%Y-%m-%d %H:%M}"
-        table.add_row(row.id, when, str(row.trials), status, escape(row.name))
-    Console().print(table)
-    return 0
+app.command("list")(results_list.command)
 
 
 @app.command("show")
@@ -78,6 +39,50 @@ def show(
 
 
 app.command("rejudge")(rejudge.command)
+
+
+@app.command("tag")
+def tag(
+    which: options.Which,
+    name: str = typer.Argument(..., metavar="NAME", help="Letters, digits and . _ / -, such as main or 2.1."),
+    only: bool = typer.Option(False, "--only", help="Take it off every other result."),
+    remove: bool = typer.Option(False, "--remove", help="Take it off this one."),
+    db: options.Db = None,
+) -> int:
+    """Give a result a name, by which it is found, shown and kept; several may have the same."""
+    from prony.store import Store
+
+    if only and remove:
+        raise UsageError("--only gives the tag and --remove takes it: give one of them")
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    if remove:
+        if not store.untag(identifier, name):
+            raise UsageError(f"{identifier} has no tag '{name}'")
+        typer.echo(f"{identifier} is no longer tagged {name}")
+        return 0
+    store.tag(identifier, name, only=only)
+    typer.echo(f"tagged {identifier}: {name}")
+    return 0
+
+
+@app.command("note")
+def note(
+    which: options.Which,
+    text: str = typer.Argument(..., metavar="TEXT", help="What should be remembered of it."),
+    db: options.Db = None,
+) -> int:
+    """Add a note to a result, with your name and the time. Notes are exported with it."""
+    from prony.store import Store
+
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    store.note(identifier, text)
+    typer.echo(f"noted on {identifier}")
+    return 0
+
+
+app.command("prune")(results_prune.command)
 
 
 @app.command("export")

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 from prony.errors import ExitCode
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from prony.report.progress import AnyProgress
     from prony.store import Store
 
@@ -26,8 +28,8 @@ def progress_for(as_json: bool) -> AnyProgress:
 
 
 def show(store: Store, which: str, *, as_json: bool, report: Path | None = None) -> int:
-    """Print a stored experiment, write its page, and return the exit code: INVALID when something that was
-    asked has no figure that may be printed.
+    """Print a stored experiment with its tags and notes, write its page, and return the exit code: INVALID
+    when something that was asked has no figure that may be printed.
     """
     from prony.report.delivery import deliver
     from prony.report.export import to_json
@@ -36,11 +38,31 @@ def show(store: Store, which: str, *, as_json: bool, report: Path | None = None)
     from prony.report.terminal import render
 
     view = load_result(store, which)
+
+    def table(console: Console) -> None:
+        render(view, console)
+        for line in _labels(store, view.id):
+            console.print(line, markup=False, highlight=False)
+
     deliver(
         as_json=as_json,
         as_object=lambda: to_json(view),
-        table=lambda console: render(view, console),
+        table=table,
         page=lambda: render_html(view),
         report=report,
     )
     return ExitCode.OK if view.usable else ExitCode.INVALID
+
+
+def _labels(store: Store, identifier: str) -> list[str]:
+    """What people say of it, a line each."""
+    from prony.store import Search
+
+    found = [one for one in store.search(Search(text=identifier)).experiments if one.id == identifier]
+    tags = [f"tags: {', '.join(one.tags)}" for one in found if one.tags]
+    notes = [
+        f"note of {note.made.astimezone():%Y-%m-%d %H:%M} by {note.by}: {note.text}"
+        for one in found
+        for note in one.notes
+    ]
+    return tags + notes

@@ -25,6 +25,8 @@ from prony.trial.load_run import INTERRUPTED
 if TYPE_CHECKING:
     from prony.experiment.clear import UntilClear
 
+CLOCK_AHEAD_S = 60.0
+"""Clocks of hosts differ by less where anybody looks after them."""
 Key = tuple[str, int, str]
 """(cell, block, kind): which trial of the plan a stored one is."""
 
@@ -53,6 +55,7 @@ class Experiment:
     def run(self) -> str:
         """From the first trial. Raises PronyError; an interrupt marks the experiment and is raised again."""
         self._announce(self.plan.order())
+        self._look_at_the_clock()
         self._prepare(self.plan.cells)
         self.identifier = begin(
             self.store,
@@ -83,6 +86,15 @@ class Experiment:
         self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left))
         for sentence in requirements.warnings(self.plan, self.targets, self.testbed):
             self.progress.note(sentence)
+
+    def _look_at_the_clock(self) -> None:
+        ahead_s = self.store.ahead_s()
+        if ahead_s > CLOCK_AHEAD_S:
+            self.progress.note(
+                f"the newest result in {self.store.where} is {ahead_s / 60:,.0f} min newer than this host's "
+                "clock, which went back, or another host's is ahead; until it has caught up, 'latest' is not "
+                "this experiment"
+            )
 
     def _prepare(self, cells: tuple[Cell, ...] | list[Cell]) -> None:
         """Build what is missing. A server that cannot be built ends the experiment, or its cells are left

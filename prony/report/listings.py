@@ -7,12 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
 from prony.host.check import Health, HostCheck
 from prony.report.out import Out
+
+if TYPE_CHECKING:
+    from prony.store import Found, FoundExperiment
+
+
+class NoteOut(Out):
+    """What somebody wrote about an experiment."""
+
+    made: str
+    by: str = Field(description="user@host")
+    text: str
 
 
 class ListedOut(Out):
@@ -22,9 +33,44 @@ class ListedOut(Out):
     title: str
     command: str
     created: str
+    ended: str | None
     status: Literal["running", "finished", "interrupted"]
     quick: bool
     trials: int
+    verdict: Literal["valid", "suspect", "invalid", "unknown"] | None = Field(
+        description="the worst of its trials; null before the first"
+    )
+    verdicts: dict[str, int] = Field(description="verdict -> trials")
+    servers: list[str]
+    workloads: list[str]
+    host: str = Field(description="name of the host")
+    fingerprint: str = Field(description="key of host and software")
+    prony_version: str
+    tags: list[str]
+    notes: list[NoteOut]
+
+    @classmethod
+    def of(cls, one: FoundExperiment) -> ListedOut:
+        """From the store."""
+        return cls(
+            id=one.id,
+            title=one.name,
+            command=one.command,
+            created=one.created.isoformat(),
+            ended=one.ended.isoformat() if one.ended else None,
+            status=one.status,
+            quick=one.quick,
+            trials=one.trials,
+            verdict=one.verdict.value if one.verdict else None,
+            verdicts={verdict.value: count for verdict, count in one.verdicts.items()},
+            servers=list(one.servers),
+            workloads=list(one.workloads),
+            host=one.hostname,
+            fingerprint=one.fingerprint_key,
+            prony_version=one.prony_version,
+            tags=list(one.tags),
+            notes=[NoteOut(made=note.made.isoformat(), by=note.by, text=note.text) for note in one.notes],
+        )
 
 
 class ListOut(Out):
@@ -32,7 +78,33 @@ class ListOut(Out):
 
     schema_: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["results"] = "results"
+    total: int = Field(description="of all that match; experiments are those of --limit and --offset")
     experiments: list[ListedOut]
+
+    @classmethod
+    def of(cls, found: Found) -> ListOut:
+        """From the store."""
+        return cls(total=found.total, experiments=[ListedOut.of(one) for one in found.experiments])
+
+
+class PrunedOut(Out):
+    """One experiment that nobody keeps."""
+
+    id: str
+    title: str
+    created: str
+    trials: int
+    bytes: int = Field(description="of its records as they are stored")
+
+
+class PruneOut(Out):
+    """`prony results prune --json`."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["prune"] = "prune"
+    deleted: bool = Field(description="false: this is what --delete would remove")
+    kept: int
+    experiments: list[PrunedOut]
 
 
 class PlannedTrialOut(Out):

@@ -27,7 +27,7 @@ from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.part import AATest, Part, Search
 from prony.plan.plan import Cell, Plan
-from prony.report.aa import OnRecord, fitting
+from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.levels import levels_of
 from prony.report.position import position_view
 from prony.report.result import (
@@ -62,7 +62,8 @@ def load_result(store: Store, which: str) -> ResultView:
     view = result_view(row, store.trials(row.id))
     if not any(part.pairs for part in view.parts):
         return view
-    found = fitting(store.experiments(), row.fingerprint.key, view.plan.cells)
+    tried = store.experiments(command=COMMAND, fingerprint_key=row.fingerprint.key)
+    found = fitting(tried, row.fingerprint.key, view.plan.cells)
     known = None if found is None else _on_record(result_view(found, store.trials(found.id)))
     return replace(view, parts=tuple(replace(p, aa_on_record=known if p.pairs else None) for p in view.parts))
 

@@ -23,7 +23,7 @@ from prony.report.aa import OnRecord
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
 from prony.report.hosts import HostLine
-from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, ServersOut
+from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, PruneOut, ServersOut
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
 from prony.report.result import PairView, PositionView, ServerView, Spread
@@ -272,6 +272,7 @@ def json_schema() -> dict[str, Any]:
     return {
         "result": ResultOut.model_json_schema(by_alias=True),
         "results": ListOut.model_json_schema(by_alias=True),
+        "prune": PruneOut.model_json_schema(by_alias=True),
         "compare-results": TwoResultsOut.model_json_schema(by_alias=True),
         "conformance": ConformanceOut.model_json_schema(by_alias=True),
         "rejudge": RejudgedOut.model_json_schema(by_alias=True),

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import json
 import uuid
-import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import pydantic
-from sqlalchemy import Row, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from prony import __version__
@@ -24,12 +21,31 @@ from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import moving, owner, rescue, schema
+from prony.store import (
+    keeping,
+    labels,
+    moving,
+    owner,
+    pruning,
+    reading,
+    rescue,
+    schema,
+    search,
+    summaries,
+)
 from prony.store.database import Database
-from prony.store.ids import as_typed, experiment_id
-from prony.store.rows import ExperimentRow, ExperimentStatus, RawExperiment, StoredJudgement, StoredTrial
-
-LATEST = "latest"
+from prony.store.ids import experiment_id
+from prony.store.rows import (
+    ExperimentRow,
+    ExperimentStatus,
+    Found,
+    FoundExperiment,
+    RawExperiment,
+    SeenHost,
+    SeriesName,
+    SeriesTrial,
+    StoredTrial,
+)
 
 _PROBE_BYTES = 256 * 1024
 """Size of `check_writable`'s probe: more than a long trial's record, so that one still fits afterwards."""
@@ -38,7 +54,9 @@ _ID_ATTEMPTS = 64
 
 
 class Store:
-    """An open catalogue. Every method raises StoreError, in one sentence, when the database fails."""
+    """An open catalogue. Every method raises StoreError, in one sentence, when the database fails; where the
+    connection to a server is lost it is tried again for a minute first.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -48,8 +66,8 @@ class Store:
     @classmethod
     def open(cls, target: str | Path | None = None) -> Store:
         """Open a file or an SQLAlchemy URL (default: `$PRONY_DB`, else the user's data directory), creating
-        it when absent. Refuses, without changing it, a file that is not Prony's and a schema newer than this
-        program.
+        it when absent and migrating it when an earlier Prony wrote it. Refuses, without changing it, a file
+        that is not Prony's and a schema newer than this program.
         """
         return cls(Database.open(target))
 
@@ -96,12 +114,14 @@ class Store:
         with self._database.faults():
             for later in range(_ID_ATTEMPTS):
                 identifier = experiment_id(created, later)
+                row = {"id": identifier, **values}
                 try:
                     with self._database.writing() as connection:
-                        connection.execute(insert(schema.experiments).values(id=identifier, **values))
+                        connection.execute(insert(schema.experiments).values(**row))
+                        summaries.add_experiment(connection, row)
                 except IntegrityError:
                     continue  # two experiments within the same instant
-                self._running[identifier] = {"id": identifier, "ended": None, **values}
+                self._running[identifier] = {"ended": None, **row}
                 return identifier
         raise StoreError(f"No free experiment id in {self.where}; try again.")
 
@@ -111,16 +131,15 @@ class Store:
         When the database refuses, the trial is saved as a file that `prony results import` takes, and the
         StoreError names it. An interrupt while writing does not lose it either.
         """
+        judged = keeping.judgement_values(record.id, judgement, figures)
         try:
             try:
-                self._insert_trial(record, judgement, figures)
+                self._insert_trial(record, judged)
             except KeyboardInterrupt:
-                if not self._has_trial(record.id):
-                    self._insert_trial(record, judgement, figures)
+                self._insert_trial(record, judged, patience_s=0.0)  # who interrupts waits no minute
                 raise
         except StoreError as fault:
-            judged = _judgement_values(record.id, judgement, figures)
-            saved = rescue.save(self._running.get(record.experiment_id), _trial_values(record), judged)
+            saved = rescue.save(self._running.get(record.experiment_id), keeping.trial_values(record), judged)
             kept = (
                 f"Trial {record.id} was saved as {saved}. To store it later: prony results import {saved}"
                 if saved is not None
@@ -128,232 +147,263 @@ class Store:
             )
             raise StoreError(f"{fault} {kept}") from None
 
+    def _insert_trial(
+        self, record: TrialRecord, judged: Mapping[str, Any], *, patience_s: float | None = None
+    ) -> None:
+        """Changes nothing when the same trial is stored already, as after a connection that was lost while it
+        was committed.
+        """
+        try:
+            self._database.write(
+                lambda connection: keeping.insert_trial(connection, record, judged), patience_s=patience_s
+            )
+        except IntegrityError:
+            known = self._database.read(lambda connection: keeping.record_of(connection, record.id))
+            if known == record.model_dump_json():
+                return
+            why = (
+                "a trial of this id is already stored, and a stored trial is never changed"
+                if known is not None
+                else f"no experiment {record.experiment_id}"
+            )
+            raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
+
     def complete_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         """Replace a trial that `add_trial` stored a moment ago by the same one with its calibration, and its
         judgement by the one that follows; whoever reads meanwhile finds the earlier or the later.
         """
-        mine = schema.judgements.c.trial_id == record.id
-        values = {name: value for name, value in _trial_values(record).items() if name != "id"}
-        with self._database.faults(), self._database.writing() as connection:
-            connection.execute(update(schema.trials).where(schema.trials.c.id == record.id).values(**values))
-            connection.execute(delete(schema.judgements).where(mine))
-            connection.execute(
-                insert(schema.judgements).values(**_judgement_values(record.id, judgement, figures))
-            )
-
-    def _insert_trial(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
-        with self._database.faults():
-            try:
-                with self._database.writing() as connection:
-                    connection.execute(insert(schema.trials).values(**_trial_values(record)))
-                    connection.execute(
-                        insert(schema.judgements).values(**_judgement_values(record.id, judgement, figures))
-                    )
-            except IntegrityError:
-                why = (
-                    "a trial of this id is already stored, and a stored trial is never changed"
-                    if self._has_trial(record.id)
-                    else f"no experiment {record.experiment_id}"
-                )
-                raise StoreError(f"Trial {record.id} cannot be stored in {self.where}: {why}.") from None
-
-    def _has_trial(self, trial_id: str) -> bool:
-        with self._database.reading() as connection:
-            query = select(schema.trials.c.id).where(schema.trials.c.id == trial_id)
-            return connection.execute(query).first() is not None
+        judged = keeping.judgement_values(record.id, judgement, figures)
+        self._database.write(lambda connection: keeping.replace_trial(connection, record, judged))
 
     def add_judgements(self, made: Mapping[str, tuple[Judgement, Mapping[str, Any]]]) -> None:
         """Store new judgements and figures by trial id, beside the older ones: all or none."""
-        rows = [_judgement_values(trial_id, *new) for trial_id, new in made.items()]
-        with self._database.faults():
-            try:
-                with self._database.writing() as connection:
-                    for row in rows:
-                        connection.execute(insert(schema.judgements).values(**row))
-            except IntegrityError:
-                raise StoreError(
-                    f"Not all of the trials {', '.join(made)} are in {self.where}; no judgement was stored."
-                ) from None
+        rows = [keeping.judgement_values(trial_id, *new) for trial_id, new in made.items()]
+
+        def work(connection: Connection) -> None:
+            for row in rows:
+                moving.add_judgement(connection, row)
+                summaries.renew_trial(connection, row)
+
+        try:
+            self._database.write(work)
+        except IntegrityError:
+            raise StoreError(
+                f"Not all of the trials {', '.join(made)} are in {self.where}; no judgement was stored."
+            ) from None
 
     def update_plan(self, experiment_id: str, spec: Mapping[str, Any]) -> None:
         """Replace the stored plan, which has grown by cells. Trials stay as they are."""
-        query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        with self._database.faults(), self._database.writing() as connection:
-            connection.execute(query.values(spec=json.dumps(spec)))
+        self._update(experiment_id, spec=json.dumps(spec))
         if experiment_id in self._running:
             self._running[experiment_id]["spec"] = json.dumps(spec)
 
     def drop_empty(self, experiment_id: str) -> None:
         """Remove an experiment that has no trial; one that has any stays."""
-        mine = schema.experiments.c.id == experiment_id
-        trial = select(schema.trials.c.id).where(schema.trials.c.experiment_id == experiment_id)
-        with self._database.faults(), self._database.writing() as connection:
-            connection.execute(delete(schema.experiments).where(mine, ~trial.exists()))
+
+        def work(connection: Connection) -> None:
+            trial = select(schema.trials.c.id).where(schema.trials.c.experiment_id == experiment_id)
+            if connection.execute(trial.limit(1)).first() is None:
+                pruning.remove(connection, experiment_id)
+
+        self._database.write(work, alone=True)
 
     def finish_experiment(self, experiment_id: str, status: ExperimentStatus = "finished") -> None:
         """Record how an experiment ended."""
-        query = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        with self._database.faults(), self._database.writing() as connection:
-            connection.execute(query.values(status=status, ended=datetime.now(UTC).isoformat()))
+        self._update(experiment_id, status=status, ended=datetime.now(UTC).isoformat())
+
+    def _update(self, experiment_id: str, **values: str) -> None:
+        query = update(schema.experiments).where(schema.experiments.c.id == experiment_id).values(**values)
+        self._database.write(lambda connection: connection.execute(query))
 
     def resume_experiment(self, experiment_id: str) -> None:
         """Make this process the one that runs a stored experiment. StoreError when another one does."""
         query = select(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        change = update(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        with self._database.faults(), self._database.writing() as connection:
+        mine = {"status": "running", "owner": owner.this_process(), "ended": None}
+
+        def work(connection: Connection) -> dict[str, Any]:
             row = connection.execute(query).first()
             if row is None:
                 raise StoreError(f"No experiment {experiment_id} in {self.where}.")
-            if row.status == "running" and not owner.is_gone(row.owner):
+            if row.status == "running" and row.owner != mine["owner"] and not owner.is_gone(row.owner):
                 raise StoreError(f"{experiment_id} is being run by another process; wait for it.")
-            connection.execute(change.values(status="running", owner=owner.this_process(), ended=None))
-            self._running[experiment_id] = dict(row._mapping) | {"status": "running", "ended": None}
+            connection.execute(
+                update(schema.experiments).where(schema.experiments.c.id == experiment_id).values(**mine)
+            )
+            return dict(row._mapping)
+
+        self._running[experiment_id] = self._database.write(work, alone=True) | mine
 
     # -- reading
     # ---------------------------------------------------------------------------------------------------
 
-    def experiments(self) -> list[ExperimentRow]:
-        """All experiments, newest first."""
-        count = (
-            select(func.count())
-            .select_from(schema.trials)
-            .where(schema.trials.c.experiment_id == schema.experiments.c.id)
-            .scalar_subquery()
+    def experiments(
+        self, *, command: str | None = None, fingerprint_key: str | None = None
+    ) -> list[ExperimentRow]:
+        """All experiments, or those of a command or a fingerprint, newest first. A list that shows no plan
+        wants `search`, which is quicker.
+        """
+        conditions = []
+        if command is not None:
+            conditions.append(schema.experiment_summaries.c.command == command)
+        if fingerprint_key is not None:
+            conditions.append(schema.experiments.c.fingerprint_key == fingerprint_key)
+        return self._database.read(
+            lambda connection: reading.experiments(connection, self.where, *conditions)
         )
-        query = select(schema.experiments, count.label("trial_count")).order_by(
-            schema.experiments.c.created.desc(), schema.experiments.c.id.desc()
-        )
-        with self._database.reading() as connection:
-            return [self._experiment(row) for row in connection.execute(query)]
 
     def experiment(self, which: str) -> ExperimentRow:
-        """One experiment by its id, a unique prefix of it (or of the part after the dash), or `latest`.
-        Raises UsageError when there is none or more than one.
+        """One experiment by its id, a unique prefix of it (or of the part after the dash), a tag (the newest
+        that has it), or `latest`. Raises UsageError when there is none or more than one.
         """
-        rows = self.experiments()
-        if not rows:
-            raise UsageError(f"No results in {self.where} yet; measure something first.")
-        if which.strip().lower() == LATEST:
-            return rows[0]
-        typed = as_typed(which)
-        exact = [row for row in rows if row.id == typed]
-        found = exact or [
-            row
-            for row in rows
-            if typed and (row.id.startswith(typed) or row.id.partition("-")[2].startswith(typed))
-        ]
-        if len(found) == 1:
-            return found[0]
-        shown = ", ".join(row.id for row in (found or rows)[:5])
-        if found:
-            raise UsageError(
-                f"'{which}' matches {len(found)} experiments ({shown} ...); type more of the id."
-            )
-        raise UsageError(f"No experiment '{which}' in {self.where}; the newest are {shown}.")
+
+        def work(connection: Connection) -> ExperimentRow:
+            identifier = reading.identify(connection, self.where, which)
+            (row,) = reading.experiments(connection, self.where, schema.experiments.c.id == identifier)
+            return row
+
+        return self._database.read(work)
+
+    def ahead_s(self) -> float:
+        """By how much the newest stored experiment is newer than this host's clock: more than 0 when the
+        clock went back, or another host's is ahead.
+        """
+        newest = self.search(limit=1).experiments
+        return (newest[0].created - datetime.now(UTC)).total_seconds() if newest else 0.0
+
+    def has(self, experiment_id: str) -> bool:
+        """Whether an experiment of this full id is stored."""
+        query = select(schema.experiments.c.id).where(schema.experiments.c.id == experiment_id)
+        return self._database.read(lambda connection: connection.execute(query).first() is not None)
 
     def trials(self, experiment_id: str) -> list[StoredTrial]:
-        """All trials of an experiment (its full id) in the order in which they ran."""
-        chosen = schema.trials.c.experiment_id == experiment_id
-        trial_query = (
-            select(schema.trials).where(chosen).order_by(schema.trials.c.started, schema.trials.c.id)
-        )
-        judgement_query = (
-            select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
-        )
-        with self._database.reading() as connection:
-            trial_rows = connection.execute(trial_query).all()
-            judgement_rows = connection.execute(judgement_query).all()
-        return [
-            self._trial(row, [one for one in judgement_rows if one.trial_id == row.id]) for row in trial_rows
-        ]
+        """All trials of an experiment (its full id) in the order in which they were stored, which is that in
+        which they ran, whatever the host's clock did.
+        """
+        mine = schema.trials.c.experiment_id == experiment_id
+        return self._database.read(lambda connection: reading.trials(connection, self.where, mine))
 
-    def _experiment(self, row: Row[Any]) -> ExperimentRow:
-        status = moving.status_of(row)
-        with self._understood(f"Experiment {row.id}", row.prony_version):
-            return ExperimentRow(
-                id=row.id,
-                name=row.name,
-                created=datetime.fromisoformat(row.created),
-                ended=datetime.fromisoformat(row.ended) if row.ended else None,
-                status=status,
-                spec=json.loads(row.spec),
-                fingerprint=Fingerprint.model_validate_json(row.fingerprint),
-                seed=int(row.seed),
-                quick=bool(row.quick),
-                prony_version=row.prony_version,
-                trials=row.trial_count,
-            )
+    def trial(self, trial_id: str) -> StoredTrial:
+        """One trial by its full id. Raises UsageError when there is none."""
+        mine = schema.trials.c.id == trial_id
+        found = self._database.read(lambda connection: reading.trials(connection, self.where, mine))
+        if not found:
+            raise UsageError(f"No trial '{trial_id}' in {self.where}.")
+        return found[0]
 
-    def _trial(self, row: Row[Any], judged: list[Row[Any]]) -> StoredTrial:
-        with self._understood(f"Trial {row.id}", row.prony_version):
-            if row.record_format != schema.RECORD_FORMAT:
-                raise ValueError(f"unknown format {row.record_format}")
-            return StoredTrial(
-                record=TrialRecord.model_validate_json(zlib.decompress(row.record)),
-                judgements=tuple(
-                    StoredJudgement(
-                        judgement=Judgement.model_validate_json(one.judgement),
-                        figures=json.loads(one.figures),
-                        made=datetime.fromisoformat(one.made),
-                        prony_version=one.prony_version,
-                    )
-                    for one in judged
-                ),
-                prony_version=row.prony_version,
+    # -- searching
+    # ---------------------------------------------------------------------------------------------------
+
+    def search(
+        self, wanted: search.Search | None = None, *, limit: int | None = None, offset: int = 0
+    ) -> Found:
+        """The experiments that match, newest first, without their plans."""
+        chosen = wanted or search.Search()
+        return self._database.read(lambda connection: search.search(connection, chosen, limit, offset))
+
+    def series_names(self) -> tuple[SeriesName, ...]:
+        """Every server x workload x load of which a trial is stored, in the order of their names."""
+        return self._database.read(search.series_names)
+
+    def series(
+        self,
+        server: str,
+        workload: str,
+        load_name: str,
+        *,
+        tag: str | None = None,
+        fingerprint_key: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+    ) -> tuple[SeriesTrial, ...]:
+        """The trials of one series in the order in which they ran, whatever their verdict: of all
+        experiments, or of those with a tag, on one host, or of a time.
+        """
+        return self._database.read(
+            lambda connection: search.series(
+                *(connection, server, workload, load_name),
+                tag=tag,
+                fingerprint_key=fingerprint_key,
+                since=since,
+                until=until,
             )
+        )
+
+    def fingerprints(self) -> tuple[SeenHost, ...]:
+        """Hosts with their software, the newest seen first."""
+        return self._database.read(search.fingerprints)
+
+    def fingerprint(self, key: str) -> Fingerprint | None:
+        """The fingerprint of this key, as the newest experiment on it read it."""
+        found = self._database.read(lambda connection: search.fingerprints(connection, key))
+        return found[0].fingerprint if found else None
+
+    # -- tags and notes (of full ids)
+    # ---------------------------------------------------------------------------------------------------
+
+    def tag(self, experiment_id: str, name: str, *, only: bool = False) -> None:
+        """Give an experiment a tag; with `only` no other keeps it. Raises UsageError for an odd name."""
+        labels.checked_tag(name)
+
+        def work(connection: Connection) -> None:
+            labels.add_tag(connection, experiment_id, name, only=only)
+
+        self._database.write(work, alone=True)
+
+    def untag(self, experiment_id: str, name: str) -> bool:
+        """Whether it had this tag, which is gone now."""
+        return self._database.write(lambda connection: labels.remove_tag(connection, experiment_id, name))
+
+    def tags(self) -> dict[str, int]:
+        """Every tag -> how many experiments have it."""
+        return self._database.read(labels.tags)
+
+    def tagged(self, name: str) -> tuple[FoundExperiment, ...]:
+        """The experiments with a tag, newest first."""
+        return self.search(search.Search(tag=name)).experiments
+
+    def note(self, experiment_id: str, text: str) -> None:
+        """Add a note to an experiment. Raises UsageError for an empty or an absurdly long one."""
+        row = labels.new_note(experiment_id, labels.checked_note(text))
+        self._database.write(lambda connection: labels.add_notes(connection, (row,)))
+
+    # -- pruning
+    # ---------------------------------------------------------------------------------------------------
+
+    def stored_bytes(self, experiment_id: str) -> int:
+        """About how much room an experiment takes."""
+        return self._database.read(lambda connection: pruning.stored_bytes(connection, experiment_id))
+
+    def remove(self, experiment_id: str) -> bool:
+        """Remove an experiment with everything in it, for good; False when it is gone, tagged or running."""
+        return self._database.write(
+            lambda connection: (
+                pruning.unwanted(connection, experiment_id) and pruning.remove(connection, experiment_id)
+            ),
+            alone=True,
+        )
+
+    def shrink(self) -> None:
+        """Give the room of what was removed back to the disk."""
+        self._database.shrink()
 
     # -- moving to another store
-    # -------------------------------------------------------------------------------------------------------
+    # ---------------------------------------------------------------------------------------------------
 
     def raw(self, experiment_id: str) -> RawExperiment:
         """The raw rows of an experiment (full id), for another store."""
-        return moving.raw(self._database, experiment_id)
+        return self._database.read(lambda connection: moving.raw(connection, experiment_id))
 
     def add_raw(self, found: RawExperiment) -> int:
         """Add what is new, in one transaction; returns the number of new trials. Raises StoreError, changing
         nothing, when another experiment or trial has the same id.
         """
-        return moving.add(self._database, found)
-
-    @contextmanager
-    def _understood(self, what: str, written_by: str) -> Iterator[None]:
         try:
-            yield
-        except (pydantic.ValidationError, ValueError, zlib.error) as error:
+            return self._database.write(
+                lambda connection: moving.add(connection, found, self.where), alone=True
+            )
+        except IntegrityError as fault:
             raise StoreError(
-                f"{what} in {self.where} cannot be read: it is damaged, or Prony {written_by}, "
-                f"which wrote it, records something else than this one ({__version__}).",
-                details=str(error),
+                f"{found.experiment.get('id')} contradicts what is stored in {self.where}; nothing was "
+                "imported.",
+                details=str(fault.orig),
             ) from None
-
-
-def _trial_values(record: TrialRecord) -> dict[str, Any]:
-    return {
-        "id": record.id,
-        "experiment_id": record.experiment_id,
-        "server": record.server,
-        "workload": record.workload,
-        "load_name": record.load_name,
-        "kind": record.kind,
-        "block": record.block,
-        "position": record.position,
-        "quick": record.quick,
-        "started": record.started_at.astimezone(UTC).isoformat(),
-        "ended": record.ended_at.astimezone(UTC).isoformat(),
-        "failure": record.failure,
-        "fingerprint_key": record.fingerprint_key,
-        "prony_version": __version__,
-        "record_format": schema.RECORD_FORMAT,
-        "record": zlib.compress(record.model_dump_json().encode()),
-    }
-
-
-def _judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "trial_id": trial_id,
-        "made": datetime.now(UTC).isoformat(),
-        "prony_version": __version__,
-        "verdict": judgement.verdict.value,
-        "judgement": judgement.model_dump_json(),
-        "figures": json.dumps(dict(figures)),
-    }

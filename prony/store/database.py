@@ -5,19 +5,25 @@ trials.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection, inspect
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlchemyError
 
 from prony import __version__
 from prony.errors import StoreError
-from prony.store import schema
-from prony.store.faults import explained
+from prony.store import location, migrations, schema, summaries
+from prony.store.faults import explained, is_lost
 from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlite_tables
+
+T = TypeVar("T")
+
+FIRST_PAUSE_S = 0.1
+"""Before a lost connection is opened again; twice as long each time."""
 
 
 class Database:
@@ -45,26 +51,77 @@ class Database:
         self._location.engine.dispose()
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that holds the write lock from its start."""
+    def writing(self, *, alone: bool = False) -> Iterator[Connection]:
+        """A transaction that writes. `alone`: nobody else writes what depends on what they read until it
+        ends, as always in SQLite; for a transaction that decides by what it finds.
+        """
         with self._location.engine.connect() as connection:
             chosen = connection.execution_options(**{WRITES: True})
             with chosen.begin():
+                if alone:
+                    schema.lock(chosen, location.BUSY_S)
                 yield chosen
 
-    @contextmanager
-    def reading(self) -> Iterator[Connection]:
-        """A read-only transaction; database errors become StoreError."""
-        with self.faults(), self._location.engine.begin() as connection:
-            yield connection
+    def write(
+        self, work: Callable[[Connection], T], *, alone: bool = False, patience_s: float | None = None
+    ) -> T:
+        """`work` in a transaction that writes, and its result. Where the connection to a server is lost it is
+        done again, and it may have been committed before: `work` must come to the same when it is repeated.
+        Database errors become StoreError, but for IntegrityError. `patience_s`: for how long it is tried
+        again [RECONNECT_S].
+        """
+
+        def once() -> T:
+            with self.writing(alone=alone) as connection:
+                return work(connection)
+
+        return self._again_if_lost(once, patience_s)
+
+    def read(self, work: Callable[[Connection], T]) -> T:
+        """`work` in a transaction that only reads, and its result; done again if the connection is lost."""
+
+        def once() -> T:
+            with self._location.engine.begin() as connection:
+                return work(connection)
+
+        return self._again_if_lost(once)
+
+    def _again_if_lost(self, once: Callable[[], T], patience_s: float | None = None) -> T:
+        until = time.monotonic() + (location.RECONNECT_S if patience_s is None else patience_s)
+        pause_s = FIRST_PAUSE_S
+        with self.faults():
+            while True:
+                try:
+                    return once()
+                except DBAPIError as fault:
+                    if self._location.sqlite or not is_lost(fault) or time.monotonic() + pause_s > until:
+                        raise
+                time.sleep(pause_s)
+                pause_s *= 2
 
     @contextmanager
     def faults(self) -> Iterator[None]:
-        """Turns database errors into StoreError, in one sentence."""
+        """Turns database errors into StoreError, in one sentence; not an IntegrityError, which says something
+        about the data and not about the database.
+        """
         try:
             yield
+        except IntegrityError:
+            raise
         except SQLAlchemyError as error:
             raise explained(error, self.where) from None
+
+    def shrink(self) -> None:
+        """Give the room of deleted rows back to the disk; a server does so by itself."""
+        if self._location.sqlite:
+            with self.faults(), self._location.engine.connect() as connection:
+                raw = connection.connection.driver_connection
+                assert isinstance(raw, sqlite3.Connection)
+                try:
+                    raw.execute("VACUUM")
+                    raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                except sqlite3.Error as error:
+                    raise explained(OperationalError("VACUUM", None, error), self.where) from None
 
     def _prepare(self) -> None:
         if self._location.sqlite and not self._location.marked:
@@ -74,15 +131,29 @@ class Database:
                 found = self._schema_version(connection)
             if found == schema.SCHEMA_VERSION:
                 return
-            with self.writing() as connection:
-                schema.lock(connection)
+            with self._older(found), self.writing(alone=True) as connection:
                 found = self._schema_version(connection)  # another program may have been faster
                 if found is None:
                     if self._location.sqlite:
                         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
                     schema.create(connection, f"prony {__version__}")
                 elif found < schema.SCHEMA_VERSION:
-                    schema.migrate(connection, found)
+                    migrations.upgrade(connection, found, schema.SCHEMA_VERSION)
+                    summaries.rebuild(connection)
+
+    @contextmanager
+    def _older(self, found: int | None) -> Iterator[None]:
+        """Says of a store that cannot be written that its schema is the reason why it had to be."""
+        try:
+            yield
+        except SQLAlchemyError as error:
+            if found is None:
+                raise
+            why = str(explained(error, self.where)).partition(" cannot be used: ")[2]
+            raise StoreError(
+                f"{self.where} was written by an older Prony (schema {found}; this one has "
+                f"{schema.SCHEMA_VERSION}) and could not be migrated: {why}"
+            ) from None
 
     def _refuse_foreign_file(self) -> None:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from prony.errors import StoreError
 
@@ -28,9 +28,22 @@ _SQLSTATE = {
     "28": "the server refuses this user or password",
     "3D000": "the server has no database of this name; create it first",
     "42501": "this user may not write there; grant it the rights",
-    "08": "the server cannot be reached",
+    "08": "the connection to the server was lost; try again when it is back",
+    "57P": "the server was shut down or ended the connection; try again when it is back",
+    "55P03": "another program keeps it locked; end that program or try again",
+    "53300": "the server has no connection left; end other programs or raise max_connections",
 }
 """By prefix of the SQLSTATE (PostgreSQL)."""
+
+
+def is_lost(error: DBAPIError) -> bool:
+    """Whether the connection to the server was lost, or could not be opened: nothing is known to be wrong
+    with what was asked. libpq gives such an error no SQLSTATE when the server could not say it.
+    """
+    state = str(getattr(error.orig, "sqlstate", "") or "")
+    if not state:
+        return isinstance(error, OperationalError)
+    return state.startswith(("08", "57P"))
 
 
 def explained(error: SQLAlchemyError, where: str) -> StoreError:

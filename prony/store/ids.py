@@ -32,3 +32,9 @@ def as_typed(text: str) -> str:
     resemble.
     """
     return text.strip().lower().translate(_MISTYPED)
+
+
+def looks_like_id(text: str) -> bool:
+    """Whether it has the shape of a whole id."""
+    date, dash, letters = as_typed(text).partition("-")
+    return bool(dash) and len(date) == 6 and date.isdecimal() and len(letters) == LETTERS

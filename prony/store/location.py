@@ -22,6 +22,13 @@ from prony.errors import StoreError
 BUSY_S = 15.0
 """How long a writer waits for another."""
 
+RECONNECT_S = 60.0
+"""How long a connection to a server that was lost is tried again: a restart takes seconds."""
+
+CONNECT_S = 10
+DEAD_S = 30
+"""After how long without an acknowledgement a connection counts as lost."""
+
 IN_MEMORY = ":memory:"
 NOT_IN_MEMORY = "Results are not kept in memory; name a file for the SQLite database."
 
@@ -91,7 +98,7 @@ def _server(url: URL) -> Location:
     if url.drivername in ("postgresql", "postgres"):
         url = url.set(drivername="postgresql+psycopg")
     try:
-        engine = create_engine(url, pool_pre_ping=True)
+        engine = create_engine(url, pool_pre_ping=True, connect_args=_patience(url))
     except NoSuchModuleError:
         raise StoreError(
             f"'{url.drivername}' is not a database that is known here; use a file (SQLite) or postgresql://."
@@ -104,8 +111,16 @@ def _server(url: URL) -> Location:
     return Location(where, engine, sqlite=False)
 
 
+def _patience(url: URL) -> dict[str, Any]:
+    """libpq's own waits have no end. What the URL says itself stays."""
+    if url.get_backend_name() != "postgresql":
+        return {}
+    wanted = {"connect_timeout": CONNECT_S, "keepalives_idle": DEAD_S, "tcp_user_timeout": DEAD_S * 1000}
+    return {name: value for name, value in wanted.items() if name not in url.query}
+
+
 def _package(module: str | None) -> str:
-    return "psycopg[binary]" if module == "psycopg" else str(module)
+    return "prony[postgresql]" if module == "psycopg" else str(module)
 
 
 def _sqlite(path: Path) -> Location:

@@ -8,78 +8,91 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Row, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from prony.errors import StoreError
-from prony.store import owner, schema
-from prony.store.database import Database
+from prony.store import labels, owner, schema, summaries
 from prony.store.rows import ExperimentStatus, RawExperiment
 
 IMPORTED = "imported"
 """The owner of an experiment from another host."""
 
 
-def raw(database: Database, experiment_id: str) -> RawExperiment:
+def raw(connection: Connection, experiment_id: str) -> RawExperiment:
     """The raw rows of an experiment (full id), for another store."""
     chosen = schema.trials.c.experiment_id == experiment_id
-    with database.reading() as connection:
-        experiment = connection.execute(
-            select(schema.experiments).where(schema.experiments.c.id == experiment_id)
-        ).one()
-        trials = connection.execute(select(schema.trials).where(chosen).order_by(schema.trials.c.id)).all()
-        judgements = connection.execute(
-            select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
-        ).all()
+    experiment = connection.execute(
+        select(schema.experiments).where(schema.experiments.c.id == experiment_id)
+    ).one()
+    trials = connection.execute(
+        select(schema.trials)
+        .join(schema.trial_summaries)
+        .where(chosen)
+        .order_by(schema.trial_summaries.c.number)
+    ).all()
+    judgements = connection.execute(
+        select(schema.judgements).join(schema.trials).where(chosen).order_by(schema.judgements.c.id)
+    ).all()
+    notes = connection.execute(
+        select(schema.notes).where(schema.notes.c.experiment_id == experiment_id).order_by(schema.notes.c.id)
+    ).all()
     return RawExperiment(
         experiment=dict(experiment._mapping) | {"status": status_of(experiment)},
         trials=tuple(dict(row._mapping) for row in trials),
         judgements=tuple(_without_id(row._mapping) for row in judgements),
+        notes=tuple(_without_id(row._mapping) for row in notes),
     )
 
 
-def add(database: Database, found: RawExperiment) -> int:
-    """Add what is new, in one transaction; returns the number of new trials. Raises StoreError, changing
-    nothing, when another experiment or trial has the same id.
+def add(connection: Connection, found: RawExperiment, where: str) -> int:
+    """Add what is new, in a transaction that nobody else writes beside; returns the number of new trials.
+    Raises StoreError when another experiment or trial has the same id: the caller's transaction then comes to
+    nothing. `where`: the database, for that sentence.
     """
     identifier = str(found.experiment["id"])
+    mine = schema.experiments.c.id == identifier
     trials_of = schema.trials.c.experiment_id == identifier
-    with database.faults(), database.writing() as connection:
-        query = select(schema.experiments).where(schema.experiments.c.id == identifier)
-        there = connection.execute(query).first()
-        known = {
-            row.id: dict(row._mapping) for row in connection.execute(select(schema.trials).where(trials_of))
-        }
-        judged = {
-            (row.trial_id, row.made)
-            for row in connection.execute(select(schema.judgements).join(schema.trials).where(trials_of))
-        }
-        if there is None:
-            connection.execute(insert(schema.experiments).values(**found.experiment | {"owner": IMPORTED}))
-        elif any(there._mapping[key] != found.experiment[key] for key in ("created", "seed")):
+    there = connection.execute(select(schema.experiments).where(mine)).first()
+    known = {row.id: row.record for row in connection.execute(select(schema.trials).where(trials_of))}
+    if there is None:
+        experiment = found.experiment | {"owner": IMPORTED}
+        connection.execute(insert(schema.experiments).values(**experiment))
+        summaries.add_experiment(connection, experiment)
+    elif any(there._mapping[key] != found.experiment[key] for key in ("created", "seed")):
+        raise StoreError(
+            f"{where} has another experiment {identifier}, made at the same instant; nothing was imported."
+        )
+    elif there.owner == IMPORTED and len(found.trials) >= len(known):
+        progress = {key: found.experiment[key] for key in ("status", "ended", "spec")}
+        connection.execute(update(schema.experiments).where(mine).values(**progress))
+        summaries.renew_experiment(connection, identifier, progress["spec"])
+    new = [trial for trial in found.trials if trial["id"] not in known]
+    for trial in found.trials:
+        stored = known.get(trial["id"])
+        if stored is not None and zlib.decompress(stored) != zlib.decompress(trial["record"]):
             raise StoreError(
-                f"{database.where} has another experiment {identifier}, "
-                "made at the same instant; nothing was imported."
+                f"Trial {trial['id']} in {where} differs from the imported one, and a stored trial is never "
+                "changed; nothing was imported."
             )
-        elif there.owner == IMPORTED and len(found.trials) >= len(known):
-            progress = {key: found.experiment[key] for key in ("status", "ended", "spec")}
-            connection.execute(
-                update(schema.experiments).where(schema.experiments.c.id == identifier).values(**progress)
-            )
-        added = 0
-        for trial in found.trials:
-            mine = known.get(trial["id"])
-            if mine is None:
-                connection.execute(insert(schema.trials).values(**trial))
-                added += 1
-            elif zlib.decompress(mine["record"]) != zlib.decompress(trial["record"]):
-                raise StoreError(
-                    f"Trial {trial['id']} in {database.where} differs from the imported one, and a "
-                    "stored trial is never changed; nothing was imported."
-                )
-        for judgement in found.judgements:
-            if (judgement["trial_id"], judgement["made"]) not in judged:
-                connection.execute(insert(schema.judgements).values(**judgement))
-    return added
+    for trial in new:
+        connection.execute(insert(schema.trials).values(**trial))
+    more = [one for one in found.judgements if add_judgement(connection, one)]
+    added = {trial["id"] for trial in new}
+    for trial in new:
+        summaries.add_trial(connection, trial, summaries.newest_judgement(connection, trial["id"]))
+    for trial_id in dict.fromkeys(one["trial_id"] for one in more if one["trial_id"] not in added):
+        summaries.renew_trial(connection, summaries.newest_judgement(connection, trial_id))
+    labels.add_notes(connection, found.notes)
+    return len(new)
+
+
+def add_judgement(connection: Connection, judgement: Mapping[str, Any]) -> bool:
+    """Add a judgement unless it is there: it is known by its trial and its time. Whether it was new."""
+    same = (schema.judgements.c[name] == judgement[name] for name in ("trial_id", "made"))
+    if connection.execute(select(schema.judgements.c.id).where(*same)).first() is not None:
+        return False
+    connection.execute(insert(schema.judgements).values(**judgement))
+    return True
 
 
 def status_of(row: Row[Any]) -> ExperimentStatus:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement
+from prony.judge.finding import Judgement, Status
 
 ExperimentStatus = Literal["running", "finished", "interrupted"]
+WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +34,14 @@ class ExperimentRow:
 
 @dataclass(frozen=True, slots=True)
 class RawExperiment:
-    """The raw rows of an experiment, columns by name, for another store."""
+    """The raw rows of an experiment, columns by name, for another store. Trials in the order of storing,
+    notes without an id.
+    """
 
     experiment: dict[str, Any]
     trials: tuple[dict[str, Any], ...]
     judgements: tuple[dict[str, Any], ...]
+    notes: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +76,113 @@ class StoredTrial:
     def figures(self) -> dict[str, Any]:
         """The figures of the newest judgement."""
         return self.judgements[-1].figures
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What somebody wrote about an experiment."""
+
+    made: datetime
+    by: str
+    """user@host"""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundExperiment:
+    """One experiment as a list shows it; neither plan nor records were read."""
+
+    id: str
+    name: str
+    command: str
+    created: datetime
+    ended: datetime | None
+    status: ExperimentStatus
+    quick: bool
+    prony_version: str
+    fingerprint_key: str
+    hostname: str
+    verdicts: dict[Status, int] = field(default_factory=dict)
+    """Trials by the verdict of their newest judgement, controls and repeated ones among them."""
+    servers: tuple[str, ...] = ()
+    workloads: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    """Oldest first."""
+
+    @property
+    def trials(self) -> int:
+        """Number of stored trials."""
+        return sum(self.verdicts.values())
+
+    @property
+    def verdict(self) -> Status | None:
+        """The worst of its trials; None before the first."""
+        return next((one for one in WORST_FIRST if self.verdicts.get(one)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of what a search found, newest first, and how many there are in all."""
+
+    experiments: tuple[FoundExperiment, ...]
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesName:
+    """A server under a load of a workload, measured again and again."""
+
+    server: str
+    workload: str
+    load_name: str
+    trials: int
+    newest: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesTrial:
+    """One trial of a series, without its record."""
+
+    trial_id: str
+    experiment_id: str
+    cell: str
+    """Empty in experiments of the first version."""
+    block: int
+    kind: Literal["trial", "control"]
+    quick: bool
+    repeated: bool
+    """A later attempt at the same trial stands in its place."""
+    started: datetime
+    fingerprint_key: str
+    plan_key: str
+    """A hash over the target and the trial in the plan; empty where the plan does not say."""
+    verdict: Status
+    bound_by: str
+    reason: str
+    """What decided the verdict, at most 300 characters; empty when it is valid."""
+    failure: str | None
+    figures: dict[str, Any]
+    versions: dict[str, str]
+    """Of the server and its runtime."""
+    build_key: str | None
+    prony_version: str
+
+    @property
+    def revision(self) -> str | None:
+        """The commit that the server was built from, where it is known."""
+        return self.versions.get("commit")
+
+    @property
+    def comparable_key(self) -> tuple[str, str]:
+        """Two trials can be compared as they stand only where this is equal: host and software, and plan."""
+        return self.fingerprint_key, self.plan_key
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHost:
+    """A host and its software, as experiments found it."""
+
+    fingerprint: Fingerprint
+    experiments: int
+    newest: datetime

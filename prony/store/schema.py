@@ -1,11 +1,11 @@
 """The tables of the catalogue and their version. Must not know where the database is or what a record means.
 
-Only types that every database has: JSON and times are text, records are compressed bytes.
+Only types that every database has: JSON and times are text, records are compressed bytes. What is changed
+here needs a migration (prony/store/migrations) and a stored file of the schema before it
+(tests/store/schemas).
 """
 
 from __future__ import annotations
-
-from collections.abc import Callable, Mapping
 
 from sqlalchemy import (
     Boolean,
@@ -20,13 +20,9 @@ from sqlalchemy import (
     Table,
     Text,
     select,
-    update,
 )
 
-SCHEMA_VERSION = 1
-
-MIGRATIONS: Mapping[int, Callable[[Connection], None]] = {}
-"""Migrations, by the version they start from; each runs inside the opening transaction."""
+SCHEMA_VERSION = 2
 
 RECORD_FORMAT = "json+zlib"
 
@@ -58,6 +54,7 @@ experiments = Table(
     Column("quick", Boolean, nullable=False),
     Column("prony_version", String(32), nullable=False),
     Column("owner", String(160), nullable=False),
+    Index("experiments_by_time", "created"),
 )
 """`created`, `ended`: ISO 8601 in UTC, so text order is time order. `owner`: the process that runs it."""
 
@@ -81,6 +78,7 @@ trials = Table(
     Column("record_format", String(16), nullable=False),
     Column("record", LargeBinary, nullable=False),
     Index("trials_by_experiment", "experiment_id"),
+    Index("trials_by_series", "server", "workload", "load_name"),
 )
 """The columns are for look-ups; `record` alone holds the whole TrialRecord. Written once, never changed."""
 
@@ -98,12 +96,66 @@ judgements = Table(
 )
 """One row per judgement of a trial; the newest counts, older ones stay."""
 
+experiment_summaries = Table(
+    "experiment_summaries",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("experiment_id", String(32), ForeignKey("experiments.id"), nullable=False, unique=True),
+    Column("command", String(32), nullable=False),
+    Column("hostname", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+"""What a list needs of plan and fingerprint, so that it reads neither. Follows from the other tables
+(prony.store.summaries). `number`: the order of storing, whatever the clock said.
+"""
 
-def lock(connection: Connection) -> None:
-    """Let one program at a time create or migrate the tables, until the transaction ends (SQLite does so by
-    itself).
+trial_summaries = Table(
+    "trial_summaries",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=True),
+    Column("trial_id", String(64), ForeignKey("trials.id"), nullable=False, unique=True),
+    Column("cell", Text, nullable=False),
+    Column("plan_key", String(16), nullable=False),
+    Column("verdict", String(16), nullable=False),
+    Column("bound_by", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("versions", Text, nullable=False),
+    Column("build_key", Text),
+    Column("figures", Text, nullable=False),
+    sqlite_autoincrement=True,
+)
+"""What lists and series need of a record and of its newest judgement. Follows from the other tables."""
+
+tags = Table(
+    "tags",
+    metadata,
+    Column("name", String(64), primary_key=True),
+    Column("experiment_id", String(32), ForeignKey("experiments.id"), primary_key=True),
+    Column("made", String(40), nullable=False),
+    Column("made_by", Text, nullable=False),
+    Index("tags_by_experiment", "experiment_id"),
+)
+"""Names that people give to experiments; several may have the same."""
+
+notes = Table(
+    "notes",
+    metadata,
+    Column("id", Integer, primary_key=True, autoincrement=True),
+    Column("experiment_id", String(32), ForeignKey("experiments.id"), nullable=False),
+    Column("made", String(40), nullable=False),
+    Column("made_by", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("notes_by_experiment", "experiment_id"),
+)
+"""What people wrote about an experiment."""
+
+
+def lock(connection: Connection, patience_s: float) -> None:
+    """Let one program at a time write what depends on what it read, until the transaction ends (SQLite does
+    so by itself). Others wait for `patience_s`.
     """
     if connection.dialect.name == "postgresql":
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = {int(patience_s * 1000)}")
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK})")
 
 
@@ -122,10 +174,3 @@ def version_of(connection: Connection) -> int | None:
     """
     value = connection.execute(select(about.c.value).where(about.c.name == "version")).scalar_one_or_none()
     return int(value) if value is not None and value.isdecimal() else None
-
-
-def migrate(connection: Connection, found: int) -> None:
-    """Migrate an older schema to the current version, step by step."""
-    for version in range(found, SCHEMA_VERSION):
-        MIGRATIONS[version](connection)
-    connection.execute(update(about).where(about.c.name == "version").values(value=str(SCHEMA_VERSION)))

@@ -16,22 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pydantic
-
 from prony import __version__
 from prony.errors import StoreError, UsageError
-from prony.evidence.host import Fingerprint
-from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement
-from prony.store import rescue
+from prony.store import exported, rescue
 from prony.store.catalogue import Store
 from prony.store.rows import RawExperiment
-from prony.store.schema import RECORD_FORMAT
 
 FORMAT = "prony-results"
 VERSION = 1
 _LOCAL = frozenset({"owner"})
 """Columns without meaning on another host."""
+AS_STORED = "stored"
+"""The order of the trials. Earlier versions, which do not name one, wrote them in the order of their ids."""
 MOST_LINE_BYTES = 1 << 30
 """A longer line is not a trial; it is refused before it fills memory."""
 
@@ -64,7 +60,9 @@ def _lines(found: RawExperiment) -> Iterator[dict[str, Any]]:
         "version": VERSION,
         "written_by": __version__,
         "trials": len(found.trials),
+        "order": AS_STORED,
         "experiment": experiment,
+        "notes": found.notes,
     }
     for trial in found.trials:
         record = zlib.decompress(trial["record"]).decode()  # as it is: a stored record is never changed
@@ -72,13 +70,13 @@ def _lines(found: RawExperiment) -> Iterator[dict[str, Any]]:
         yield {"trial": trial | {"record": record}, "judgements": judged}
 
 
-def read(store: Store, path: Path) -> tuple[str, int]:
+def read(store: Store, path: Path, *, most_bytes: int | None = None) -> tuple[str, int]:
     """Import an experiment: its id, and the number of new trials. Importing a file again changes nothing.
-    Raises UsageError for a file that is no such export, and StoreError when it contradicts what is stored;
-    the store is then unchanged.
+    Raises UsageError for a file that is no such export, or that unpacks to more than `most_bytes`, and
+    StoreError when it contradicts what is stored; the store is then unchanged.
     """
     rescued = _rescued(path)
-    found = _parsed(path) if rescued is None else _with_experiment(store, rescued, path)
+    found = _parsed(path, most_bytes) if rescued is None else _with_experiment(store, rescued, path)
     return str(found.experiment["id"]), store.add_raw(found)
 
 
@@ -101,7 +99,7 @@ def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExper
         return found
     (trial,) = found.trials
     identifier = str(trial["experiment_id"])
-    if identifier not in {row.id for row in store.experiments()}:
+    if not store.has(identifier):
         raise UsageError(
             f"{path} is a trial of {identifier}, which is not in {store.where}; import it into the store "
             "in which the experiment was started (--db)"
@@ -109,44 +107,44 @@ def _with_experiment(store: Store, found: RawExperiment, path: Path) -> RawExper
     return replace(found, experiment=store.raw(identifier).experiment)
 
 
-def _parsed(path: Path) -> RawExperiment:
-    lines = list(_checked(path))
+def _parsed(path: Path, most_bytes: int | None) -> RawExperiment:
+    lines = list(_checked(path, most_bytes))
     header = lines[0]
     try:
-        Fingerprint.model_validate_json(header["experiment"]["fingerprint"])
-        trials = [_trial(line) for line in lines[1:]]
-        judgements = [one for line in lines[1:] for one in line["judgements"]]
-        for one in judgements:
-            Judgement.model_validate_json(one["judgement"])
-        if len(trials) != header["trials"]:
-            raise ValueError(f"{len(trials)} of {header['trials']} trials are there")
-        foreign = [trial["id"] for trial in trials if trial["experiment_id"] != header["experiment"]["id"]]
-        if foreign:
-            raise ValueError(f"{foreign[0]} belongs to another experiment")
-    except (KeyError, TypeError, ValueError, pydantic.ValidationError) as fault:
+        experiment = exported.experiment(header["experiment"])
+        trials = [exported.trial(line["trial"]) for line in lines[1:]]
+        ids = {str(trial["id"]) for trial in trials}
+        judgements = [exported.judgement(one, ids) for line in lines[1:] for one in line["judgements"]]
+        notes = [exported.note(one) for one in header.get("notes", ())]
+        if not len(trials) == len(ids) == header["trials"]:
+            raise ValueError(f"{len(ids)} of {header['trials']} trials are there")
+        for one in (*trials, *notes):
+            if one["experiment_id"] != experiment["id"]:
+                raise ValueError(f"{one.get('id', 'a note')} belongs to another experiment")
+        if header.get("order") != AS_STORED:
+            trials.sort(key=lambda trial: (trial["started"], trial["id"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as fault:
         raise UsageError(
             f"{path} is an export of Prony {header.get('written_by', '?')} that this one ({__version__}) "
             "does not understand; nothing was imported: use the same version on both hosts",
             details=str(fault),
         ) from fault
-    return RawExperiment(header["experiment"], tuple(trials), tuple(judgements))
+    return RawExperiment(experiment, tuple(trials), tuple(judgements), tuple(notes))
 
 
-def _trial(line: dict[str, Any]) -> dict[str, Any]:
-    trial = dict(line["trial"])
-    record = TrialRecord.model_validate_json(trial["record"])
-    if record.id != trial["id"] or trial["record_format"] != RECORD_FORMAT:
-        raise ValueError(f"{trial['id']} does not match its record")
-    return trial | {"record": zlib.compress(trial["record"].encode())}
-
-
-def _checked(path: Path) -> Iterator[dict[str, Any]]:
+def _checked(path: Path, most_bytes: int | None) -> Iterator[dict[str, Any]]:
     """The lines without the checksum, which is verified. Raises UsageError in one sentence."""
     digest = hashlib.sha256()
     lines: list[dict[str, Any]] = []
+    line_bytes = MOST_LINE_BYTES if most_bytes is None else min(most_bytes, MOST_LINE_BYTES)
     try:
         with gzip.open(path, "rb") as file:
-            while encoded := file.readline(MOST_LINE_BYTES):
+            while encoded := file.readline(line_bytes):
+                if most_bytes is not None and file.tell() >= most_bytes:
+                    raise UsageError(
+                        f"{path} unpacks to more than {most_bytes:,} bytes; nothing was imported: use "
+                        "prony results import on the host of the store"
+                    )
                 line = json.loads(encoded)
                 if not isinstance(line, dict):
                     raise ValueError("a line is not an object")

@@ -442,3 +442,11 @@ def test_an_interrupt_while_a_trial_is_judged_does_not_lose_it(
         experiment.run()
     (found,) = bench.store.trials(experiment.identifier)
     assert "not judged: KeyboardInterrupt" in found.judgement.findings[0].reason
+
+
+def test_a_clock_that_went_back_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    bench.run(plan(cell("a")))
+    assert not any("clock" in note for note in bench.progress.said)
+    monkeypatch.setattr(type(bench.store), "ahead_s", lambda _: 3600.0)
+    bench.run(plan(cell("a")))
+    assert any("60 min newer than this host's clock" in note for note in bench.progress.said)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from prony.evidence.host import Fingerprint
@@ -12,6 +14,9 @@ from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import Store
 from tests.store import store_samples
+from tests.store.postgresql import postgresql
+
+_numbers = itertools.count()
 
 MakeTrial = Callable[..., TrialRecord]
 
@@ -49,3 +54,19 @@ def begin(store: Store, fingerprint: Fingerprint) -> Callable[[], str]:
         )
 
     return create
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    """The URL of a PostgreSQL server's first database, of a user who may do everything."""
+    with postgresql() as url:
+        yield url
+
+
+@pytest.fixture
+def url(server: str) -> str:
+    """An empty database of a test's own."""
+    name = f"results{next(_numbers)}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"{server.rpartition('/')[0]}/{name}"

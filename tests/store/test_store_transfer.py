@@ -117,7 +117,7 @@ def test_a_trial_that_differs_from_the_stored_one_is_refused_and_nothing_else_is
     transfer.write(store, identifier, file)
 
     def changed(lines: list[str]) -> list[str]:
-        lines[1] = lines[1].replace('\\"server\\":\\"tomcat:async\\"', '\\"server\\":\\"jetty\\"')
+        lines[1] = lines[1].replace('\\"driver\\":\\"epoll\\"', '\\"driver\\":\\"io_uring\\"')
         return _signed(lines[:-1])
 
     rewrite(file, changed)

@@ -20,10 +20,11 @@ from sqlalchemy.exc import OperationalError
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.store import Store, catalogue, location, rescue, schema, transfer
+from prony.store import Store, keeping, location, rescue, schema, transfer
 from prony.store.database import Database
 from prony.store.faults import explained
 from tests.store.conftest import MakeTrial
+from tests.store.several import several_labs
 
 Begin = Callable[[], str]
 NOBODY = 65534
@@ -104,7 +105,7 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
         raw.execute("UPDATE prony_schema SET value = '99' WHERE name = 'version'")
     raw.close()
     before = path.read_bytes()
-    assert "written by a newer Prony (schema 99; this one knows 1)" in refused(path)
+    assert "written by a newer Prony (schema 99; this one knows 2)" in refused(path)
     assert path.read_bytes() == before
 
 
@@ -377,7 +378,7 @@ def test_an_interrupt_while_storing_does_not_lose_the_trial(
     store: Store, begin: Begin, make_trial: MakeTrial, judgement: Judgement, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     record = make_trial(begin())
-    really = catalogue._trial_values
+    really = keeping.trial_values
     calls: list[str] = []
 
     def interrupted(value: TrialRecord) -> dict[str, object]:
@@ -386,7 +387,7 @@ def test_an_interrupt_while_storing_does_not_lose_the_trial(
             raise KeyboardInterrupt
         return really(value)
 
-    monkeypatch.setattr(catalogue, "_trial_values", interrupted)
+    monkeypatch.setattr(keeping, "trial_values", interrupted)
     with pytest.raises(KeyboardInterrupt):
         store.add_trial(record, judgement, {})
     assert [one.record for one in store.trials(record.experiment_id)] == [record]
@@ -396,16 +397,15 @@ KILLED = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from store_samples import FINGERPRINT, JUDGEMENT, make_trial
-from prony.store import Store, catalogue
+from prony.store import Store, keeping
 store = Store.open({path!r})
 identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
 for number in (1, 2, 3):
     store.add_trial(make_trial(identifier, number), JUDGEMENT, {{"n": number}})
 print(identifier, flush=True)
 if {inside!r}:
-    really = catalogue._judgement_values
     # The trial's row is written by then, and not committed.
-    catalogue._judgement_values = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+    keeping.summaries.add_trial = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
     store.add_trial(make_trial(identifier, 4), JUDGEMENT, {{}})
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -428,41 +428,8 @@ def test_a_killed_lab_loses_nothing_that_was_stored(path: Path, inside: bool) ->
     store.check_writable()
 
 
-WRITER = """
-import sys
-sys.path.insert(0, {tests!r})
-from store_samples import FINGERPRINT, JUDGEMENT, make_trial
-from prony.store import Store
-sys.stdin.readline()
-store = Store.open({path!r})
-identifier = store.create_experiment(name="x", spec={{}}, fingerprint=FINGERPRINT, seed=1, quick=False)
-for number in range(1, 16):
-    store.add_trial(make_trial(identifier, number), JUDGEMENT, {{"n": number}})
-    assert len(store.trials(identifier)) == number
-store.finish_experiment(identifier)
-print(identifier)
-"""
-
-
 def test_several_labs_may_write_at_once_and_even_create_the_file_together(path: Path) -> None:
-    script = WRITER.format(tests=str(Path(__file__).parent), path=str(path))
-    labs = [
-        subprocess.Popen(
-            [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        for _ in range(3)
-    ]
-    for lab in labs:
-        assert lab.stdin is not None
-        lab.stdin.write("go\n")
-        lab.stdin.flush()
-    made = [lab.communicate(timeout=240)[0].strip() for lab in labs]
-    assert [lab.returncode for lab in labs] == [0, 0, 0]
-    assert len(set(made)) == 3
-    store = Store.open(path)
-    for identifier in made:
-        assert [one.figures["n"] for one in store.trials(identifier)] == list(range(1, 16))
-        assert store.experiment(identifier).status == "finished"
+    several_labs(path)
 
 
 @pytest.mark.parametrize(
@@ -486,7 +453,7 @@ def test_urls_that_cannot_be_used(target: str, sentence: str | None) -> None:
 def test_a_missing_driver_is_named_with_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     message = refused("postgresql://ann:secret@localhost/x")
-    assert "pip install 'psycopg[binary]'" in message
+    assert "pip install 'prony[postgresql]'" in message
     assert "secret" not in message
 
 

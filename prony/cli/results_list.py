@@ -1,0 +1,96 @@
+"""`prony results list`: finds stored experiments. Must not read their records."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import typer
+
+from prony.cli import options
+from prony.errors import UsageError
+
+if TYPE_CHECKING:
+    from prony.store import Found, FoundExperiment
+
+VERDICTS = ("valid", "suspect", "invalid", "unknown")
+PATTERN = "a pattern with * and ?"
+
+
+def command(
+    server: str | None = typer.Option(None, "--server", help=f"With a trial of this server, {PATTERN}."),
+    workload: str | None = typer.Option(None, "--workload", help=f"... of this workload, {PATTERN}."),
+    verdict: str | None = typer.Option(
+        None, "--verdict", help=f"... that was judged {', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}."
+    ),
+    made_by: str | None = typer.Option(
+        None, "--command", help="Of this command: compare, run, load ...; a pattern."
+    ),
+    tag: str | None = typer.Option(None, "--tag", help="With this tag."),
+    text: str | None = typer.Option(None, "--text", help="With this in the title, or in front of the id."),
+    since: str | None = typer.Option(None, "--since", help="From then on: 30d, 8w, 2026-11-22 ..."),
+    until: str | None = typer.Option(None, "--until", help="Before then."),
+    limit: int | None = typer.Option(None, "--limit", min=1, help="The newest so many [default: all]."),
+    offset: int = typer.Option(0, "--offset", min=0, help="Without the newest so many."),
+    db: options.Db = None,
+    json: options.Json = False,
+) -> int:
+    """List stored experiments, the newest first."""
+    from prony.judge.finding import Status
+    from prony.report.delivery import print_model
+    from prony.report.listings import ListOut
+    from prony.store import Search, Store
+
+    wanted = Search(
+        server=server,
+        workload=workload,
+        command=made_by,
+        verdict=None if verdict is None else Status(options.one_of(verdict, "--verdict", VERDICTS)),
+        tag=tag,
+        text=text,
+        since=None if since is None else options.moment(since, "--since"),
+        until=None if until is None else options.moment(until, "--until"),
+    )
+    if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
+        raise UsageError(f"--since {since} is not before --until {until}")
+    found = Store.open(db).search(wanted, limit=limit, offset=offset)
+    if json:
+        print_model(ListOut.of(found))
+    elif found.experiments:
+        _print(found, offset)
+    elif wanted != Search() or offset:
+        typer.echo("No stored experiment matches.")
+    else:
+        typer.echo("Nothing has been stored yet; measure something: prony compare, prony load.")
+    return 0
+
+
+def _print(found: Found, offset: int) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("ID", "When", "Trials", "Status", "What"):
+        table.add_column(heading, overflow="fold")
+    for one in found.experiments:
+        status = one.status + (" (quick)" if one.quick else "")
+        when = f"{one.created.astimezone():%Y-%m-%d %H:%M}"
+        table.add_row(one.id, when, _trials(one), status, escape(_what(one)))
+    console = Console()
+    console.print(table)
+    shown = len(found.experiments)
+    if shown < found.total:
+        console.print(f"{offset + 1} to {offset + shown} of {found.total}")
+
+
+def _trials(one: FoundExperiment) -> str:
+    """The number, with that of the valid ones where not all are."""
+    valid = sum(count for verdict, count in one.verdicts.items() if verdict.value == "valid")
+    return str(one.trials) if valid == one.trials else f"{one.trials} ({valid} valid)"
+
+
+def _what(one: FoundExperiment) -> str:
+    """Title, tags in brackets, and the notes below."""
+    tags = f" [{', '.join(one.tags)}]" if one.tags else ""
+    notes = [f"\n{note.text} ({note.by}, {note.made.astimezone():%Y-%m-%d})" for note in one.notes]
+    return one.name + tags + "".join(notes)

@@ -1,0 +1,76 @@
+"""A trial and its judgement as rows, and how they are written. Must not open a transaction."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from prony import __version__
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
+from prony.store import schema, summaries
+
+
+def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
+    """A new trial with its first judgement. Raises IntegrityError when its id is taken, or its experiment is
+    not there.
+    """
+    trial = trial_values(record)
+    connection.execute(insert(schema.trials).values(**trial))
+    connection.execute(insert(schema.judgements).values(**judged))
+    summaries.add_trial(connection, trial, judged)
+
+
+def replace_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
+    """Another record for a trial that is there, with the only judgement that it has then."""
+    values = {name: value for name, value in trial_values(record).items() if name != "id"}
+    connection.execute(update(schema.trials).where(schema.trials.c.id == record.id).values(**values))
+    connection.execute(delete(schema.judgements).where(schema.judgements.c.trial_id == record.id))
+    connection.execute(insert(schema.judgements).values(**judged))
+    summaries.renew_trial(connection, judged)
+
+
+def record_of(connection: Connection, trial_id: str) -> str | None:
+    """The stored record of a trial, as JSON; None when there is none of this id."""
+    query = select(schema.trials.c.record).where(schema.trials.c.id == trial_id)
+    record = connection.execute(query).scalar_one_or_none()
+    return None if record is None else zlib.decompress(record).decode()
+
+
+def trial_values(record: TrialRecord) -> dict[str, Any]:
+    """The row of a trial."""
+    return {
+        "id": record.id,
+        "experiment_id": record.experiment_id,
+        "server": record.server,
+        "workload": record.workload,
+        "load_name": record.load_name,
+        "kind": record.kind,
+        "block": record.block,
+        "position": record.position,
+        "quick": record.quick,
+        "started": record.started_at.astimezone(UTC).isoformat(),
+        "ended": record.ended_at.astimezone(UTC).isoformat(),
+        "failure": record.failure,
+        "fingerprint_key": record.fingerprint_key,
+        "prony_version": __version__,
+        "record_format": schema.RECORD_FORMAT,
+        "record": zlib.compress(record.model_dump_json().encode()),
+    }
+
+
+def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """The row of a judgement that is made now."""
+    return {
+        "trial_id": trial_id,
+        "made": datetime.now(UTC).isoformat(),
+        "prony_version": __version__,
+        "verdict": judgement.verdict.value,
+        "judgement": judgement.model_dump_json(),
+        "figures": json.dumps(dict(figures)),
+    }

@@ -1,0 +1,125 @@
+"""What people say of experiments: tags, by which they are found, and notes. Must not know why they say it."""
+
+from __future__ import annotations
+
+import getpass
+import re
+import socket
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, FromClause, delete, func, insert, select
+
+from prony.errors import UsageError
+from prony.store import schema
+from prony.store.ids import looks_like_id
+from prony.store.rows import Note
+
+LATEST = "latest"
+MOST_NOTE_CHARACTERS = 10_000
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,63}")
+
+
+def checked_tag(name: str) -> str:
+    """The name of a tag. Raises UsageError for one that could be taken for something else."""
+    if not _TAG.fullmatch(name):
+        raise UsageError(
+            f"'{name[:80]}' is not a name for a tag; expected 1 to 64 letters, digits and . _ / -, "
+            "beginning with a letter or digit"
+        )
+    if name.lower() == LATEST or looks_like_id(name):
+        raise UsageError(f"'{name}' cannot be a tag: it means an experiment already; choose another name")
+    return name
+
+
+def checked_note(text: str) -> str:
+    """A note without the blanks around it. Raises UsageError for an empty one, or one of absurd length."""
+    text = text.strip()
+    if not text:
+        raise UsageError("the note is empty; write what should be remembered of this result")
+    if len(text) > MOST_NOTE_CHARACTERS:
+        raise UsageError(
+            f"the note has {len(text):,} characters; expected {MOST_NOTE_CHARACTERS:,} at the most"
+        )
+    return text
+
+
+def who() -> str:
+    """user@host of this process; `unknown` for a user without a name."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = "unknown"
+    return f"{user}@{socket.gethostname()}"
+
+
+def add_tag(connection: Connection, experiment_id: str, name: str, *, only: bool) -> None:
+    """Tag an experiment, which changes nothing when it has the tag already; with `only` no other keeps it."""
+    others = schema.tags.c.experiment_id != experiment_id
+    if only:
+        connection.execute(delete(schema.tags).where(schema.tags.c.name == name, others))
+    mine = (schema.tags.c.name == name, schema.tags.c.experiment_id == experiment_id)
+    if connection.execute(select(schema.tags.c.name).where(*mine)).first() is None:
+        values = {"name": name, "experiment_id": experiment_id, "made": _now(), "made_by": who()}
+        connection.execute(insert(schema.tags).values(**values))
+
+
+def remove_tag(connection: Connection, experiment_id: str, name: str) -> bool:
+    """Whether it had this tag."""
+    mine = (schema.tags.c.name == name, schema.tags.c.experiment_id == experiment_id)
+    return connection.execute(delete(schema.tags).where(*mine)).rowcount > 0
+
+
+def tags(connection: Connection) -> dict[str, int]:
+    """Every tag -> how many experiments have it."""
+    query = select(schema.tags.c.name, func.count()).group_by(schema.tags.c.name).order_by(schema.tags.c.name)
+    return {str(row[0]): int(row[1]) for row in connection.execute(query)}
+
+
+def newest_tagged(connection: Connection, name: str) -> str | None:
+    """The id of the newest experiment with this tag."""
+    query = (
+        select(schema.experiments.c.id)
+        .join(schema.tags)
+        .where(schema.tags.c.name == name)
+        .order_by(schema.experiments.c.created.desc(), schema.experiments.c.id.desc())
+        .limit(1)
+    )
+    return connection.execute(query).scalar_one_or_none()
+
+
+def new_note(experiment_id: str, text: str) -> dict[str, Any]:
+    """The row of a note that is made now."""
+    return {"experiment_id": experiment_id, "made": _now(), "made_by": who(), "text": text}
+
+
+def add_notes(connection: Connection, notes: tuple[Mapping[str, Any], ...]) -> None:
+    """Those that are not there yet: a note is known by its time and author."""
+    for note in notes:
+        same = (schema.notes.c[name] == note[name] for name in ("experiment_id", "made", "made_by"))
+        if connection.execute(select(schema.notes.c.id).where(*same)).first() is None:
+            connection.execute(insert(schema.notes).values(**note))
+
+
+def tags_of(connection: Connection, chosen: FromClause) -> dict[str, list[str]]:
+    """Experiment -> its tags, of the experiments whose ids are the column `id` of `chosen`."""
+    query = select(schema.tags).join(chosen, chosen.c.id == schema.tags.c.experiment_id)
+    found: dict[str, list[str]] = defaultdict(list)
+    for row in connection.execute(query.order_by(schema.tags.c.name)):
+        found[row.experiment_id].append(row.name)
+    return found
+
+
+def notes_of(connection: Connection, chosen: FromClause) -> dict[str, list[Note]]:
+    """Experiment -> its notes, the oldest first."""
+    query = select(schema.notes).join(chosen, chosen.c.id == schema.notes.c.experiment_id)
+    found: dict[str, list[Note]] = defaultdict(list)
+    for row in connection.execute(query.order_by(schema.notes.c.id)):
+        found[row.experiment_id].append(Note(datetime.fromisoformat(row.made), row.made_by, row.text))
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat()

@@ -1,0 +1,130 @@
+"""Experiments and trials out of their rows. Must not write, nor know what is done with them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any
+
+import pydantic
+from sqlalchemy import ColumnElement, Connection, Row, func, select
+
+from prony import __version__
+from prony.errors import StoreError, UsageError
+from prony.evidence.host import Fingerprint
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
+from prony.store import labels, moving, schema
+from prony.store.ids import as_typed
+from prony.store.rows import ExperimentRow, StoredJudgement, StoredTrial
+
+_E, _T, _J = schema.experiments.c, schema.trials.c, schema.judgements.c
+_WITH_NUMBER = schema.experiments.join(schema.experiment_summaries)
+_NEWEST_FIRST = (_E.created.desc(), schema.experiment_summaries.c.number.desc())
+
+
+def experiments(connection: Connection, where: str, *conditions: ColumnElement[bool]) -> list[ExperimentRow]:
+    """The experiments that fulfil the conditions, newest first. `where`: the database, for the sentence of a
+    StoreError about a row that cannot be read.
+    """
+    count = select(func.count()).select_from(schema.trials).where(_T.experiment_id == _E.id).scalar_subquery()
+    query = (
+        select(schema.experiments, count.label("trial_count"))
+        .select_from(_WITH_NUMBER)
+        .where(*conditions)
+        .order_by(*_NEWEST_FIRST)
+    )
+    return [_experiment(row, where) for row in connection.execute(query)]
+
+
+def identify(connection: Connection, where: str, which: str) -> str:
+    """The full id of an experiment by its id, a tag (of the newest that has it), a unique beginning of its id
+    (or of the part after the dash), or `latest`. Raises UsageError when there is none or more than one.
+    """
+    query = select(_E.id).select_from(_WITH_NUMBER).order_by(*_NEWEST_FIRST)
+    ids: list[str] = list(connection.execute(query).scalars())
+    if not ids:
+        raise UsageError(f"No results in {where} yet; measure something first.")
+    if which.strip().lower() == labels.LATEST:
+        return ids[0]
+    typed = as_typed(which)
+    if typed in ids:
+        return typed
+    tagged = labels.newest_tagged(connection, which.strip())
+    if tagged is not None:
+        return tagged
+    found = [
+        one for one in ids if typed and (one.startswith(typed) or one.partition("-")[2].startswith(typed))
+    ]
+    if len(found) == 1:
+        return found[0]
+    shown = ", ".join((found or ids)[:5])
+    if found:
+        raise UsageError(f"'{which}' matches {len(found)} experiments ({shown} ...); type more of the id.")
+    raise UsageError(f"No experiment '{which}' in {where}; the newest are {shown}.")
+
+
+def trials(connection: Connection, where: str, *conditions: ColumnElement[bool]) -> list[StoredTrial]:
+    """The trials that fulfil the conditions, in the order in which they were stored."""
+    joined = schema.trials.join(schema.trial_summaries)
+    number = schema.trial_summaries.c.number
+    rows = connection.execute(
+        select(schema.trials).select_from(joined).where(*conditions).order_by(number)
+    ).all()
+    judged: dict[str, list[Row[Any]]] = defaultdict(list)
+    query = select(schema.judgements).join(schema.trials).where(*conditions).order_by(_J.id)
+    for one in connection.execute(query):
+        judged[one.trial_id].append(one)
+    return [_trial(row, judged[row.id], where) for row in rows]
+
+
+def _experiment(row: Row[Any], where: str) -> ExperimentRow:
+    with _understood(f"Experiment {row.id}", where, row.prony_version):
+        return ExperimentRow(
+            id=row.id,
+            name=row.name,
+            created=datetime.fromisoformat(row.created),
+            ended=datetime.fromisoformat(row.ended) if row.ended else None,
+            status=moving.status_of(row),
+            spec=json.loads(row.spec),
+            fingerprint=Fingerprint.model_validate_json(row.fingerprint),
+            seed=int(row.seed),
+            quick=bool(row.quick),
+            prony_version=row.prony_version,
+            trials=row.trial_count,
+        )
+
+
+def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
+    with _understood(f"Trial {row.id}", where, row.prony_version):
+        if row.record_format != schema.RECORD_FORMAT:
+            raise ValueError(f"unknown format {row.record_format}")
+        return StoredTrial(
+            record=TrialRecord.model_validate_json(zlib.decompress(row.record)),
+            judgements=tuple(
+                StoredJudgement(
+                    judgement=Judgement.model_validate_json(one.judgement),
+                    figures=json.loads(one.figures),
+                    made=datetime.fromisoformat(one.made),
+                    prony_version=one.prony_version,
+                )
+                for one in judged
+            ),
+            prony_version=row.prony_version,
+        )
+
+
+@contextmanager
+def _understood(what: str, where: str, written_by: str) -> Iterator[None]:
+    try:
+        yield
+    except (pydantic.ValidationError, ValueError, zlib.error) as error:
+        raise StoreError(
+            f"{what} in {where} cannot be read: it is damaged, or Prony {written_by}, "
+            f"which wrote it, records something else than this one ({__version__}).",
+            details=str(error),
+        ) from None

@@ -1,0 +1,279 @@
+"""Finds experiments, and the trials of a series, by what the summaries say: no record and no plan is read, so
+that ten thousand trials are searched in milliseconds. Must not write.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, or_, select
+
+from prony.evidence.host import Fingerprint
+from prony.judge.finding import Status
+from prony.store import moving, schema
+from prony.store.labels import notes_of, tags_of
+from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, SeriesTrial
+
+_E, _T = schema.experiments.c, schema.trials.c
+_ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is looked for; None: anything. `server`, `workload` and `command` are patterns with * and ? (and
+    [...]), in which letters count. With several of server, workload and verdict there is one trial that
+    fulfils all of them.
+    """
+
+    server: str | None = None
+    workload: str | None = None
+    command: str | None = None
+    verdict: Status | None = None
+    """Of the newest judgement."""
+    tag: str | None = None
+    text: str | None = None
+    """Part of the title, or the beginning of the id; capital letters or not."""
+    fingerprint_key: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def search(connection: Connection, wanted: Search, limit: int | None, offset: int) -> Found:
+    """The experiments that match, newest first: `limit` of them after `offset` others."""
+    conditions = _conditions(connection, wanted)
+    joined = schema.experiments.join(schema.experiment_summaries)
+    total = connection.execute(select(func.count()).select_from(joined).where(*conditions)).scalar_one()
+    page = (
+        select(
+            *(_E.id, _E.name, _E.created, _E.ended, _E.status, _E.quick, _E.prony_version, _E.owner),
+            *(_E.fingerprint_key, _ES.command, _ES.hostname),
+        )
+        .select_from(joined)
+        .where(*conditions)
+        .order_by(_E.created.desc(), _ES.number.desc())
+        .offset(offset)
+    )
+    if limit is not None:
+        page = page.limit(limit)
+    rows: list[Any] = list(connection.execute(page))
+    found = [_found(row) for row in rows]
+    return Found(_completed(connection, found, page.with_only_columns(_E.id)), total)
+
+
+def _found(row: Row[Any]) -> FoundExperiment:
+    return FoundExperiment(
+        id=row.id,
+        name=row.name,
+        command=row.command,
+        created=_time(row.created),
+        ended=_time(row.ended) if row.ended else None,
+        status=moving.status_of(row),
+        quick=bool(row.quick),
+        prony_version=row.prony_version,
+        fingerprint_key=row.fingerprint_key,
+        hostname=row.hostname,
+    )
+
+
+def _completed(
+    connection: Connection, found: list[FoundExperiment], page: Select[Any]
+) -> tuple[FoundExperiment, ...]:
+    """With what other tables say of the experiments of a page."""
+    mine = page.subquery()
+    counts = (
+        select(_T.experiment_id, _T.server, _T.workload, _TS.verdict, func.count().label("trials"))
+        .select_from(schema.trials.join(schema.trial_summaries).join(mine, mine.c.id == _T.experiment_id))
+        .group_by(_T.experiment_id, _T.server, _T.workload, _TS.verdict)
+        .order_by(func.min(_TS.number))
+    )
+    seen: dict[str, list[Row[Any]]] = defaultdict(list)
+    for row in connection.execute(counts):
+        seen[row.experiment_id].append(row)
+    tags, notes = tags_of(connection, mine), notes_of(connection, mine)
+    completed = []
+    for one in found:
+        verdicts: dict[Status, int] = defaultdict(int)
+        for row in seen[one.id]:
+            verdicts[Status(row.verdict)] += row.trials
+        completed.append(
+            replace(
+                one,
+                verdicts=dict(verdicts),
+                servers=tuple(dict.fromkeys(row.server for row in seen[one.id])),
+                workloads=tuple(dict.fromkeys(row.workload for row in seen[one.id])),
+                tags=tuple(tags.get(one.id, ())),
+                notes=tuple(notes.get(one.id, ())),
+            )
+        )
+    return tuple(completed)
+
+
+def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.command is not None:
+        found.append(_ES.command.in_(_names(connection, _ES.command, wanted.command)))
+    if wanted.fingerprint_key is not None:
+        found.append(_E.fingerprint_key == wanted.fingerprint_key)
+    if wanted.since is not None:
+        found.append(_E.created >= _text(wanted.since))
+    if wanted.until is not None:
+        found.append(_E.created < _text(wanted.until))
+    if wanted.text is not None:
+        found.append(
+            or_(
+                _E.name.icontains(wanted.text, autoescape=True),
+                _E.id.istartswith(wanted.text, autoescape=True),
+            )
+        )
+    if wanted.tag is not None:
+        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == wanted.tag)
+        found.append(_E.id.in_(tagged))
+    trial = _trial_conditions(connection, wanted)
+    if trial:
+        matching = select(_T.experiment_id).select_from(schema.trials.join(schema.trial_summaries))
+        found.append(_E.id.in_(matching.where(*trial)))
+    return found
+
+
+def _trial_conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:
+    found: list[ColumnElement[bool]] = []
+    if wanted.server is not None:
+        found.append(_T.server.in_(_names(connection, _T.server, wanted.server)))
+    if wanted.workload is not None:
+        found.append(_T.workload.in_(_names(connection, _T.workload, wanted.workload)))
+    if wanted.verdict is not None:
+        found.append(_TS.verdict == wanted.verdict.value)
+    return found
+
+
+def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> list[str]:
+    """The stored names that match. Patterns are not the database's business: each has another LIKE."""
+    names = connection.execute(select(column).distinct()).scalars()
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
+
+
+# -- series
+
+
+def series_names(connection: Connection) -> tuple[SeriesName, ...]:
+    """Every server x workload x load of which a trial is stored, in the order of their names."""
+    query = (
+        select(
+            *(_T.server, _T.workload, _T.load_name),
+            func.count().label("trials"),
+            func.max(_T.started).label("newest"),
+        )
+        .group_by(_T.server, _T.workload, _T.load_name)
+        .order_by(_T.server, _T.workload, _T.load_name)
+    )
+    return tuple(
+        SeriesName(row.server, row.workload, row.load_name, row.trials, _time(row.newest))
+        for row in connection.execute(query)
+    )
+
+
+def series(
+    connection: Connection,
+    server: str,
+    workload: str,
+    load_name: str,
+    *,
+    tag: str | None = None,
+    fingerprint_key: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> tuple[SeriesTrial, ...]:
+    """The trials of one series in the order in which they ran, whatever their verdict."""
+    conditions = [_T.server == server, _T.workload == workload, _T.load_name == load_name]
+    if fingerprint_key is not None:
+        conditions.append(_T.fingerprint_key == fingerprint_key)
+    if since is not None:
+        conditions.append(_T.started >= _text(since))
+    if until is not None:
+        conditions.append(_T.started < _text(until))
+    if tag is not None:
+        tagged = select(schema.tags.c.experiment_id).where(schema.tags.c.name == tag)
+        conditions.append(_T.experiment_id.in_(tagged))
+    query = (
+        select(
+            *(_T.id, _T.experiment_id, _T.block, _T.kind, _T.quick, _T.started, _T.failure),
+            *(_T.fingerprint_key, _T.prony_version, _TS.cell, _TS.plan_key, _TS.verdict, _TS.bound_by),
+            *(_TS.reason, _TS.figures, _TS.versions, _TS.build_key),
+        )
+        .select_from(
+            schema.trials.join(schema.trial_summaries).join(schema.experiments, _E.id == _T.experiment_id)
+        )
+        .where(*conditions)
+        .order_by(_E.created, _TS.number)
+    )
+    rows: list[Any] = list(connection.execute(query))
+    last = {_place(row): row.id for row in rows}
+    return tuple(_series_trial(row, repeated=last[_place(row)] != row.id) for row in rows)
+
+
+def _place(row: Row[Any]) -> tuple[Any, ...]:
+    """Attempts at the same trial have it in common; a trial of the first version stands for itself."""
+    return (row.experiment_id, row.cell, row.block, row.kind) if row.cell else (row.id,)
+
+
+def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
+    return SeriesTrial(
+        trial_id=row.id,
+        experiment_id=row.experiment_id,
+        cell=row.cell,
+        block=row.block,
+        kind=row.kind,
+        quick=bool(row.quick),
+        repeated=repeated,
+        started=_time(row.started),
+        fingerprint_key=row.fingerprint_key,
+        plan_key=row.plan_key,
+        verdict=Status(row.verdict),
+        bound_by=row.bound_by,
+        reason=row.reason,
+        failure=row.failure,
+        figures=json.loads(row.figures),
+        versions=json.loads(row.versions),
+        build_key=row.build_key,
+        prony_version=row.prony_version,
+    )
+
+
+# -- hosts
+
+
+def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:
+    """Hosts with their software (of one fingerprint, or all), the newest seen first."""
+    newest = (
+        select(_E.fingerprint_key, func.count().label("experiments"), func.max(_E.created).label("newest"))
+        .where(*([] if key is None else [_E.fingerprint_key == key]))
+        .group_by(_E.fingerprint_key)
+        .subquery()
+    )
+    query = (
+        select(_E.fingerprint, newest.c.experiments, newest.c.newest)
+        .join(
+            newest,
+            (newest.c.fingerprint_key == _E.fingerprint_key) & (newest.c.newest == _E.created),
+        )
+        .order_by(newest.c.newest.desc())
+    )
+    found: dict[str, SeenHost] = {}
+    for row in connection.execute(query):
+        seen = SeenHost(Fingerprint.model_validate_json(row.fingerprint), row.experiments, _time(row.newest))
+        found.setdefault(seen.fingerprint.key, seen)
+    return tuple(found.values())
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _text(moment: datetime) -> str:
+    """As the columns have it: text order is time order."""
+    return moment.astimezone(UTC).isoformat()

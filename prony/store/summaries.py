@@ -1,0 +1,166 @@
+"""What lists and series need of experiments and trials, as rows of their own: all of it follows from the
+plan, the record and the newest judgement, and is written in the transaction that writes those.
+
+Must not interpret more of a record than it copies.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from prony.store import schema
+
+Row = Mapping[str, Any]
+
+UNKNOWN_PLAN = ""
+"""Plan key of a trial whose plan does not name its cell, as with experiments of the first version."""
+MOST_REASON_CHARACTERS = 300
+_OLD_COMMANDS = {"plan": "run", "sweep": "sweep", "capacity": "capacity"}
+_REJECTING = ("invalid", "suspect", "unknown")
+_NOT_JUDGED: Row = {"verdict": "unknown", "judgement": "{}", "figures": "{}"}
+
+
+def of_experiment(experiment: Row) -> dict[str, Any]:
+    """Summary of an experiment's row."""
+    fingerprint = _mapping(experiment["fingerprint"])
+    return {
+        "experiment_id": experiment["id"],
+        "command": _command(_mapping(experiment["spec"])),
+        "hostname": str(fingerprint.get("hostname") or ""),
+    }
+
+
+def _command(spec: Row) -> str:
+    """The command that made the plan; experiments of the first version did not name it."""
+    if "command" in spec:
+        return str(spec["command"])[:32]
+    return _OLD_COMMANDS.get(str(spec.get("kind")), "load" if "url" in spec else "compare")
+
+
+def plan_keys(spec: str) -> dict[str, str]:
+    """Cell -> a hash over what is run there: target and trial. Trials with different keys differ by plan."""
+    cells = _mapping(spec).get("cells")
+    found = {}
+    for cell in cells if isinstance(cells, list) else ():
+        run = {name: cell.get(name) for name in ("target", "trial")}
+        text = json.dumps(run, sort_keys=True, ensure_ascii=True)
+        found[str(cell.get("id"))] = hashlib.sha256(text.encode()).hexdigest()[:12]
+    return found
+
+
+def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, Any]:
+    """Summary of a trial's row with its newest judgement."""
+    record = _record(trial["record"])
+    server = record.get("evidence", {}).get("server", {})
+    cell = str(record.get("cell") or "")
+    return {
+        "trial_id": trial["id"],
+        "cell": cell,
+        "plan_key": keys.get(cell, UNKNOWN_PLAN),
+        "versions": json.dumps(server.get("versions") or {}),
+        "build_key": server.get("build_key"),
+        **_judged(judgement),
+    }
+
+
+def _judged(judgement: Row) -> dict[str, Any]:
+    found = _mapping(judgement["judgement"])
+    return {
+        "verdict": judgement["verdict"],
+        "bound_by": str(found.get("bound_by") or "unknown"),
+        "reason": _reason(found, judgement["verdict"]),
+        "figures": judgement["figures"],
+    }
+
+
+def _reason(judgement: Row, verdict: str) -> str:
+    """What decided the verdict; empty when it is valid."""
+    if verdict not in _REJECTING:
+        return ""
+    findings = [one for one in judgement.get("findings", ()) if one.get("status") == verdict]
+    essential = [one for one in findings if one.get("essential")] if verdict == "unknown" else findings
+    text = str(essential[0].get("reason", "")) if essential else ""
+    return text if len(text) <= MOST_REASON_CHARACTERS else text[: MOST_REASON_CHARACTERS - 1] + "…"
+
+
+def _mapping(text: str) -> dict[str, Any]:
+    """JSON of an object; empty for anything else, which whoever reads the row itself is told."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _record(compressed: bytes) -> dict[str, Any]:
+    try:
+        return _mapping(zlib.decompress(compressed).decode())
+    except (zlib.error, UnicodeDecodeError):
+        return {}
+
+
+# -- rows
+
+
+def add_experiment(connection: Connection, experiment: Row) -> None:
+    """Of an experiment that was just inserted."""
+    connection.execute(insert(schema.experiment_summaries).values(**of_experiment(experiment)))
+
+
+def renew_experiment(connection: Connection, experiment_id: str, spec: str) -> None:
+    """Of an experiment whose plan has changed."""
+    mine = schema.experiment_summaries.c.experiment_id == experiment_id
+    connection.execute(
+        update(schema.experiment_summaries).where(mine).values(command=_command(_mapping(spec)))
+    )
+
+
+def add_trial(connection: Connection, trial: Row, judgement: Row) -> None:
+    """Of a trial that was just inserted, with the judgement that counts."""
+    spec = connection.execute(
+        select(schema.experiments.c.spec).where(schema.experiments.c.id == trial["experiment_id"])
+    ).scalar_one()
+    connection.execute(insert(schema.trial_summaries).values(**of_trial(trial, judgement, plan_keys(spec))))
+
+
+def renew_trial(connection: Connection, judgement: Row) -> None:
+    """Of a trial that was judged anew."""
+    mine = schema.trial_summaries.c.trial_id == judgement["trial_id"]
+    connection.execute(update(schema.trial_summaries).where(mine).values(**_judged(judgement)))
+
+
+def rebuild(connection: Connection) -> None:
+    """All of them anew, for a store whose schema had none. Experiments in the order of their time, trials of
+    each in that of theirs.
+    """
+    connection.execute(delete(schema.trial_summaries))
+    connection.execute(delete(schema.experiment_summaries))
+    order = (schema.experiments.c.created, schema.experiments.c.id)
+    for identifier in connection.execute(select(schema.experiments.c.id).order_by(*order)).scalars().all():
+        experiment = connection.execute(
+            select(schema.experiments).where(schema.experiments.c.id == identifier)
+        ).one()
+        add_experiment(connection, dict(experiment._mapping))
+        keys = plan_keys(experiment.spec)
+        mine = schema.trials.c.experiment_id == identifier
+        by_time = (schema.trials.c.started, schema.trials.c.id)
+        ids = connection.execute(select(schema.trials.c.id).where(mine).order_by(*by_time)).scalars().all()
+        for trial_id in ids:  # one at a time: records are large
+            trial = connection.execute(select(schema.trials).where(schema.trials.c.id == trial_id)).one()
+            judged = newest_judgement(connection, trial_id)
+            values = of_trial(dict(trial._mapping), judged, keys)
+            connection.execute(insert(schema.trial_summaries).values(**values))
+
+
+def newest_judgement(connection: Connection, trial_id: str) -> Row:
+    """The row that counts; of a trial without one (which no Prony leaves) `_NOT_JUDGED`."""
+    mine = schema.judgements.c.trial_id == trial_id
+    query = select(schema.judgements).where(mine).order_by(schema.judgements.c.id.desc()).limit(1)
+    row = connection.execute(query).first()
+    return _NOT_JUDGED if row is None else dict(row._mapping)
