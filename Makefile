@@ -12,7 +12,7 @@ BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-programs test-rust test-rust-beside test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million fuzz peers lock clean
+.PHONY: help setup servers demo test test-programs test-rust test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -54,30 +54,25 @@ TEST_PROGRAMS := artillery chromium jmeter postgresql
 test-programs: ## Fetch the programs that some tests compare with, into the cache of this user
 	$(PYTHON) tools/fetch.py $(TEST_PROGRAMS) || echo "the tests that need what is missing will say so"
 
-# Rust and Python side by side, as both wait more than they compute; then, alone, what measures.
+# As many Python tests at a time as there are CPUs, with two CPUs three, as they wait more than they compute; but for those that
+# measure (`alone`). What fails in a part runs once more, alone (tools/run_tests.py).
+TESTS_AT_ONCE ?= $(shell cpus=$$(nproc); if test "$$cpus" -lt 2; then echo 0; else echo $$((cpus > 3 ? cpus : 3)); fi)
+RUN_TESTS := $(OWN_JOBS) $(BIN)/python tools/run_tests.py --at-once $(TESTS_AT_ONCE)
+
 test: setup test-programs ## All tests: Rust, Python, and end to end against real servers
-	@failed=0; $(MAKE) --no-print-directory -k -j2 test-rust-beside test-beside || failed=$$?; \
-	$(MAKE) --no-print-directory test-alone && exit $$failed
+	@$(RUN_TESTS) rust beside alone
 
 test-rust: setup
 	$(BARE_CARGO) test --locked --manifest-path engine/Cargo.toml
 
-test-rust-beside: # its lines after those of Python, not between them
-	@$(MAKE) --no-print-directory test-rust > $(STAMPS)/test-rust.log 2>&1 || { cat $(STAMPS)/test-rust.log; exit 1; }
-	@awk '/^test result/ { passed += $$4; ignored += $$8 } END { print "Rust: " passed " tests passed, " ignored " ignored" }' $(STAMPS)/test-rust.log
-
-# As many tests at a time as there are CPUs, with two CPUs three, as they wait more than they compute; but for those that measure.
-TESTS_AT_ONCE ?= $(shell cpus=$$(nproc); if test "$$cpus" -lt 2; then echo 0; else echo $$((cpus > 3 ? cpus : 3)); fi)
-PYTEST := $(OWN_JOBS) $(BIN)/python -m pytest --durations=15 --durations-min=1
+test-python: setup
+	@$(RUN_TESTS) beside alone
 
 test-beside: setup
-	$(PYTEST) -m "not alone" -n $(TESTS_AT_ONCE) --dist worksteal
+	@$(RUN_TESTS) beside
 
 test-alone: setup
-	$(PYTEST) -m alone
-
-test-python: setup
-	failed=0; $(MAKE) --no-print-directory test-beside || failed=$$?; $(MAKE) --no-print-directory test-alone && exit $$failed
+	@$(RUN_TESTS) alone
 
 selftest: setup ## Are injected faults detected and clean runs left alone? (7 minutes)
 	$(BIN)/prony selftest
