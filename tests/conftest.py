@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import programs
+from tests.order import dealt
 
 settings.register_profile(
     "prony",
@@ -58,12 +59,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(why)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> Generator[None, object, object]:
     here = Path(__file__).parent
-    for item in items:
-        place = item.path.relative_to(here)
+    places = [item.path.relative_to(here) for item in items]
+    for place, item in zip(places, items, strict=True):
         if any(place.is_relative_to(alone) for alone in ALONE):
             item.add_marker(pytest.mark.alone)
+    done = yield  # those that are not wanted (-m, -k) are taken out
+    workers: int | None = getattr(config, "workerinput", {}).get("workercount")  # None: in one process
+    if workers is not None:
+        items[:] = dealt(((item.path.relative_to(here), item) for item in items), workers)
+    return done
 
 
 def pytest_collection_finish() -> None:
