@@ -28,7 +28,7 @@ import prony
 
 PRONY = Path(sys.executable).parent / "prony"
 """The installed command."""
-CALIBRATION_WARM_S, CALIBRATION_S, PUBLISHED_REQUESTS = 0.1, 0.4, 1_000
+CALIBRATION_WARM_S, CALIBRATION_S, PUBLISHED_REQUESTS = 0.1, 0.4, 100
 HASTY_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """For a server's environment: its JVM compiles with the first compiler alone, which is sooner ready and good
 enough for who looks at responses and counts.

@@ -30,9 +30,9 @@ from prony.targets.base import OnLine, ReadyProbe
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
+"""For the connection that shows whether anybody listens."""
 SILENT_S = 1.0
 """A request that fails after this long got no response in time; one that fails sooner was refused."""
-"""For the connection that shows whether anybody listens."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,11 @@ command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_lis
 """
 SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "2s", "--users", "8", "--seed", "1")
 """The smallest comparison that goes through every phase of a trial."""
+PROMPT = ("--work", "50us", "--delay", "fixed:5ms")
+SLUGGISH = ("--work", "1ms", "--delay", "fixed:125ms")
+"""A server, and one of a 25th of its rate. Both wait nearly all the time: other load on the host changes the
+rate of neither by much, where it can halve that of a server that computes.
+"""
 LENIENT = """
 isolation_others: 1
 isolation_steal: 1
@@ -59,7 +64,7 @@ host_frequency_drop: 1
 """Limits under which no trial is rejected for what else runs on the host: a test may expect a verdict."""
 SHORTEST = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
 """Where only the number of trials and their order matter. A server under test should burn little CPU for a
-response: each trial first counts its 10,000 requests as published.
+response, and answer some hundred a second: each trial first counts its requests as published.
 """
 
 
@@ -147,6 +152,17 @@ class Lab:
             if str(self.folder) in line and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(line)
         return found
+
+
+def said_until(process: subprocess.Popen[str], *words: str) -> None:
+    """Reads what it says until a line has all these words: there is one at each change of phase."""
+    assert process.stderr is not None
+    said = ""
+    for line in process.stderr:
+        said += line
+        if all(word in line for word in words):
+            return
+    raise AssertionError(said)
 
 
 Here = Callable[..., subprocess.CompletedProcess[str]]

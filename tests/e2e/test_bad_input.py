@@ -10,6 +10,7 @@ import pytest
 
 from tests.command import PRONY
 from tests.e2e.conftest import Here, Lab
+from tests.ports import refusing
 from tests.server.test_jdk import home
 
 CASES = [
@@ -65,10 +66,8 @@ def test_one_sentence_and_the_documented_exit_code(
 
 
 def test_connection_refused_names_the_address(lab: Lab) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    done = lab.run("load", f"http://127.0.0.1:{port}/")
+    with refusing() as port:
+        done = lab.run("load", f"http://127.0.0.1:{port}/")
     assert done.returncode == 4
     assert f"nothing answers HTTP at http://127.0.0.1:{port}" in done.stderr
 

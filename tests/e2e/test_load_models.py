@@ -55,20 +55,20 @@ def test_users_who_think_are_judged_by_their_think_times(lab: Lab) -> None:
     assert found["think"]["status"] != "unknown"
     assert "schedule" not in found
     # Four users, each once in 200 ms and a little more.
-    assert shown["counters"]["requests"] <= 4 * 11
+    assert 0 < shown["counters"]["requests"] <= 4 * (shown["duration_s"] / 0.2 + 1)
 
 
 def test_requests_that_go_out_together_are_counted_one_by_one(lab: Lab) -> None:
-    little: dict[str, object] = {}
-    with server() as url:
-        for _ in range(4):  # a neighbour may take the client's CPU once; a wrong count stays
-            shown = lab.trial("load", url + "/", "-c", "3", "--pipeline", "5", "-n", "300")
-            assert shown["counters"]["requests"] == 300
-            assert not shown["counters"]["errors"]
-            little = findings(shown)["little"]
-            if little["status"] != "invalid":
-                return
-    raise AssertionError(little)
+    """A group that is counted as one is missed by 80 %; what a neighbour takes of the client's CPU in a run
+    of a moment, by less than 50 %.
+    """
+    with server("--delay", "fixed:2ms") as url:
+        words = ("-c", "3", "--pipeline", "5", "-n", "300", "--limits", "little_deviation=0.5")
+        shown = lab.trial("load", url + "/", *words)
+    assert shown["counters"]["requests"] == 300
+    assert not shown["counters"]["errors"]
+    little = findings(shown)["little"]
+    assert little["status"] in ("valid", "suspect"), little
 
 
 def test_connections_go_to_and_come_from_several_addresses_in_http_1_0(lab: Lab) -> None:

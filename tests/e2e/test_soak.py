@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import Lab, said_until
 
 PLAN = """
 title: A soak
@@ -23,10 +23,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(lab: Lab) -> None:
     lab.server("one")
     (lab.folder / "long.yaml").write_text(PLAN)
     process = lab.start("run", "long.yaml", "--duration", f"{LONG_S}s")
-    assert process.stderr is not None
-    for line in process.stderr:  # a line at each change of phase
-        if ": window" in line:
-            break
+    said_until(process, ": window")
     time.sleep(WORTH_KEEPING_S + 3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=120)

@@ -128,7 +128,7 @@ def test_the_rows_have_the_names_of_one_group(serve: Callable[..., Served], tmp_
     served, file, log = serve(), tmp_path / "p.jmx", tmp_path / "out.jtl"
     think = element("ConstantTimer", prop("ConstantTimer.delay", 20), flag("x", False))
     page = think + sampler("/a", prop("HTTPSampler.port", served.port))
-    file.write_bytes(document(ultimate(row(3, 0, 0.3, 0.3, 0), below=page)))
+    file.write_bytes(document(ultimate(row(3, 0, 1.2, 1.2, 0), below=page)))
     assert jmeter.run(["-n", "-t", str(file), "-l", str(log)], quick_desk()[0]) == 0
     with log.open(newline="") as text:
         rows = list(csv.DictReader(text))

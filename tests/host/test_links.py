@@ -16,6 +16,7 @@ from prony.host.link_watch import LinkReading, LinkWatch, network_use
 from prony.host.proc import CpuTicks, now_s
 from prony.host.round_trip import idle_round_trip_ms, load_round_trip_ms
 from tests.host.conftest import Grow
+from tests.ports import refusing
 
 DEV = """Inter-|   Receive                                                |  Transmit
  face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo colls carrier compressed
@@ -99,10 +100,9 @@ def test_round_trips_of_real_connections(connected: tuple[str, int]) -> None:
 
 
 def test_without_a_connection_there_is_no_round_trip() -> None:
-    with closing(socket.create_server(("127.0.0.1", 0))) as free:
-        port = free.getsockname()[1]
-    assert idle_round_trip_ms("127.0.0.1", port, tries=2) is None
-    assert load_round_trip_ms(port, here=False) is None
+    with refusing() as port:
+        assert idle_round_trip_ms("127.0.0.1", port, tries=2) is None
+        assert load_round_trip_ms(port, here=False) is None
     assert load_round_trip_ms(port, here=False, read=lambda port, here: None) is None  # noqa: ARG005
     assert load_round_trip_ms(port, here=False, read=lambda port, here: [0, 2000, 4000, 9000]) == 4  # noqa: ARG005
 

@@ -5,7 +5,6 @@ not know what a test asks for.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -18,6 +17,7 @@ from prony.hosts import certificates
 from prony.hosts.attach import start_scheduler
 from prony.hosts.file import HostsFile, read
 from prony.hosts.process import Lives, Settings
+from prony.server.sockets import free_port
 
 
 class Loopback:
@@ -40,7 +40,8 @@ class Loopback:
 
     def hosts(self, lab: dict[str, Any]) -> HostsFile:
         """hosts.yaml of these workers; `lab` replaces keys of its first part."""
-        known = {"scheduler": f"tls://127.0.0.1:{free_port()}", "certificates": str(self.certificates)}
+        scheduler = f"tls://127.0.0.1:{free_port('127.0.0.1')}"
+        known = {"scheduler": scheduler, "certificates": str(self.certificates)}
         listed = [{"connect": name} for name in self.names]
         groups = {name: {"connect": name} for name in self._servers}
         self.path = self.folder / "hosts.yaml"
@@ -91,10 +92,3 @@ class Loopback:
             if process is not None:
                 process.kill()
                 process.communicate()
-
-
-def free_port() -> int:
-    """One that nothing listens on now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

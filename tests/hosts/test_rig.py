@@ -29,7 +29,7 @@ def pings(rig: Rig, to: str, count: int = 5) -> tuple[int, float]:
         "got, least = 0, 1e9\n"
         f"for _ in range({count}):\n"
         "    began = time.perf_counter()\n"
-        "    s = socket.socket(); s.settimeout(0.5)\n"
+        "    s = socket.socket(); s.settimeout(2)\n"
         "    try: s.connect((sys.argv[1], 9))\n"
         "    except ConnectionRefusedError: got += 1; least = min(least, time.perf_counter() - began)\n"
         "    except OSError: pass\n"

@@ -177,7 +177,7 @@ def test_an_expectation_that_fails_is_an_error_of_its_own_kind(reference: Refere
 
 
 def test_a_server_that_is_not_there_is_counted_not_hidden() -> None:
-    report = EngineRun(load("http://127.0.0.1:9", total_requests=None, after_s=0.5)).run_to_end(20)
+    report = EngineRun(load("http://127.0.0.1:9", total_requests=None, after_s=2.0)).run_to_end(30)
     assert report.totals.completed == 0
     assert report.totals.errors.get("connect_refused", 0) > 0
     assert report.reason == "duration"

@@ -64,7 +64,7 @@ def offered(url: str, tls: TlsOptions) -> EngineLoad:
         cpus=(),
         total_requests=100,
         window="all",
-        after_s=3.0,
+        after_s=30.0,
     )
 
 
@@ -94,7 +94,7 @@ def test_a_certificate_that_nobody_vouches_for_is_an_error_with_its_reason(
         check=True,
         capture_output=True,
     )
-    load = offered(secure.url, TlsOptions(ca=other)).model_copy(update={"after_s": 0.5})
+    load = offered(secure.url, TlsOptions(ca=other)).model_copy(update={"after_s": 2.0})
     totals = EngineRun(load).run_to_end(30.0).totals
     assert totals.completed == 0
     assert totals.errors["tls"] == totals.failed > 0

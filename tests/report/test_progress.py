@@ -203,10 +203,10 @@ def test_redraws_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     progress = RichProgress(terminal(stream))
     drawn = []
     monkeypatch.setattr(progress._live, "refresh", lambda: drawn.append(1))
+    begun = time.monotonic()
     progress.experiment_started(1, 10)
     for _ in range(2000):
         progress.row(row())
-    begun = time.monotonic()
     time.sleep(0.8)
     progress.finished()
     # Starting and stopping draw once each, the ticker at most four times a second.

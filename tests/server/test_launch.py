@@ -114,8 +114,12 @@ def test_a_server_that_never_listens(toy: Toy) -> None:
 
 def test_a_server_that_answers_wrongly_is_not_ready(toy: Toy) -> None:
     wrong = "gave status 503, expected 200"
-    with launch(toy("--status", "503")) as server, pytest.raises(EnvironmentFault, match=wrong):
-        server.wait_ready(probe_of(server), 2)
+    with launch(toy("--status", "503")) as server:
+        give_up_s = time.monotonic() + 60
+        while not listeners(server.port, HOST) and time.monotonic() < give_up_s:
+            time.sleep(0.01)
+        with pytest.raises(EnvironmentFault, match=wrong):
+            server.wait_ready(probe_of(server), 3)
 
 
 def test_a_server_that_is_killed_is_noticed(toy: Toy) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from prony.server.cache import cache_dir
+from prony.server.sockets import free_port
 from tests.programs import program
 
 NOBODY = 65534
@@ -53,8 +54,7 @@ def postgresql() -> Iterator[str]:
             check=False,
         )
         assert made.returncode == 0, made.stdout + made.stderr
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
+        port = free_port("127.0.0.1")  # not one of those that other tests' connections are given
         log = folder / "log"
         with log.open("wb") as writes:
             server = subprocess.Popen(

@@ -30,6 +30,7 @@ from prony.trial.load_run import INTERRUPTED
 from prony.trial.run import CUT_SHORT, TrialOutcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.load.test_engine import Reference
+from tests.ports import refusing
 
 HELLO = Workload(name="hello", steps=(Step(name="hello", path="/", expect=Expectation(status=(200,))),))
 TIDY = HELLO.model_copy(update={"cleanup": (Step(name="tidy", path="/"),)})
@@ -193,9 +194,8 @@ def test_a_warm_up_of_a_fixed_time(url: Url) -> None:
 
 
 def test_a_url_where_nobody_listens_is_an_outcome() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-    outcome = measured(ExternalServer(Url(url=f"http://127.0.0.1:{port}")), Heard())
+    with refusing() as port:
+        outcome = measured(ExternalServer(Url(url=f"http://127.0.0.1:{port}")), Heard())
     assert isinstance(outcome.fault, EnvironmentFault)
     assert outcome.failure == (
         f"nothing answers HTTP at http://127.0.0.1:{port}: start the server first, or correct the address "
