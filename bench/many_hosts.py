@@ -3,8 +3,8 @@ hosts are simulated: each replays what one real engine said. Asserts nothing; pr
 
     python -m bench.many_hosts [--hosts 64] [--seconds 60] [--actors]
 
-`--actors`: each host is a Dask actor in another process, as its calls cost the laboratory over a network
-(needs `prony[hosts]`).
+`--actors`: each host is a Dask actor in another process, asked over TLS as a laboratory asks real ones (needs
+`prony[hosts]`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from prony.evidence.hosts import HostEvidence
@@ -77,60 +78,79 @@ class Recorded:
 
 
 class Replay:
-    """A host: `events` gives the next batch."""
+    """A host that has said all it says: `events` gives the next batch."""
 
     def __init__(self, batches: Sequence[list[dict[str, Any]]]) -> None:
         self._batches = list(batches)
 
-    def events(self) -> list[dict[str, Any]] | None:
+    def events(self, _number: int, _timeout_s: float) -> list[dict[str, Any]] | None:
         """None after the last."""
         return self._batches.pop(0) if self._batches else None
 
+    def send(self, _number: int, _command: dict[str, Any]) -> None:
+        """Nothing follows from it."""
+
+    def close(self, _number: int) -> None:
+        """Nothing runs."""
+
 
 class Handle:
-    """The handle of a simulated host; `take` gets its next batch."""
+    """The handle of a simulated host; `call` calls a method of its `Replay`."""
 
-    def __init__(self, name: str, take: Callable[[], list[dict[str, Any]] | None]) -> None:
-        self._name, self._take = name, take
+    def __init__(self, name: str, call: Callable[..., Any]) -> None:
+        self._name, self._call = name, call
 
     @property
     def name(self) -> str:
         return self._name
 
     def send(self, command: dict[str, Any]) -> None:
-        """It has said all it says."""
+        self._call("send", 1, command)
 
-    def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:  # noqa: ARG002 never waits
-        return self._take()
+    def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
+        found: Sequence[dict[str, Any]] | None = self._call("events", 1, timeout_s)
+        return found
 
     def clock(self) -> ClockEstimate:
         return ClockEstimate(time.monotonic_ns(), 0.0, 0.0, 1000.0, 10)
 
     def close(self) -> None:
-        """Nothing runs."""
+        self._call("close", 1)
+
+
+def here(batches: Sequence[list[dict[str, Any]]], hosts: int) -> list[Handle]:
+    """All hosts in this process."""
+
+    def calling(replay: Replay) -> Callable[..., Any]:
+        return lambda method, *args: getattr(replay, method)(*args)
+
+    return [Handle(f"host-{place + 1}", calling(Replay(batches))) for place in range(hosts)]
 
 
 def actors(batches: Sequence[list[dict[str, Any]]], hosts: int, stack: ExitStack) -> list[Handle]:
-    """One Dask actor per host, on workers of their own processes."""
+    """One Dask actor per host, in two other processes, called over TLS by the laboratory's own way."""
     from distributed import Client, LocalCluster
 
+    from prony.hosts.facts import facts
+    from prony.hosts.file import HostsFile
+    from prony.hosts.laboratory import Attached, Laboratory, Remote
+
     cluster = stack.enter_context(
-        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None)
+        LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, security=True)
     )
     client = stack.enter_context(Client(cluster))
-    begun = [client.submit(Replay, batches, actor=True, pure=False) for _ in range(hosts)]
-    found = [one.result() for one in begun]
-    return [Handle(f"host-{place + 1}", asking(actor)) for place, actor in enumerate(found)]
-
-
-def asking(actor: Any) -> Callable[[], list[dict[str, Any]] | None]:
-    """How the next batch of an actor is had."""
-
-    def take() -> list[dict[str, Any]] | None:
-        batch: list[dict[str, Any]] | None = actor.events().result()
-        return batch
-
-    return take
+    laboratory = Laboratory(client)
+    stack.callback(laboratory.close)
+    listed = [{"connect": f"host-{place + 1}"} for place in range(hosts)]
+    file = HostsFile.model_validate({"lab": {"scheduler": "tcp://127.0.0.1:1"}, "load": listed})
+    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    found = []
+    for place, host in enumerate(file.hosts()):
+        address = workers[place % len(workers)]
+        task = client.submit(Replay, batches, actor=True, pure=False, workers=[address])
+        task.result()
+        found.append(Handle(host.name, Remote(task, Attached(host, address, facts(), ()), laboratory).call))
+    return found
 
 
 def main() -> None:
@@ -144,11 +164,8 @@ def main() -> None:
     recorded = Recorded(workload)
     batches = recorded.batches(options.seconds)
     with ExitStack() as stack:
-        if options.actors:
-            handles = actors(batches, options.hosts, stack)
-        else:
-            replays = [Replay(batches) for _ in range(options.hosts)]
-            handles = [Handle(f"host-{place + 1}", one.events) for place, one in enumerate(replays)]
+        make = partial(actors, stack=stack) if options.actors else here
+        handles = make(batches, options.hosts)
         begun_s, begun_cpu_s = time.monotonic(), time.process_time()
         run = EnginesTogether(recorded.load, handles)
         report = run.run_to_end(600)
@@ -165,7 +182,7 @@ def main() -> None:
         judged = judge(evidence)
         cpu_s, wall_s = time.process_time() - begun_cpu_s, time.monotonic() - begun_s
     row = recorded.named("interval")[1]
-    where = "Dask actors" if options.actors else "in this process"
+    where = "Dask actors over TLS" if options.actors else "in this process"
     print(f"hosts                {options.hosts}, {where}")
     print(f"run                  {options.seconds} s, {len(report.rows)} merged rows")
     size = len(row["service_time"]["v2"])

@@ -101,7 +101,8 @@ class Trials:
         )
         ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
-        if not interrupted and record.evidence.calibration is None:
+        # A trial that ended before its time has no figure that a ceiling could be held against.
+        if not interrupted and record.failure is None and record.evidence.calibration is None:
             ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings.places)
         self._tell(ended, time.monotonic() - begun)
         if interrupted:

@@ -59,11 +59,11 @@ class HostActor:
         self._lock = threading.RLock()
         self._lease = Lease(self.abandon, lasts_s=lease_s)
 
-    async def alive(self) -> float:
-        """Renews the lease; this host's monotonic clock in seconds. Raises Abandoned when it is too late."""
+    async def alive(self) -> int:
+        """Renews the lease; this host's monotonic clock in ns. Raises Abandoned when it is too late."""
         self.check_kept()
         self._lease.renew()
-        return time.monotonic()
+        return time.monotonic_ns()
 
     def check_kept(self) -> None:
         """Raises Abandoned after the lease has ended: nothing runs here any more."""

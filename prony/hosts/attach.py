@@ -20,10 +20,12 @@ from prony.hosts.certificates import Identity
 from prony.hosts.extra import require
 from prony.hosts.facts import differs, facts, from_registration, refusal
 from prony.hosts.file import Host, HostsFile
-from prony.hosts.laboratory import LOOK_S, Attached, Laboratory
+from prony.hosts.laboratory import Attached, Laboratory
 from prony.hosts.process import Lives, Settings
 
 REGISTERED_S = 10.0
+LOOK_S = 0.2
+"""How often it is looked for workers that are to come."""
 
 
 @contextlib.contextmanager
@@ -86,6 +88,7 @@ def connected(
         client = _client(file, own)
         stack.callback(_close, client)
         laboratory = Laboratory(client)
+        stack.callback(laboratory.close)
         if start and not laboratory.alone():
             raise EnvironmentFault(
                 f"another command uses the hosts at {file.lab.scheduler}; two loads at once would be "
@@ -102,10 +105,10 @@ def connected(
 
 
 def _client(file: HostsFile, own: Identity | None) -> Any:
-    from distributed import Client
+    from prony.hosts.node import LabClient
 
     try:
-        return Client(
+        return LabClient(
             file.lab.scheduler,
             security=own.security() if own else None,
             timeout=REGISTERED_S,

@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -19,12 +19,17 @@ from prony.hosts.actor import Abandoned, HostActor
 from prony.hosts.facts import Facts
 from prony.hosts.file import Host
 from prony.hosts.liveness import Liveness
+from prony.load.clock import RoundTrip
 from prony.load.handle import HostLost
 
 T = TypeVar("T")
 CALL_S = 30.0
-LOOK_S = 0.2
-"""How often a waiting call looks whether its host is lost."""
+LOOK_S = 0.5
+"""How often a waiting call looks whether its host is lost: of many hosts many wait."""
+SCHEDULER_HEARD_S = 1.0
+"""From the end of the scheduler until all connections that it had are known to be closed."""
+END_S = 5.0
+"""For what is under way when the laboratory ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,8 @@ class Remote:
     def __init__(self, task: Any, attached: Attached, laboratory: Laboratory) -> None:
         self._task = task  # Dask's future; the worker forgets the actor with it
         self.attached, self._laboratory = attached, laboratory
+        self.on_round_trip: Callable[[RoundTrip], None] = lambda _trip: None
+        """Each sign of life compares the host's clock with this one's; called on the event loop."""
 
     @property
     def name(self) -> str:
@@ -85,25 +92,33 @@ class Remote:
         """Asks for a sign of life; on the event loop. Raises OSError where nothing listens any more, HostLost
         where the host has given up.
         """
-        self._result(await self._laboratory.asked(self.attached.address, self._task.key, "alive", (), {}))
+        asked_ns = time.monotonic_ns()
+        reply = await self._laboratory.asked(self.attached.address, self._task.key, "alive", (), {})
+        answered_ns = time.monotonic_ns()
+        self.on_round_trip(RoundTrip(asked_ns, await self._result(reply), answered_ns))
 
     async def _called(self, method: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         try:
             reply = await self._laboratory.asked(self.attached.address, self._task.key, method, args, options)
         except OSError as fault:
-            raise HostLost(
-                self._laboratory.liveness.ended(self.name, self._laboratory.why_ended())
-            ) from fault
-        return self._result(reply)
+            raise await self._gone("its worker has ended") from fault
+        return await self._result(reply)
 
-    def _result(self, reply: dict[str, Any]) -> Any:
+    async def _result(self, reply: dict[str, Any]) -> Any:
         """Raises what the method raised, and HostLost when the host had given the laboratory up."""
         if reply["status"] == "OK":
             return reply["result"]
         fault = reply["exception"]
         if isinstance(fault, Abandoned):
-            raise HostLost(self._laboratory.liveness.ended(self.name, str(fault))) from fault
+            raise await self._gone(str(fault)) from fault
         raise fault
+
+    async def _gone(self, why: str) -> HostLost:
+        """For a host that has ended. With the scheduler its workers end, and that may be heard first."""
+        until_s = time.monotonic() + SCHEDULER_HEARD_S
+        while self._laboratory.scheduled and time.monotonic() < until_s:
+            await asyncio.sleep(SCHEDULER_HEARD_S / 10)
+        return HostLost(self._laboratory.liveness.ended(self.name, self._laboratory.why_ended(why)))
 
 
 class Laboratory:
@@ -116,16 +131,27 @@ class Laboratory:
         """Why a host's worker could not be started, by the host's name."""
         self.liveness = Liveness(client.loop.asyncio_loop)
         self._remotes: list[Remote] = []
+        self._under_way: set[asyncio.Task[Any]] = set()
 
     def run(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Begins it on the event loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._client.loop.asyncio_loop)
+        return asyncio.run_coroutine_threadsafe(self._noted(work), self._client.loop.asyncio_loop)
+
+    async def _noted(self, work: Coroutine[Any, Any, T]) -> T:
+        """For `close`: calls to a host that does not reply are under way until their connection ends."""
+        own = asyncio.current_task()
+        assert own is not None
+        self._under_way.add(own)
+        try:
+            return await work
+        finally:
+            self._under_way.discard(own)
 
     def wait(self, future: Future[T], name: str, what: str, timeout_s: float = CALL_S) -> T:
         """The future's result. Raises HostLost, EnvironmentFault after `timeout_s`."""
         until_s = time.monotonic() + timeout_s
         while True:
-            lost = self.lost().get(name)
+            lost = self._why_lost(name)
             if lost is not None:
                 future.cancel()
                 raise HostLost(lost)
@@ -191,10 +217,20 @@ class Laboratory:
                 self.liveness.ended(remote.name, self.why_ended())
         return self.liveness.lost()
 
-    def why_ended(self) -> str:
-        """Workers end when their scheduler does."""
-        gone = self._client.status != "running"
-        return "the laboratory's scheduler has ended" if gone else "its worker has ended"
+    def _why_lost(self, name: str) -> str | None:
+        """Of one host: calls that wait ask for it again and again, and of many hosts many wait."""
+        if any(remote.ended for remote in self._remotes if remote.name == name):
+            return self.liveness.ended(name, self.why_ended())
+        return self.liveness.why_lost(name)
+
+    @property
+    def scheduled(self) -> bool:
+        """Whether the scheduler is there, as far as is known."""
+        return bool(self._client.status == "running")
+
+    def why_ended(self, why: str = "its worker has ended") -> str:
+        """Why a host ended; workers end when their scheduler does."""
+        return why if self.scheduled else "the laboratory's scheduler has ended"
 
     def workers(self) -> dict[str, dict[str, Any]]:
         """What the scheduler knows of each worker, by the worker's name."""
@@ -223,3 +259,16 @@ class Laboratory:
             with contextlib.suppress(EnvironmentFault, OSError):
                 remote.end()
         self._remotes.clear()
+
+    def close(self) -> None:
+        """Before the event loop ends: nothing is under way on it any more."""
+        with contextlib.suppress(OSError, TimeoutError):
+            self.run(self._nothing_under_way()).result(timeout=CALL_S)
+
+    async def _nothing_under_way(self) -> None:
+        await self.liveness.end()
+        left = self._under_way - {asyncio.current_task()}
+        for task in left:
+            task.cancel()
+        if left:
+            await asyncio.wait(left, timeout=END_S)

@@ -45,6 +45,13 @@ class Liveness:
 
         self._loop.call_soon_threadsafe(begin)
 
+    async def end(self) -> None:
+        """Asks nobody any more; on the event loop."""
+        tasks, self._tasks = list(self._tasks.values()), {}
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     def forget(self, name: str) -> None:
         """The host's actor is done: silence means nothing any more."""
 
@@ -54,6 +61,10 @@ class Liveness:
                 task.cancel()
 
         self._loop.call_soon_threadsafe(cancel)
+
+    def why_lost(self, name: str) -> str | None:
+        """The sentence of one host; None while it is there."""
+        return self._lost.get(name)
 
     def lost(self) -> dict[str, str]:
         """A sentence for each host that is gone; one that came back stays lost: its actors have stopped."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import dask.config
 from dask._task_spec import Task
-from distributed import Scheduler, Security, Worker
+from distributed import Client, Scheduler, Security, Worker
 from distributed.core import Server, Status
 from distributed.threadpoolexecutor import ThreadPoolExecutor
 from tornado.httpserver import HTTPServer
@@ -103,6 +103,42 @@ def _is_laboratory(comm: Any) -> bool:
         return True
     subject = (comm.extra_info.get("peercert") or {}).get("subject", ())
     return (("commonName", LABORATORY),) in subject
+
+
+class WrongScheduler(OSError):
+    """Who answers at the scheduler's address is not the laboratory's scheduler."""
+
+
+class LabClient(Client):  # type: ignore[misc]
+    """The laboratory's way to its scheduler: what answers there with another certificate than the
+    laboratory's, such as a host's, is hung up on.
+    """
+
+    async def _start(self, *args: Any, **options: Any) -> Any:
+        connect = self.rpc.connect
+
+        async def connected(address: str, timeout: float | None = None) -> Any:
+            comm = await connect(address, timeout)
+            try:
+                if address == self.scheduler.address:
+                    self._admit(comm)
+            except WrongScheduler:
+                self.rpc.reuse(address, comm)  # it is closed: the pool forgets it
+                raise
+            return comm
+
+        self.rpc.connect = connected
+        return await super()._start(*args, **options)
+
+    async def _ensure_connected(self, timeout: float | None = None) -> None:
+        await super()._ensure_connected(timeout=timeout)
+        if self.scheduler_comm is not None and not self.scheduler_comm.closed():
+            self._admit(self.scheduler_comm.comm)
+
+    def _admit(self, comm: Any) -> None:
+        if not _is_laboratory(comm):
+            comm.abort()
+            raise WrongScheduler("what answers there has not the laboratory's certificate")
 
 
 class _OfAWorker:

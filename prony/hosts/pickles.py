@@ -45,7 +45,7 @@ ALLOWED = frozenset(
 """Names outside Prony: containers, times, paths, Dask's envelope of a task, and exceptions' tracebacks."""
 
 
-MODULES = ("prony.hosts.actors", "prony.hosts.check")
+MODULES = ("prony.hosts.actors", "prony.hosts.server_host", "prony.hosts.check")
 """They have the actors, and import the classes of all values that go to an actor or come from it."""
 
 

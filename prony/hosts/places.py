@@ -4,27 +4,20 @@ on the server's host. What `prony.trial.places.Local` is on one. Must not know t
 
 from __future__ import annotations
 
-import threading
-import time
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
-from statistics import fmean
-from types import TracebackType
 from typing import Any
-from urllib.parse import urlsplit
 
 from prony.errors import EnvironmentFault
-from prony.evidence.host import HostRow, HostWindow
-from prony.evidence.hosts import HostEvidence, Link
-from prony.evidence.server import Probe, ProcessSample
-from prony.host.proc import parse_cpus, read_text
+from prony.evidence.hosts import HostEvidence
+from prony.evidence.server import Probe
+from prony.host.proc import read_text
 from prony.hosts import files
-from prony.hosts.actors import BOOT_ID, Sampled
-from prony.hosts.reach import EVERY_S, Reached
+from prony.hosts.actors import BOOT_ID
+from prony.hosts.reach import Reached
+from prony.hosts.sampling import Gathered, HostedSampler, cpus_of
 from prony.load.base import Engine
-from prony.load.clock import ClockEstimate, RoundTrip
+from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
 from prony.load.reference import Certificate
@@ -35,12 +28,6 @@ from prony.server.address import Address
 
 EVENTS_GRACE_S = 30.0
 """Beyond the time that a host was to wait for events."""
-
-
-def cpus_of(one: Reached) -> tuple[int, ...]:
-    """Those that hosts.yaml names, else all that its worker may use."""
-    named = one.host.keys.cpus
-    return one.facts.cpus if named is None else tuple(parse_cpus(named))
 
 
 class RemoteEngine:
@@ -54,7 +41,8 @@ class RemoteEngine:
         return self.host.name
 
     def send(self, command: dict[str, Any]) -> None:
-        self.host.begin("send", self._number, command)  # a host that is lost is seen by who reads its events
+        """Waits until it is there: the next one must not overtake it."""
+        self.host.call("send", self._number, command)
 
     def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
         found: list[dict[str, Any]] | None = self.host.call(
@@ -139,7 +127,7 @@ class HostedPlaces:
     ) -> HostedSampler:
         """Each host samples its own CPUs and processes."""
         del server_cpus, client_cpus, own_pids
-        self._sampler = HostedSampler(self, url)
+        self._sampler = HostedSampler(self.server, self.loads, url, self.now_measured)
         return self._sampler
 
     def now_measured(self) -> None:
@@ -201,8 +189,12 @@ class HostedPlaces:
                     fingerprint=one.facts.fingerprint,
                     host_window=None if own.sampled is None else own.sampled.window,
                     host_rows=own.rows,
+                    # Rows of a load host were cut by the clocks of then; the server's host is read now.
                     clock=one.clock().evidence(
-                        *cut_by.get(one.name, (self._begun[one.name],)), between_ns=between
+                        *cut_by.get(one.name, ()),
+                        between_ns=between,
+                        known=(self._begun[one.name],),
+                        seen=one.round_trips(),
                     ),
                     link=own.link,
                     network=None if own.sampled is None else own.sampled.network,
@@ -211,169 +203,3 @@ class HostedPlaces:
                 )
             )
         return tuple(found)
-
-
-class Gathered:
-    """What was sampled of one host."""
-
-    link: Link | None = None
-    interface: str | None = None
-    rows: tuple[HostRow, ...] = ()
-    sampled: Sampled | None = None
-
-
-class HostedSampler:
-    """The samplers of all hosts of a trial as one. Of a host that is lost nothing more comes."""
-
-    def __init__(self, places: HostedPlaces, url: str) -> None:
-        self._places = places
-        parts = urlsplit(url)
-        self._address = parts.hostname or ""
-        self._port = parts.port or (443 if parts.scheme == "https" else 80)
-        self._gathered = {one.name: Gathered() for one in places.hosts}
-        self.window_ns: tuple[float, float] | None = None
-        self._ended = threading.Event()
-        self._clocks = threading.Thread(target=self._compare_clocks, name="clocks", daemon=True)
-
-    def of(self, name: str) -> Gathered:
-        """What was sampled of the host of this name."""
-        return self._gathered[name]
-
-    def __enter__(self) -> HostedSampler:
-        places = self._places
-        serves = places.server
-        links = {}
-        for one in places.hosts:
-            to = (one.attached.reached_at, None) if one is serves else (self._address, self._port)
-            links[one.name] = one.begin("link", *to, one.host.keys.link)
-        for one in places.hosts:
-            own = self._gathered[one.name]
-            own.link = one.end(links[one.name], "link")
-            own.interface = None if own.link is None else own.link.interface
-        self._all("sample", lambda one: (cpus_of(one), self._gathered[one.name].interface, self._port))
-        self._clocks.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._ended.set()
-        self._clocks.join()
-        self._all("stop_sampling", lambda _one: ())
-
-    def watch(self, name: str, read: Callable[[], ProcessSample | None]) -> None:
-        """Nothing of this host: the server's own host watches it."""
-
-    def mark(self) -> float:
-        self._places.now_measured()
-        self._all("mark", lambda _one: ())
-        return time.monotonic()
-
-    def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        rows = self._all("series", lambda one: (one.host_s(start_monotonic_s),))
-        for name, found in rows.items():
-            self._gathered[name].rows = found
-        return merged_rows(
-            self._rows(self._places.server), [self._rows(one) or () for one in self._places.loads]
-        )
-
-    def _rows(self, one: Reached | None) -> tuple[HostRow, ...] | None:
-        return None if one is None else self._gathered[one.name].rows
-
-    def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        self.window_ns = (open_monotonic_s * 1e9, close_monotonic_s * 1e9)
-        sampled: dict[str, Sampled] = self._all(
-            "window", lambda one: (one.host_s(open_monotonic_s), one.host_s(close_monotonic_s))
-        )
-        for name, found in sampled.items():
-            own = self._gathered[name]
-            own.sampled = found
-            if own.link is not None:
-                own.link = own.link.model_copy(update={"round_trip_load_ms": found.round_trip_load_ms})
-        server = self._places.server
-        loads = [sampled[one.name].window for one in self._places.loads if one.name in sampled]
-        own_window = sampled[server.name].window if server is not None and server.name in sampled else None
-        merged = merged_window(own_window, loads)
-        return merged or HostWindow(wall_s=close_monotonic_s - open_monotonic_s)
-
-    def _all(self, method: str, args: Callable[[Reached], tuple[Any, ...]]) -> dict[str, Any]:
-        """The method of each host's actor at once; a host that is lost, or never was sampled, is left out."""
-        begun: list[tuple[Reached, Future[Any]]] = []
-        for one in self._places.hosts:
-            with suppress(EnvironmentFault):
-                begun.append((one, one.begin(method, *args(one))))
-        found = {}
-        for one, future in begun:
-            with suppress(EnvironmentFault):
-                found[one.name] = one.end(future, method)
-        return found
-
-    def _compare_clocks(self) -> None:
-        """One round trip with each host, again and again."""
-        while not self._ended.wait(EVERY_S):
-            for one in self._places.hosts:
-                asked_ns = time.monotonic_ns()
-                future = one.begin("now_ns")
-                future.add_done_callback(_taking(one, asked_ns))
-
-
-def _taking(one: Reached, asked_ns: int) -> Callable[[Future[int]], None]:
-    def take(future: Future[int]) -> None:
-        answered_ns = time.monotonic_ns()
-        if not future.cancelled() and future.exception() is None:
-            one.take(RoundTrip(asked_ns, future.result(), answered_ns))
-
-    return take
-
-
-def merged_window(server: HostWindow | None, loads: Sequence[HostWindow]) -> HostWindow | None:
-    """The server's host with the client's side of the busiest load host; without a server's host that one."""
-    busiest = max(loads, key=_busy, default=None)
-    if server is None or busiest is None:
-        return server or busiest
-    others = [window.others_on_client_cpus for window in loads]
-    changed = [window.sysctls_changed for window in (server, *loads)]
-    return server.model_copy(
-        update={
-            "others_on_client_cpus": None
-            if None in others
-            else max(one for one in others if one is not None),
-            "sysctls_changed": None
-            if None in changed
-            else tuple(sorted({name for names in changed for name in names or ()})),
-        }
-    )
-
-
-def _busy(window: HostWindow) -> float:
-    return fmean(cpu.busy for cpu in window.cpus) if window.cpus else 0.0
-
-
-def merged_rows(
-    server: tuple[HostRow, ...] | None, loads: Sequence[tuple[HostRow, ...]]
-) -> tuple[HostRow, ...]:
-    """The server's host second by second, with the client's CPUs of the load host that was busiest then;
-    without a server's host the rows of the first load host.
-    """
-    base = server if server is not None else next((rows for rows in loads if rows), ())
-    return tuple(
-        row.model_copy(
-            update={
-                "client_cpus_busy": max(
-                    (
-                        near.client_cpus_busy
-                        for rows in loads
-                        if (near := _nearest(rows, row)) is not None and near.client_cpus_busy is not None
-                    ),
-                    default=row.client_cpus_busy,
-                )
-            }
-        )
-        for row in base
-    )
-
-
-def _nearest(rows: Sequence[HostRow], row: HostRow) -> HostRow | None:
-    at = bisect_left(rows, row.t_ms, key=lambda one: one.t_ms)
-    near = min(rows[max(0, at - 1) : at + 1], key=lambda one: abs(one.t_ms - row.t_ms), default=None)
-    return None if near is None or abs(near.t_ms - row.t_ms) > row.duration_ms else near

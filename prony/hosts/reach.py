@@ -14,9 +14,9 @@ from prony.hosts.laboratory import CALL_S, Attached, Remote
 from prony.load.clock import ClockEstimate, ClockEstimator, RoundTrip
 
 FIRST_ROUND_TRIPS = 40
-"""Before a trial: the shortest of so many is near the way's own time."""
-EVERY_S = 0.5
-"""Between two round trips while a trial runs."""
+"""At the beginning: the shortest of so many is near the way's own time. From then on each sign of life is one
+more.
+"""
 
 
 class Reached:
@@ -29,6 +29,7 @@ class Reached:
         self._clock = ClockEstimator()
         self._lock = threading.Lock()
         self.compare_clocks(FIRST_ROUND_TRIPS)
+        remote.on_round_trip = self.take
 
     @property
     def host(self) -> Host:
@@ -71,6 +72,11 @@ class Reached:
         """The best estimate so far."""
         with self._lock:
             return self._clock.estimate()
+
+    def round_trips(self) -> tuple[RoundTrip, ...]:
+        """The shortest ones so far, a few dozen over the whole time."""
+        with self._lock:
+            return self._clock.seen
 
     def lab_s(self, host_s: float) -> float:
         """An instant of the host on the laboratory's clock."""

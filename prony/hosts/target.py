@@ -24,8 +24,8 @@ from prony.evidence.server import (
 )
 from prony.evidence.trial import Ceiling
 from prony.hosts import files
-from prony.hosts.actors import Pulse, Reading, Started
 from prony.hosts.reach import Reached
+from prony.hosts.server_host import Pulse, Reading, Started
 from prony.plan.target import Launch, TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload

@@ -13,11 +13,13 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
 from prony.host.fingerprint import HostFacts, of_hosts
 from prony.host.proc import read_text
-from prony.hosts.actors import BOOT_ID, LoadHost, ServerHost
+from prony.hosts.actors import BOOT_ID, LoadHost
 from prony.hosts.file import HostsFile, is_loopback
 from prony.hosts.laboratory import Laboratory
-from prony.hosts.places import HostedPlaces, cpus_of
+from prony.hosts.places import HostedPlaces
 from prony.hosts.reach import Reached
+from prony.hosts.sampling import cpus_of
+from prony.hosts.server_host import ServerHost
 from prony.hosts.target import HostedServer
 from prony.plan.plan import Plan, UsedHost
 from prony.plan.target import Launch, Url

@@ -82,33 +82,107 @@ class ClockEstimate:
         """The reading of the laboratory's clock at an instant of the host's."""
         return round(self.at_ns + (host_ns - self.at_ns - self.offset_ns) / (1 + self.drift))
 
-    def evidence(self, *used: ClockEstimate, between_ns: tuple[float, float] | None = None) -> Clock:
+    def uncertainty_at_ns(self, lab_ns: float) -> float:
+        """Of the offset at an instant of the laboratory's clock."""
+        return self.uncertainty_ns + self.drift_uncertainty * abs(lab_ns - self.at_ns)
+
+    def kept_from(self, at_ns: float) -> ClockEstimate:
+        """What is cut by this estimate from that instant on: by the host's own clock, whatever it drifts."""
+        return replace(
+            self,
+            at_ns=at_ns,
+            offset_ns=self.offset_at_ns(at_ns),
+            uncertainty_ns=self.uncertainty_at_ns(at_ns),
+            drift=0.0,
+            drift_uncertainty=abs(self.drift) + self.drift_uncertainty,
+        )
+
+    def evidence(
+        self,
+        *used: ClockEstimate,
+        between_ns: tuple[float, float] | None = None,
+        known: Iterable[ClockEstimate] = (),
+        seen: Iterable[RoundTrip] = (),
+    ) -> Clock:
         """As it is stored. `used`: estimates by which instants were put on this clock while the load ran; how
         far they were off at most `between` two instants of the laboratory's clock counts as skew.
+
+        At each of the two the most certain of all estimates, with those that were `known` before, tells: a
+        line through the last minutes says little of an hour ago. Between them round trips that were `seen`,
+        as far as they are certain.
         """
         ends = between_ns or (self.at_ns, self.at_ns)
-        off = [
-            abs(one.offset_at_ns(end) - self.offset_at_ns(end))
-            + self.drift_uncertainty * abs(end - self.at_ns)
-            for one in used or (self,)
-            for end in ends
-        ]
+        best = [(_most_certain((self, *used, *known), end), end) for end in ends]
+        within = [trip for trip in seen if ends[0] <= trip.middle_ns <= ends[1]]
+        off = []
+        for one in used or (self,):
+            off += [
+                abs(one.offset_at_ns(end) - line.offset_at_ns(end)) + line.uncertainty_at_ns(end)
+                for line, end in best
+            ]
+            off += [
+                abs(one.offset_at_ns(trip.middle_ns) - trip.offset_ns) - trip.length_ns / 2 for trip in within
+            ]
         return Clock(
             offset_s=self.offset_ns * 1e-9,
             uncertainty_s=self.uncertainty_ns * 1e-9,
             drift_per_s=self.drift,
             round_trips=self.round_trips,
-            skew_s=(max(off, default=0.0) + self.uncertainty_ns) * 1e-9,
+            skew_s=max(off) * 1e-9,
         )
+
+
+def _most_certain(lines: Iterable[ClockEstimate], at_ns: float) -> ClockEstimate:
+    return min(lines, key=lambda line: line.uncertainty_at_ns(at_ns))
+
+
+@dataclass(slots=True)
+class _Shortest:
+    """The shortest round trip of each stretch of time; stretches grow up to `longest_ns`, and then the oldest
+    is dropped.
+    """
+
+    longest_ns: float = math.inf
+    kept: list[RoundTrip] = field(default_factory=list)
+    _stretch_ns: float = 1e9
+    _first_ns: float | None = None
+
+    def add(self, trip: RoundTrip) -> None:
+        if self._first_ns is None:
+            self._first_ns = trip.middle_ns
+        self._keep(trip)
+        oldest_ns = trip.middle_ns - STRETCHES * self.longest_ns
+        self.kept = [one for one in self.kept if one.middle_ns >= oldest_ns]
+        while len(self.kept) > STRETCHES:
+            if self._stretch_ns >= self.longest_ns:
+                self.kept.remove(min(self.kept, key=lambda one: one.middle_ns))
+                continue
+            self._stretch_ns *= 2
+            kept, self.kept = self.kept, []
+            for one in kept:
+                self._keep(one)
+
+    def _keep(self, trip: RoundTrip) -> None:
+        here = self._stretch_of(trip)
+        for place, one in enumerate(self.kept):
+            if self._stretch_of(one) == here:
+                if trip.length_ns < one.length_ns:
+                    self.kept[place] = trip
+                return
+        self.kept.append(trip)
+
+    def _stretch_of(self, trip: RoundTrip) -> int:
+        return int((trip.middle_ns - (self._first_ns or 0.0)) // self._stretch_ns)
 
 
 @dataclass(slots=True)
 class ClockEstimator:
-    """Takes round trips as they come and keeps the shortest of each stretch of the last minutes."""
+    """Takes round trips as they come and keeps the shortest of each stretch: of the last minutes for the
+    estimate, and fewer of the whole time.
+    """
 
-    _kept: list[RoundTrip] = field(default_factory=list)
-    _stretch_ns: float = 1e9
-    _first_ns: float | None = None
+    _latest: _Shortest = field(default_factory=lambda: _Shortest(LONGEST_STRETCH_NS))
+    _whole: _Shortest = field(default_factory=_Shortest)
     _count: int = 0
 
     def add(self, trip: RoundTrip) -> None:
@@ -116,35 +190,17 @@ class ClockEstimator:
         if trip.length_ns < 0:
             return
         self._count += 1
-        if self._first_ns is None:
-            self._first_ns = trip.middle_ns
-        self._keep(trip)
-        oldest_ns = trip.middle_ns - STRETCHES * LONGEST_STRETCH_NS
-        self._kept = [one for one in self._kept if one.middle_ns >= oldest_ns]
-        while len(self._kept) > STRETCHES:
-            if self._stretch_ns >= LONGEST_STRETCH_NS:
-                self._kept.remove(min(self._kept, key=lambda one: one.middle_ns))
-                continue
-            self._stretch_ns *= 2
-            kept, self._kept = self._kept, []
-            for one in kept:
-                self._keep(one)
+        self._latest.add(trip)
+        self._whole.add(trip)
 
-    def _keep(self, trip: RoundTrip) -> None:
-        here = self._stretch_of(trip)
-        for place, one in enumerate(self._kept):
-            if self._stretch_of(one) == here:
-                if trip.length_ns < one.length_ns:
-                    self._kept[place] = trip
-                return
-        self._kept.append(trip)
-
-    def _stretch_of(self, trip: RoundTrip) -> int:
-        return int((trip.middle_ns - (self._first_ns or 0.0)) // self._stretch_ns)
+    @property
+    def seen(self) -> tuple[RoundTrip, ...]:
+        """The shortest of the whole time, a few dozen."""
+        return tuple(self._whole.kept)
 
     def estimate(self) -> ClockEstimate:
-        """The line through what was kept. Raises ValueError without a round trip."""
-        return fitted(self._kept, count=self._count)
+        """The line through those of the last minutes. Raises ValueError without a round trip."""
+        return fitted(self._latest.kept, count=self._count)
 
 
 def fitted(trips: Iterable[RoundTrip], *, count: int | None = None) -> ClockEstimate:

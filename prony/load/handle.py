@@ -22,7 +22,9 @@ class EngineHandle(Protocol):
         ...
 
     def send(self, command: dict[str, Any]) -> None:
-        """Hand a command of docs/engine.md over, without waiting for it. Raises HostLost."""
+        """Hand a command of docs/engine.md over; not before the one that went before it. Raises HostLost,
+        EnvironmentFault. Called from one thread.
+        """
         ...
 
     def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:

@@ -13,26 +13,17 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Literal
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import (
-    Counters,
-    EngineReport,
-    IntervalRow,
-    LogReport,
-    Mark,
-    Ready,
-    ScriptReport,
-    Window,
-)
-from prony.load.adding import merged_mark, merged_ready, merged_reason, merged_report, merged_row
+from prony.evidence.engine import EngineReport, IntervalRow, Mark, Ready
+from prony.load.adding import merged_mark, merged_ready, merged_reason, merged_report
 from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import EngineHandle, HostLost
-from prony.load.histograms import Packed, unpacked
+from prony.load.host_engine import HostEngine, News
 from prony.load.minutes import merged, same_part
+from prony.load.seconds import Seconds
 from prony.thinning import Thinned
 
 NOTICE_S = 0.5
@@ -42,80 +33,10 @@ PREPARE_PATIENCE_S = 25.0
 ROW_PATIENCE_S = 5.0
 """A row that comes so much later than the others' of the same second does not come any more."""
 STOP_GRACE_S = 30.0
-POLL_S = 0.5
-"""A handle is asked for events for so long at a time."""
 
-News = Sequence[dict[str, Any]] | EnvironmentFault | None
-Arrived = tuple[int, News, int]
+Arrived = tuple[HostEngine, News, int]
 """From which host, what, and when (ns)."""
 Edge = Literal["window_opened", "window_closed"]
-
-
-class _Host:
-    """What one engine has said so far."""
-
-    def __init__(self, handle: EngineHandle) -> None:
-        self.handle = handle
-        self.prepared = False
-        self.ready: Ready | None = None
-        self.rows = Thinned(merged, same_part)
-        self.marks: list[Mark] = []
-        self.edges: dict[str, int] = {}
-        """Instants at which the newest window opened and closed."""
-        self.finished: dict[str, Any] | None = None
-        self.ended = False
-        """Nothing more comes from it."""
-        self.late_s: float | None = None
-        """How long after the agreed instant it began or opened its window, at most."""
-        self.row_late_s: float | None = None
-        """Of its rows in the window, from the row's end until it came: the longest."""
-        self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._sender = threading.Thread(target=self._send_all, daemon=True)
-        self._sender.start()
-
-    @property
-    def name(self) -> str:
-        return self.handle.name
-
-    def send(self, command: dict[str, Any]) -> None:
-        """Hand a command over, in order; a host that cannot be reached keeps nobody else waiting."""
-        if not self.ended:
-            self._commands.put(command)
-
-    def _send_all(self) -> None:
-        while (command := self._commands.get()) is not None:
-            # That a host is lost is told by its reader.
-            with contextlib.suppress(EnvironmentFault):
-                self.handle.send(command)
-
-    def close(self) -> None:
-        """After what it is still to be told."""
-        self._commands.put(None)
-        self._sender.join(STOP_GRACE_S)
-        with contextlib.suppress(EnvironmentFault):
-            self.handle.close()
-
-    def late(self, at_ns: float, agreed_ns: float) -> None:
-        self.late_s = max(self.late_s or 0.0, (at_ns - agreed_ns) * 1e-9)
-
-    def report(self) -> EngineReport | None:
-        """None before it has finished."""
-        done = self.finished
-        if self.ready is None or done is None:
-            return None
-        return EngineReport(
-            ready=self.ready,
-            rows=self.rows.rows,
-            marks=tuple(self.marks),
-            reason=done["reason"],
-            elapsed_ms=done["elapsed_ms"],
-            totals=Counters.model_validate(done["totals"]),
-            window=None if done.get("window") is None else Window.model_validate(done["window"]),
-            log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
-            rates=done.get("rates"),
-            values=done.get("values", {}),
-            script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
-        )
 
 
 class EnginesTogether:
@@ -125,29 +46,16 @@ class EnginesTogether:
         self.load = load
         self.marks: list[Mark] = []
         self.ready: Ready | None = None
-        self._hosts = [_Host(handle) for handle in handles]
         self._rows = Thinned(merged, same_part)
-        self._pending: dict[int, dict[int, tuple[IntervalRow, Packed | None]]] = {}
-        """By second and host: rows that wait for those of the other hosts."""
-        self._since_s: dict[str, float] = {}
-        """What is waited for, and since when some host has it."""
+        self._seconds = Seconds()
         self._out: deque[dict[str, Any]] = deque()
         self._fault: EnvironmentFault | None = None
         self._lost: dict[str, str] = {}
         self._finished: str | None = None
         self._start_ns: int | None = None
-        self._cut_by: dict[str, dict[str, ClockEstimate]] = {}
-        """By host: the clocks by which its rows are cut, and its newest window."""
         self._begun_s = time.monotonic()
-        self._agreed_ns: dict[str, int] = {}
-        self._closing = threading.Event()
         self._inbox: queue.SimpleQueue[Arrived] = queue.SimpleQueue()
-        self._readers = [
-            threading.Thread(target=self._read, args=(place, host.handle), daemon=True)
-            for place, host in enumerate(self._hosts)
-        ]
-        for reader in self._readers:
-            reader.start()
+        self._hosts = [HostEngine(handle, self._heard) for handle in handles]
 
     @property
     def rows(self) -> tuple[IntervalRow, ...]:
@@ -181,11 +89,10 @@ class EnginesTogether:
 
     @property
     def cut_by(self) -> Mapping[str, tuple[ClockEstimate, ...]]:
-        """By name of the host, the clocks by which its rows and its window are cut: each set once, at the
-        start and where the window opens, and from there on the host's own. What the hosts' clocks drift apart
-        meanwhile is skew.
+        """By name of the host, the clocks by which its rows and its window are cut. What the hosts' clocks
+        drift apart meanwhile is skew.
         """
-        return {name: tuple(clocks.values()) for name, clocks in self._cut_by.items()}
+        return {host.name: tuple(host.cut_by.values()) for host in self._hosts if host.cut_by}
 
     def told(self) -> dict[str, dict[str, Any]]:
         """By name of the host what only this knows of it: fields of `prony.evidence.hosts.HostEvidence`."""
@@ -221,13 +128,8 @@ class EnginesTogether:
     def open_window(self, duration_s: float) -> None:
         """Ask for a measured window of this length, on all hosts from one instant on, in half a second."""
         at_ns = self._soon_ns()
-        self._agreed_ns["window_opened"] = at_ns
-        self._agreed_ns.pop("window_closed", None)
         for host in self._hosts:
-            host.edges.clear()
-            clock = self._cut(host, "window", at_ns)
-            # By the host's own clock: at 100 ppm a minute is off by 6 ms, and an estimate may be worse.
-            host.send(_at("window", clock, at_ns) | {"duration_ms": duration_s * 1000})
+            host.open_window(at_ns, duration_s)
 
     def close_window(self) -> None:
         """Ask for the end of the open window at one instant, half a second from now; it is complete all the
@@ -247,13 +149,14 @@ class EnginesTogether:
 
     def close(self) -> None:
         """Make sure that all engines have ended, as far as their hosts can be reached."""
-        self._closing.set()
-        closing = [threading.Thread(target=host.close, daemon=True) for host in self._hosts]
+        closing = [
+            threading.Thread(target=host.close, args=(STOP_GRACE_S,), daemon=True) for host in self._hosts
+        ]
         for one in closing:
             one.start()
         deadline = time.monotonic() + STOP_GRACE_S
-        for one in (*closing, *self._readers):
-            one.join(max(0.0, min(deadline - time.monotonic(), STOP_GRACE_S)))
+        for one in closing:
+            one.join(max(0.0, deadline - time.monotonic()))
         if self._finished is None:
             self._end()
         # Who closes wants no more events; which host was lost is in `lost`.
@@ -297,25 +200,11 @@ class EnginesTogether:
 
     # What the engines say.
 
-    def _read(self, place: int, handle: EngineHandle) -> None:
-        """In a thread of its own: a host that does not answer keeps nobody else waiting."""
-        while not self._closing.is_set():
-            try:
-                news: News = handle.events(POLL_S)
-            except EnvironmentFault as fault:
-                news = fault
-            except Exception as fault:  # a reader that ended in silence would make its host late
-                news = EnvironmentFault(
-                    f"the events of the engine on {handle.name} could not be read",
-                    details=f"{type(fault).__name__}: {fault}",
-                )
-            if news is None or isinstance(news, EnvironmentFault) or news:
-                self._inbox.put((place, news, time.monotonic_ns()))
-            if news is None or isinstance(news, EnvironmentFault):
-                return
+    def _heard(self, host: HostEngine, news: News, arrived_ns: int) -> None:
+        """From whatever thread."""
+        self._inbox.put((host, news, arrived_ns))
 
-    def _take(self, place: int, news: News, arrived_ns: int) -> None:
-        host = self._hosts[place]
+    def _take(self, host: HostEngine, news: News, arrived_ns: int) -> None:
         if host.ended:
             return
         if isinstance(news, EnvironmentFault):
@@ -329,7 +218,7 @@ class EnginesTogether:
         else:
             for event in news:
                 try:
-                    self._keep(host, event, arrived_ns)
+                    row = host.keep(event, arrived_ns)
                 except EnvironmentFault as fault:
                     self._lose(host, fault)
                     return
@@ -337,43 +226,12 @@ class EnginesTogether:
                     sentence = f"an event of the engine on {host.name} does not match this version of Prony"
                     self._lose(host, EnvironmentFault(sentence, details=f"{event.get('event')}: {fault}"))
                     return
-            self._settle()
-
-    def _keep(self, host: _Host, event: dict[str, Any], arrived_ns: int) -> None:
-        match event.get("event"):
-            case "prepared":
-                host.prepared = True
-            case "ready":
-                ready = Ready.model_validate(event)
-                started_ns = host.handle.clock().lab_ns(ready.started_monotonic_ns)
-                host.ready = ready.model_copy(update={"started_monotonic_ns": started_ns})
-                host.late(started_ns, self._start_ns or started_ns)
-            case "interval":
-                self._keep_row(host, event, arrived_ns)
-            case "mark":
-                host.marks.append(Mark.model_validate(event))
-            case "window_opened" | "window_closed" as edge:
-                at_ns = host.handle.clock().lab_ns(event["monotonic_ns"])
-                host.edges[edge] = at_ns
-                if edge == "window_opened":
-                    host.late(at_ns, self._agreed_ns.get(edge, at_ns))
-            case "finished":
-                host.finished = event
-            case "error":
-                raise EnvironmentFault(
-                    f"the engine on {host.name} refused the load: {event.get('message', '')}"
-                )
-
-    def _keep_row(self, host: _Host, event: dict[str, Any], arrived_ns: int) -> None:
-        row = IntervalRow.model_validate(event)
-        host.rows.add(row)
-        if row.in_window and self._start_ns is not None:
-            late_s = (arrived_ns - self._start_ns) * 1e-9 - row.t_ms / 1000
-            host.row_late_s = max(late_s, late_s if host.row_late_s is None else host.row_late_s)
-        histogram = event.get("service_time")
-        counts = None if histogram is None else unpacked(histogram["v2"])
-        second = -round(-row.t_ms // 1000)
-        self._pending.setdefault(second, {})[self._hosts.index(host)] = (row, counts)
+                if row is not None:
+                    self._seconds.add(host.name, row)
+            if all(event.get("event") == "interval" for event in news):
+                self._settle_rows()
+            else:
+                self._settle()
 
     def _settle(self) -> None:
         """Tell what all hosts have by now."""
@@ -381,7 +239,7 @@ class EnginesTogether:
         if self._start_ns is None and going and all(host.prepared for host in going):
             self._start_ns = self._soon_ns()
             for host in going:
-                host.send(_at("start", self._cut(host, "start", self._start_ns), self._start_ns))
+                host.begin(self._start_ns)
         if self.ready is None:
             known = [host.ready for host in self._hosts if host.ready is not None]
             if known and all(host.ready is not None for host in going):
@@ -390,28 +248,16 @@ class EnginesTogether:
         self._settle_rows()
         self._settle_marks()
         for edge in ("window_opened", "window_closed"):
-            self._settle_edge(edge, going)
+            self._settle_edge(edge)
         if not going and self._finished is None:
             self._end()
 
-    def _cut(self, host: _Host, what: str, at_ns: int) -> ClockEstimate:
-        """Its clock of now, by which it cuts from that instant on."""
-        clock = host.handle.clock()
-        cut = replace(clock, at_ns=at_ns, offset_ns=clock.offset_at_ns(at_ns), drift=0.0)
-        self._cut_by.setdefault(host.name, {})[what] = cut
-        return clock
+    def _going(self) -> set[str]:
+        """The hosts from which rows still come."""
+        return {host.name for host in self._hosts if host.going}
 
     def _settle_rows(self) -> None:
-        for second in sorted(self._pending):
-            there = self._pending[second]
-            if any(
-                place not in there and not host.ended and host.finished is None
-                for place, host in enumerate(self._hosts)
-            ):
-                return
-            del self._pending[second]
-            parts = list(there.values())
-            row = merged_row([row for row, _ in parts], [counts for _, counts in parts if counts is not None])
+        for row in self._seconds.complete(self._going()):
             self._rows.add(row)
             self._out.append({"event": "interval", **row.model_dump()})
 
@@ -423,9 +269,9 @@ class EnginesTogether:
             self.marks.append(mark)
             self._out.append({"event": "mark", **mark.model_dump()})
 
-    def _settle_edge(self, edge: Edge, going: Sequence[_Host]) -> None:
+    def _settle_edge(self, edge: Edge) -> None:
         instants = [host.edges[edge] for host in self._hosts if edge in host.edges]
-        if not instants or any(edge not in host.edges for host in going if host.finished is None):
+        if not instants or any(edge not in host.edges for host in self._hosts if host.going):
             return
         for host in self._hosts:
             # Told once; the edge of the next window is another.
@@ -437,33 +283,25 @@ class EnginesTogether:
     # When a host is late, lost or at its end.
 
     def _look_for_late_hosts(self) -> None:
-        going = [host for host in self._hosts if not host.ended]
-        missing: dict[str, tuple[float, list[_Host]]] = {}
-        late = [host for host in going if not host.prepared] if self._start_ns is None else []
-        if late and time.monotonic() - self._begun_s > PREPARE_PATIENCE_S:
-            names = ", ".join(host.name for host in late)
-            verb = "is" if len(late) == 1 else "are"
-            self._lose(
-                late[0], HostLost(f"{names} {verb} late: not prepared within {PREPARE_PATIENCE_S:g} s")
-            )
-            return
-        if self._pending:
-            second = min(self._pending)
-            waits = [
-                host
-                for place, host in enumerate(self._hosts)
-                if host in going and host.finished is None and place not in self._pending[second]
-            ]
-            missing[f"row of second {second}"] = (ROW_PATIENCE_S, waits)
         now_s = time.monotonic()
-        self._since_s = {what: self._since_s.get(what, now_s) for what in missing}
-        for what, (patience_s, hosts) in missing.items():
-            if hosts and now_s - self._since_s[what] > patience_s:
-                name = hosts[0].name
-                sentence = f"{name} is late: its {what} did not come within {patience_s:g} s of the others'"
-                self._lose(hosts[0], HostLost(sentence))
+        if self._start_ns is None and now_s - self._begun_s > PREPARE_PATIENCE_S:
+            late = [host for host in self._hosts if not host.ended and not host.prepared]
+            if late:
+                names, verb = ", ".join(host.name for host in late), "is" if len(late) == 1 else "are"
+                sentence = f"{names} {verb} late: not prepared within {PREPARE_PATIENCE_S:g} s"
+                self._lose(late[0], HostLost(sentence))
+                return
+        missing = self._seconds.missing(self._going(), now_s)
+        if missing is None or not missing.hosts or now_s - missing.since_s <= ROW_PATIENCE_S:
+            return
+        host = next(one for one in self._hosts if one.name in missing.hosts)
+        sentence = (
+            f"{host.name} is late: its row of second {missing.second} did not come within "
+            f"{ROW_PATIENCE_S:g} s of the others'"
+        )
+        self._lose(host, HostLost(sentence))
 
-    def _lose(self, host: _Host, fault: EnvironmentFault) -> None:
+    def _lose(self, host: HostEngine, fault: EnvironmentFault) -> None:
         """Nothing waits for this host any more, and the others stop: what they offer is not the load."""
         host.ended = True
         self._lost[host.name] = str(fault)
@@ -477,20 +315,11 @@ class EnginesTogether:
         self._out.append({"event": "finished", "reason": self._finished})
 
     def _stop_all(self) -> None:
-        if self._start_ns is None:
-            for host in self._hosts:
-                host.send({"command": "stop"})
-        else:
-            self._command("stop", self._soon_ns())
+        self._command("stop", None if self._start_ns is None else self._soon_ns())
 
-    def _command(self, command: str, at_ns: int) -> None:
+    def _command(self, command: str, at_ns: int | None) -> None:
         for host in self._hosts:
-            host.send(_at(command, host.handle.clock(), at_ns))
+            host.send(command, at_ns)
 
     def _soon_ns(self) -> int:
         return max(time.monotonic_ns() + round(NOTICE_S * 1e9), self._start_ns or 0)
-
-
-def _at(command: str, clock: ClockEstimate, at_ns: int) -> dict[str, Any]:
-    """A command for an instant of the laboratory's clock, in the host's."""
-    return {"command": command, "at_monotonic_ns": clock.host_ns(at_ns)}

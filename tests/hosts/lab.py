@@ -5,14 +5,17 @@ hosts behind ssh and TLS. Must not know what is tested.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from prony.evidence.trial import TrialRecord
+from prony.store import Store
 from tests.hosts.rig import Rig
 
 BIN = Path(sys.executable).parent
@@ -45,6 +48,19 @@ class Run:
         """What it printed so far, both ways."""
         return self.output.read_text() + self.errors.read_text()
 
+    def until(self, pattern: str, within_s: float = 90.0) -> None:
+        """Wait until it has said this (a regular expression). AssertionError where it ends before."""
+        found = re.compile(pattern)
+
+        def has_said() -> bool:
+            over = self.process.poll() is not None
+            if found.search(self.said()):
+                return True
+            assert not over, f"it ended without saying '{pattern}': {self.said()[-3000:]}"
+            return False
+
+        until(has_said, f"it did not say '{pattern}'", within_s)
+
     def ended(self, within_s: float = 60.0) -> int:
         """Its exit code; AssertionError with what it said where it does not end."""
         try:
@@ -52,22 +68,22 @@ class Run:
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {within_s:g} s: {self.said()[-3000:]}") from None
 
-    def json(self) -> dict[str, Any]:
-        """The result that it printed with --json."""
-        text = self.output.read_text()
-        assert text, self.errors.read_text()[-3000:]
-        found: dict[str, Any] = json.loads(text)
-        return found
-
 
 class Lab:
-    """hosts.yaml with a server's host (unless `server` is False) and two load hosts, reached by ssh; those of
-    `by_hand` by workers that `worker` starts.
+    """hosts.yaml with a server's host and two load hosts, reached by ssh; those of `by_hand` by workers that
+    `worker` starts. `servers`: the servers' hosts by group; the one without a group is called "".
     """
 
     def __init__(
-        self, rig: Rig, *, server: bool = True, link: str = "1 Gbit/s", by_hand: Sequence[str] = ()
+        self,
+        rig: Rig,
+        *,
+        servers: Mapping[str, str] | None = None,
+        loads: Sequence[str] = ("load1", "load2"),
+        link: str = "1 Gbit/s",
+        by_hand: Sequence[str] = (),
     ) -> None:
+        groups = {"": "server"} if servers is None else servers
         self.rig = rig
         self.file = rig.folder / "hosts.yaml"
         self._runs = 0
@@ -75,18 +91,20 @@ class Lab:
         self._scheduler = f"tls://{rig.address('lab')}:8786"
         made = rig.run("lab", [PRONY, "hosts", "certificates", str(self._certificates)])
         assert made.returncode == 0, made.stderr
-        names = (["server"] if server else []) + ["load1", "load2"]
         reached = {}
-        for name in names:
+        for name in (*groups.values(), *loads):
             if name in by_hand:
                 reached[name] = f"{{connect: {name}, link: {link}}}"
             else:
                 rig.sshd(name)
                 reached[name] = f"{{ssh: {name}, prony: {PRONY}, link: {link}}}"
         text = f"lab: {{scheduler: '{self._scheduler}', certificates: {self._certificates}}}\n"
-        if server:
-            text += f"server: {reached['server']}\n"
-        self.file.write_text(f"{text}load: [{reached['load1']}, {reached['load2']}]\n")
+        if "" in groups:
+            text += f"server: {reached[groups['']]}\n"
+        elif groups:
+            listed = ", ".join(f"{group}: {reached[name]}" for group, name in groups.items())
+            text += f"servers: {{{listed}}}\n"
+        self.file.write_text(f"{text}load: [{', '.join(reached[name] for name in loads)}]\n")
 
     def worker(self, name: str, *, role: str = "load", clock_ahead_s: int = 0) -> None:
         """`prony hosts worker` as somebody starts it by hand on that host."""
@@ -106,13 +124,13 @@ class Lab:
         return f"http://{address}/"
 
     def start(self, *words: str) -> Run:
-        """`prony WORDS --hosts FILE --json`, with a store of its own."""
+        """`prony WORDS --hosts FILE`, with a store of its own."""
         self._runs += 1
         output, errors = (self.rig.folder / f"run{self._runs}.{end}" for end in ("out", "err"))
         store = self.rig.folder / "results.db"
         process = self.rig.start(
             "lab",
-            [PRONY, *words, "--hosts", str(self.file), "--db", str(store), "--json"],
+            [PRONY, *words, "--hosts", str(self.file), "--db", str(store)],
             output=output,
             errors=errors,
         )
@@ -126,13 +144,26 @@ class Lab:
         found: list[dict[str, Any]] = json.loads(listed.stdout)["experiments"]
         return found
 
+    def result(self) -> dict[str, Any]:
+        """What was measured last."""
+        store = self.rig.folder / "results.db"
+        shown = self.rig.run("lab", [PRONY, "results", "show", "latest", "--db", str(store), "--json"])
+        assert shown.stdout, shown.stderr[-3000:]
+        found: dict[str, Any] = json.loads(shown.stdout)
+        return found
+
+    def trials(self) -> list[dict[str, Any]]:
+        """The trials of what was measured last."""
+        return [t for part in self.result()["parts"] for cell in part["cells"] for t in cell["trials"]]
+
+    def records(self) -> list[TrialRecord]:
+        """All trials of the store with their evidence, in the order in which they ran."""
+        store = Store.open(str(self.rig.folder / "results.db"))
+        return [trial.record for one in store.experiments() for trial in store.trials(one.id)]
+
     def engines(self, host: str) -> list[int]:
         """The engines that offer a load there."""
         return self.rig.processes(host, "prony-engine run")
-
-    def until_load(self, hosts: Sequence[str] = ("load1", "load2")) -> None:
-        """Until every load host's engine runs."""
-        until(lambda: all(self.engines(host) for host in hosts), "no engine on the load hosts")
 
     def assert_nothing_left(self, *, besides: str = "", within_s: float = 15.0) -> None:
         """No process of Prony on any host, within seconds: what is held by a lease outlives the laboratory

@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from types import TracebackType
+from typing import Literal
 
 import pytest
 
@@ -33,6 +34,7 @@ SSH_PORT = 2222
 PREFIX = "prony-rig"
 NEEDED = ("ip", "tc", "ethtool", "unshare", "ssh-keygen", "sshd")
 WIRE = Path(__file__).with_name("wire.py")
+Carrier = Literal["netem", "wire"]
 GONE_S = 5.0
 """A killed process is gone after this; one in the kernel's hands may take a moment."""
 
@@ -50,6 +52,21 @@ def impossible() -> str | None:
         return f"no network namespace: {made.stderr.strip()}"
     _ip("netns", "del", name)
     return None
+
+
+@cache
+def no_netem() -> str | None:
+    """Why `tc netem` cannot be used here, as the kernel says it; None where it can."""
+    name = f"{PREFIX}-{os.getpid()}-netem"
+    _ip("netns", "add", name)
+    try:
+        words = ["tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+        done = subprocess.run(
+            ["ip", "netns", "exec", name, *words], capture_output=True, text=True, timeout=10
+        )
+    finally:
+        _ip("netns", "del", name)
+    return f"tc netem: {done.stderr.strip()}" if done.returncode else None
 
 
 def needs_rig() -> list[pytest.MarkDecorator]:
@@ -213,18 +230,25 @@ class Rig:
         _run(*self.command(host, ["tc", "qdisc", "replace", "dev", "eth0", *shaper]))
         self._in_switch("tc", "qdisc", "replace", "dev", host, *shaper)
 
-    def way(self, host: str, *, delay_ms: float = 0.0, loss: float = 0.0) -> None:
+    def way(
+        self,
+        host: str,
+        *,
+        delay_ms: float = 0.0,
+        loss: float = 0.0,
+        by: Carrier | None = None,
+    ) -> None:
         """Each packet takes this long to the host and from it, and is lost with this probability: `tc netem`,
         or, where the kernel has none, a process that moves the packets (wire.py). Once for a host.
         """
         if delay_ms <= 0 and loss <= 0:
             raise ValueError("a way needs a delay or a loss")
-        words = ["netem", "delay", f"{delay_ms}ms", "loss", f"{loss:%}", "limit", "100000"]
-        on_host = self.command(host, ["tc", "qdisc", "replace", "dev", "eth0", "root", *words])
-        if subprocess.run(on_host, capture_output=True, timeout=10).returncode == 0:
-            self._in_switch("tc", "qdisc", "replace", "dev", host, "root", *words)
+        if (by or ("wire" if no_netem() else "netem")) == "wire":
+            self._wire(host, delay_ms, loss)
             return
-        self._wire(host, delay_ms, loss)
+        words = ["root", "netem", "delay", f"{delay_ms}ms", "loss", f"{loss:%}", "limit", "100000"]
+        _run(*self.command(host, ["tc", "qdisc", "replace", "dev", "eth0", *words]))
+        self._in_switch("tc", "qdisc", "replace", "dev", host, *words)
 
     def _wire(self, host: str, delay_ms: float, loss: float) -> None:
         """Takes the host's port from the bridge, and moves packets between it and a new one."""

@@ -15,9 +15,10 @@ import pytest
 from prony.conformance import suite
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition
-from prony.hosts import actors
+from prony.hosts import actors, server_host
 from prony.hosts.actor import Abandoned
-from prony.hosts.actors import LoadHost, ServerHost
+from prony.hosts.actors import LoadHost
+from prony.hosts.server_host import ServerHost
 from prony.load.contract import EngineLoad
 from prony.plan.load import ClosedLoad
 from prony.plan.target import Launch
@@ -107,7 +108,7 @@ def test_a_server_whose_build_outlasts_the_lease_is_stopped(monkeypatch: pytest.
 
 def test_a_reference_server_that_starts_after_the_lease_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     host, slow = ServerHost("127.0.0.1", NEVER_S), Slow()
-    monkeypatch.setattr(actors, "reference_server", slow.reference)
+    monkeypatch.setattr(server_host, "reference_server", slow.reference)
     assert isinstance(abandoned_while(host, slow, lambda: host.start_reference([], (), None)), Abandoned)
     assert slow.stopped
 

@@ -17,7 +17,8 @@ from tests.hosts.rig import Rig, command_line, needs_rig
 
 pytestmark = needs_rig()
 MEASURED_INVALID, ENVIRONMENT = 3, 4
-WARM_UP_S, WINDOW_S = 3.0, 5.0
+LONG_S = 60.0
+"""Of a phase in which something is killed: it ends with that."""
 SERVES = "prony-engine serve"
 
 
@@ -27,39 +28,47 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
         yield rig
 
 
-def load(lab: Lab, *more: str) -> Run:
-    """A short load from both load hosts on a server that runs on the server's host."""
-    times = ("--warmup", f"{WARM_UP_S:g}s", "--duration", f"{WINDOW_S:g}s")
-    return lab.start("load", lab.serve(), "-c", "8", *times, *more)
+def load(lab: Lab, *, warm_up_s: float = 1.0, window_s: float = LONG_S) -> Run:
+    """A load from both load hosts on a server that runs on the server's host."""
+    times = ("--warmup", f"{warm_up_s:g}s", "--duration", f"{window_s:g}s")
+    return lab.start("load", lab.serve(), "-c", "8", *times)
 
 
-def wait(lab: Lab, run: Run, when: str) -> None:
-    """Until the engines run, and into the window where that is meant."""
-    until(lambda: all(lab.engines(h) for h in ("load1", "load2")) or run.process.poll() is not None, "a load")
-    assert run.process.poll() is None, run.said()[-3000:]
-    time.sleep(1.0 if when == "warm-up" else WARM_UP_S + 1.5)
+def load_in(lab: Lab, phase: str) -> Run:
+    """A load that is in this phase now, and stays in it."""
+    run = load(lab, warm_up_s=LONG_S) if phase == "warm-up" else load(lab)
+    until_in(lab, run, phase)
+    return run
+
+
+def until_in(lab: Lab, run: Run, phase: str) -> None:
+    """Until the progress says so, and a row of the phase has come or all engines run."""
+    run.until(": warm-up" if phase == "warm-up" else r": window \d")
+    until(lambda: all(lab.engines(host) for host in ("load1", "load2")), "no engine on the load hosts")
 
 
 def one_sentence(run: Run, *words: str) -> None:
-    """It was said, and nothing of a traceback."""
+    """It was said, and nothing of a traceback, nor of a task of the event loop that was left over."""
     said = run.said()
-    assert "Traceback" not in said, said[-4000:]
+    for never in ("Traceback", "Task was destroyed", "never awaited"):
+        assert never not in said, said[-4000:]
     for word in words:
         assert word in said, said[-4000:]
 
 
-def hosts_finding(run: Run) -> str:
+def hosts_finding(lab: Lab) -> str:
     """The reason of the check `hosts` of the only trial."""
-    (trial,) = (t for part in run.json()["parts"] for cell in part["cells"] for t in cell["trials"])
+    (trial,) = lab.trials()
     assert trial["verdict"] == "invalid"
     return next(str(f["reason"]) for f in trial["findings"] if f["check"] == "hosts")
 
 
 def test_a_load_from_two_hosts_is_their_sum(rig: Rig) -> None:
-    lab = Lab(rig, server=False)
-    run = load(lab)
+    lab = Lab(rig, servers={})
+    run = load(lab, window_s=5.0)
     assert run.ended() in (0, MEASURED_INVALID), run.said()[-3000:]
-    (trial,) = (t for part in run.json()["parts"] for cell in part["cells"] for t in cell["trials"])
+    one_sentence(run)
+    (trial,) = lab.trials()
     assert [host["name"] for host in trial["hosts"]] == ["load1", "load2"]
     findings = {f["check"]: f for f in trial["findings"]}
     assert findings["hosts"]["status"] in ("valid", "suspect"), findings["hosts"]
@@ -70,24 +79,22 @@ def test_a_load_from_two_hosts_is_their_sum(rig: Rig) -> None:
     lab.assert_nothing_left(besides=SERVES)
 
 
-@pytest.mark.parametrize("when", ["warm-up", "window"])
-def test_a_load_worker_that_is_killed(rig: Rig, when: str) -> None:
-    lab = Lab(rig, server=False)
-    run = load(lab)
-    wait(lab, run, when)
+@pytest.mark.parametrize("phase", ["warm-up", "window"])
+def test_a_load_worker_that_is_killed(rig: Rig, phase: str) -> None:
+    lab = Lab(rig, servers={})
+    run = load_in(lab, phase)
     assert rig.kill("load2", "hosts worker")
     assert run.ended(30) == MEASURED_INVALID, run.said()[-3000:]
     one_sentence(run, "load2 was lost")
-    if when == "window":
-        assert "load2 was lost" in hosts_finding(run)
+    if phase == "window":
+        assert "load2 was lost" in hosts_finding(lab)
     assert len(lab.stored()) == 1
     lab.assert_nothing_left(besides=SERVES)
 
 
 def test_a_scheduler_that_is_killed(rig: Rig) -> None:
-    lab = Lab(rig, server=False)
-    run = load(lab)
-    wait(lab, run, "window")
+    lab = Lab(rig, servers={})
+    run = load_in(lab, "window")
     parents = {run.pid}
     schedulers = [pid for pid in rig.processes("lab") if pid not in parents and "prony" in command_line(pid)]
     assert schedulers, rig.left("lab")
@@ -99,45 +106,43 @@ def test_a_scheduler_that_is_killed(rig: Rig) -> None:
 
 
 def test_a_laboratory_that_is_killed(rig: Rig) -> None:
-    lab = Lab(rig, server=False)
-    run = load(lab)
-    wait(lab, run, "window")
+    lab = Lab(rig, servers={})
+    run = load_in(lab, "window")
     os.kill(run.pid, signal.SIGKILL)
     run.ended(5)
     lab.assert_nothing_left(besides=SERVES)
 
 
-def compare(lab: Lab) -> Run:
-    """A short trial of a server that Prony launches on the server's host."""
-    options = ("--trials", "1", "-c", "4", "--warm-up-cap", f"{WARM_UP_S:g}s", "--window", f"{WINDOW_S:g}s")
-    return lab.start("compare", "reference", "reference:https", "-w", "hello", *options)
+LAUNCHED = ("-w", "hello", "--trials", "1", "-c", "4", "--warm-up-cap", f"{LONG_S:g}s", "--window", "5s")
 
 
-@pytest.mark.parametrize(
-    ("kill", "code", "sentence"),
-    [
-        # A comparison begins no further trial on hosts that are lost; after its server it does.
-        ("hosts worker", ENVIRONMENT, "server was lost"),
-        (SERVES, MEASURED_INVALID, "the server ended under load"),
-    ],
-    ids=["worker", "server"],
-)
-def test_the_servers_host(rig: Rig, kill: str, code: int, sentence: str) -> None:
+def test_the_worker_of_the_servers_host_that_is_killed_ends_a_comparison(rig: Rig) -> None:
     lab = Lab(rig)
-    run = compare(lab)
-    wait(lab, run, "warm-up")
-    assert rig.kill("server", kill)
-    assert run.ended(150) == code, run.said()[-3000:]
-    one_sentence(run, sentence)
+    run = lab.start("compare", "reference", "reference:https", *LAUNCHED)
+    until_in(lab, run, "warm-up")
+    assert rig.kill("server", "hosts worker")
+    assert run.ended(60) == ENVIRONMENT, run.said()[-3000:]
+    one_sentence(run, "server was lost")
     assert len(lab.stored()) == 1
+    lab.assert_nothing_left()
+
+
+def test_a_server_that_is_killed_ends_its_trial(rig: Rig) -> None:
+    lab = Lab(rig)
+    run = lab.start("sweep", "reference", *LAUNCHED)
+    until_in(lab, run, "warm-up")
+    assert rig.kill("server", SERVES)
+    assert run.ended(LONG_S / 2) == MEASURED_INVALID, run.said()[-3000:]
+    one_sentence(run, "the server ended under load: killed by SIGKILL")
+    (trial,) = lab.trials()
+    assert trial["verdict"] == "invalid"
     lab.assert_nothing_left()
 
 
 @pytest.mark.parametrize("back", [5.0, None], ids=["5 s", "for good"])
 def test_a_link_that_goes_down(rig: Rig, back: float | None) -> None:
-    lab = Lab(rig, server=False)
-    run = load(lab)
-    wait(lab, run, "window")
+    lab = Lab(rig, servers={})
+    run = load_in(lab, "window")
     rig.down("load2")
     if back is not None:
         time.sleep(back)
@@ -152,13 +157,13 @@ def test_a_link_that_goes_down(rig: Rig, back: float | None) -> None:
 
 
 def test_a_link_of_100_mbit_is_named_as_the_bound(rig: Rig) -> None:
-    lab = Lab(rig, server=False, link="100 Mbit/s")
+    lab = Lab(rig, servers={}, link="100 Mbit/s")
     for name in ("load1", "load2"):
         rig.rate(name, 100e6)
     url = lab.serve("--body-bytes", "20000")
     run = lab.start("load", url, "-c", "16", "--warmup", "3s", "--duration", "5s")
     assert run.ended() in (0, MEASURED_INVALID), run.said()[-3000:]
-    (trial,) = (t for part in run.json()["parts"] for cell in part["cells"] for t in cell["trials"])
+    (trial,) = lab.trials()
     network = next(f for f in trial["findings"] if f["check"] == "network")
     assert network["status"] == "suspect", network
     assert "the link is the bound: load" in network["reason"]
@@ -166,13 +171,25 @@ def test_a_link_of_100_mbit_is_named_as_the_bound(rig: Rig) -> None:
     lab.assert_nothing_left(besides=SERVES)
 
 
+def test_a_way_that_loses_packets_is_named(rig: Rig) -> None:
+    rig.way("load2", loss=0.03)
+    lab = Lab(rig, servers={}, loads=["load2"])
+    run = load(lab, window_s=5.0)
+    assert run.ended() in (0, MEASURED_INVALID), run.said()[-3000:]
+    (trial,) = lab.trials()
+    network = next(f for f in trial["findings"] if f["check"] == "network")
+    assert network["status"] == "suspect", network
+    assert "retransmitted" in network["reason"]
+    lab.assert_nothing_left(besides=SERVES)
+
+
 def test_a_clock_that_is_3_s_off(rig: Rig) -> None:
     """The host counts from its own start: only the offset differs, which is found, and rows fall together."""
-    lab = Lab(rig, server=False, by_hand=["load2"])
+    lab = Lab(rig, servers={}, by_hand=["load2"])
     lab.worker("load2", clock_ahead_s=3)
-    run = load(lab)
+    run = load(lab, window_s=5.0)
     assert run.ended() in (0, MEASURED_INVALID), run.said()[-3000:]
-    (trial,) = (t for part in run.json()["parts"] for cell in part["cells"] for t in cell["trials"])
+    (trial,) = lab.trials()
     found = next(f for f in trial["findings"] if f["check"] == "hosts")
     assert found["status"] in ("valid", "suspect"), found
     for told in ("skew_ms", "opened_late_ms"):  # an offset that was not taken out would be in both

@@ -16,7 +16,7 @@ from prony.errors import EnvironmentFault
 from prony.host.check import HostCheck
 from prony.hosts import certificates
 from prony.hosts.actors import HostDescription, MeasuredHost
-from prony.hosts.attach import start_scheduler
+from prony.hosts.attach import attached, start_scheduler
 from prony.hosts.certificates import LAB, ON_HOST, identity
 from tests.hosts.loopback import Loopback
 
@@ -195,6 +195,17 @@ def test_a_worker_takes_nothing_from_a_host_in_the_schedulers_place(tmp_path: Pa
         own = identity(hosts.certificates, ON_HOST)
         hosts.scheduler = start_scheduler(hosts.file, own, lives="stdin")
         assert hosts.workers["load-1"].wait(20) == 0
+
+
+def test_the_laboratory_takes_nothing_from_a_host_in_the_schedulers_place(tmp_path: Path) -> None:
+    with Loopback(tmp_path) as hosts:
+        own = identity(hosts.certificates, ON_HOST)
+        hosts.scheduler = start_scheduler(hosts.file, own, lives="stdin")
+        with (
+            pytest.raises(EnvironmentFault, match="has not the laboratory's certificate"),
+            attached(hosts.file),
+        ):
+            pass
 
 
 def test_who_has_no_certificate_of_this_authority_is_not_let_in(hosts: Loopback, tmp_path: Path) -> None:

@@ -208,6 +208,32 @@ def test_a_reply_that_comes_as_the_wait_for_it_ends_is_a_reply() -> None:
     loop.close()
 
 
+def test_nothing_is_under_way_on_the_event_loop_when_the_laboratory_ends() -> None:
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True)
+    thread.start()
+    try:
+        laboratory = Laboratory(SimpleNamespace(loop=SimpleNamespace(asyncio_loop=loop)))
+        asked = threading.Event()
+
+        async def silent() -> None:
+            asked.set()
+            await asyncio.sleep(3600)
+
+        call = laboratory.run(silent())
+        assert asked.wait(PATIENCE_S)
+        asked.clear()
+        laboratory.liveness.watch("a host", silent)
+        assert asked.wait(PATIENCE_S)
+        laboratory.close()
+        assert call.cancelled()
+        until(lambda: not asyncio.all_tasks(loop))
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(PATIENCE_S)
+        loop.close()
+
+
 def test_a_lease_that_is_not_renewed_stops_everything() -> None:
     stopped = threading.Event()
     renewed = Lease(stopped.set, lasts_s=3600)

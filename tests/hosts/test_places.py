@@ -12,9 +12,10 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange
 from prony.hosts import files
 from prony.hosts.file import HostsFile
-from prony.hosts.places import HostedPlaces, merged_rows, merged_window
+from prony.hosts.places import HostedPlaces
+from prony.hosts.sampling import merged_rows, merged_window
 from prony.hosts.testbed import HostsTestbed, on_machines, refuse, together
-from prony.load.clock import ClockEstimate
+from prony.load.clock import ClockEstimate, RoundTrip
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
 from prony.plan.load import ClosedLoad, SteadyWindow
@@ -212,6 +213,9 @@ class LoadHost:
 
     def clock(self) -> ClockEstimate:
         return ClockEstimate(0.0, 0.0, 0.0, 1000.0, 1)
+
+    def round_trips(self) -> tuple[RoundTrip, ...]:
+        return ()
 
     def begin(self, _method: str, *_args: object) -> None:
         """Nothing comes of it."""

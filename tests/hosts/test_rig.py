@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.rig import Rig, command_line, needs_rig
+from tests.hosts.rig import Carrier, Rig, command_line, needs_rig, no_netem
 
 pytestmark = needs_rig()
 
@@ -56,16 +56,26 @@ def test_a_link_goes_down_and_comes_back(rig: Rig) -> None:
     assert any(pings(rig, "load1", 1)[0] for _ in range(5))
 
 
-def test_a_way_takes_as_long_as_it_is_told_to(rig: Rig) -> None:
-    rig.way("load1", delay_ms=20)
+@pytest.fixture(params=["netem", "wire"])
+def by(request: pytest.FixtureRequest) -> Carrier:
+    """What delays and loses packets: the kernel, where it can, and the process that stands in for it."""
+    why_not = no_netem()
+    if request.param == "netem" and why_not is not None:
+        pytest.skip(why_not)
+    found: Carrier = request.param
+    return found
+
+
+def test_a_way_takes_as_long_as_it_is_told_to(rig: Rig, by: Carrier) -> None:
+    rig.way("load1", delay_ms=20, by=by)
     got, least_ms = pings(rig, "load1")
     assert got == 5
     assert least_ms >= 40
     assert pings(rig, "load2")[1] < 40
 
 
-def test_a_way_loses_packets(rig: Rig) -> None:
-    rig.way("load1", loss=1.0)
+def test_a_way_loses_packets(rig: Rig, by: Carrier) -> None:
+    rig.way("load1", loss=1.0, by=by)
     assert pings(rig, "load1", 2)[0] == 0
     assert pings(rig, "load2", 2)[0] == 2
 

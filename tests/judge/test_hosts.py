@@ -105,6 +105,9 @@ def test_clocks() -> None:
     assert skewed.status is SUSPECT
     assert skewed.value == pytest.approx(10.1)
     assert "instants of server may be off by 10.1 ms" in skewed.reason
+    assert "chrony" in skewed.advice
+    far = hosts_of(f.host(THREE, "server", clock={"skew_s": 0.0101, "uncertainty_s": 0.01}))
+    assert "nearer" in far.advice
     # An offset is no error: every host counts from its own start.
     assert hosts_of(f.host(THREE, "load1", clock={"offset_s": 3e6})).status is VALID
 
@@ -259,6 +262,20 @@ def test_neighbours_of_a_load_host_are_seen() -> None:
     swapping = host(f.host(THREE, "load1", host_window={"swap_in_bytes": 2**21}), LIMITS)
     assert swapping.status is SUSPECT
     assert "load1: 2 MiB swapped in" in swapping.reason
+
+
+def test_of_a_server_at_a_url_the_load_hosts_are_judged_all_the_same() -> None:
+    loads = tuple(one for one in THREE.hosts if one.role == "load")
+    theirs = THREE.server.model_copy(update={"owned": False})
+    at_url = THREE.model_copy(
+        update={"server": theirs, "server_window": None, "partition": None, "hosts": loads}
+    )
+    quiet = isolation(at_url, LIMITS)
+    assert quiet.status is UNKNOWN
+    assert "the server's host: not read" in quiet.reason
+    busy = isolation(f.host(at_url, "load2", host_window={"others_on_client_cpus": 0.1}), LIMITS)
+    assert busy.status is SUSPECT
+    assert "load2: other processes took 10 % of the client's CPUs" in busy.reason
 
 
 def test_cpus_of_different_hosts_are_not_the_same() -> None:

@@ -89,3 +89,4 @@ class Canned:
 
     def close(self) -> None:
         self.closed = True
+        self.end()

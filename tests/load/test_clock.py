@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
@@ -84,7 +85,9 @@ def test_days_of_round_trips_need_no_more_memory_than_minutes() -> None:
     for one in done:
         estimator.add(one)
     line = estimator.estimate()
-    assert len(estimator._kept) <= STRETCHES
+    assert len(estimator._latest.kept) <= STRETCHES
+    assert len(estimator.seen) <= STRETCHES
+    assert estimator.seen[-1].middle_ns - min(one.middle_ns for one in estimator.seen) > 43_200 * S
     assert line.round_trips == len(done)
     assert line.drift == pytest.approx(5e-6, abs=1e-6)
 
@@ -119,12 +122,43 @@ def test_there_and_back_is_the_same_instant(offset: float, drift: float, at: flo
 
 
 def test_skew_is_what_the_estimate_in_use_was_off_by_and_the_uncertainty() -> None:
-    used = ClockEstimate(0.0, 1000.0, 0.0, 500.0, 5)
+    used = ClockEstimate(0.0, 1000.0, 0.0, 500.0, 5, drift_uncertainty=100e-6)
     found = ClockEstimate(0.0, 1000.0, 1e-6, 300.0, 50, drift_uncertainty=0.5e-6)
     clock = found.evidence(used, between_ns=(0.0, 60 * S))
     assert clock.skew_s == pytest.approx(60e-6 + 30e-6 + 300e-9)
     assert clock.round_trips == 50
     assert found.evidence().skew_s == clock.uncertainty_s == pytest.approx(300e-9)
+
+
+def after_an_hour(ahead_s: Callable[[float], float]) -> tuple[float, float]:
+    """Skew of a window of an hour that is cut by the clock of its beginning, in ms: as it is told, and as it
+    is. `ahead_s` of the host's clock at a time.
+    """
+    estimator = ClockEstimator()
+    opens, closes = 600, 4200
+    for at in range(closes + 10):
+        estimator.add(RoundTrip(at * S, round((at + 1e-4 + ahead_s(at)) * S), round((at + 2e-4) * S)))
+        if at == opens:
+            begun = estimator.estimate()
+            cut = begun.kept_from(opens * S)
+    told = estimator.estimate().evidence(
+        cut, between_ns=(opens * S, closes * S), known=(begun,), seen=estimator.seen
+    )
+    really_s = max(abs(ahead_s(at) - ahead_s(opens)) for at in range(opens, closes))
+    return told.skew_s * 1e3, really_s * 1e3
+
+
+def test_an_hour_is_as_skewed_as_the_clocks_drifted_apart_in_it() -> None:
+    told_ms, really_ms = after_an_hour(lambda at: 2e-6 * at)
+    assert really_ms == pytest.approx(7.2, abs=0.1)
+    assert really_ms <= told_ms < really_ms + 1
+
+
+def test_a_clock_that_runs_otherwise_now_says_nothing_of_an_hour_ago() -> None:
+    # Apart by 3.3 ms in the middle, together again at the end, and by then apart at 4 ppm.
+    told_ms, really_ms = after_an_hour(lambda at: 1e-9 * (at - 600) * (at - 4200))
+    assert really_ms == pytest.approx(3.24, abs=0.1)
+    assert really_ms * 0.95 <= told_ms < really_ms + 1
 
 
 def test_without_a_round_trip_nothing_is_known() -> None:

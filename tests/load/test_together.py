@@ -206,6 +206,24 @@ def test_a_reader_that_fails_for_any_reason_names_its_host() -> None:
     assert list(run.lost) == ["b"]
 
 
+def test_a_command_that_cannot_be_handed_over_ends_the_run_and_names_its_host() -> None:
+    class Deaf(Canned):
+        def send(self, command: dict[str, Any]) -> None:
+            super().send(command)
+            raise BrokenPipeError
+
+    deaf = Deaf("b")
+    deaf.say({"event": "prepared"})
+    run = canned(obedient("a"), deaf)
+    sentence = "'start' could not be handed over to the engine on b"
+    with pytest.raises(EnvironmentFault, match=sentence) as fault:
+        events_until_fault(run)
+    assert fault.value.details == "BrokenPipeError: "
+    run.stop()
+    run.close()
+    assert run.lost == {"b": sentence}
+
+
 def test_hosts_of_which_none_is_prepared_are_named_before_the_trial_gives_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -243,7 +261,7 @@ def test_of_the_rows_the_one_that_came_latest_counts_and_when_it_came() -> None:
     start_ns = run.ready.started_monotonic_ns
     for second, late_s in ((11, 0.1), (12, 4.0), (13, 0.2)):
         row = a_row(second) | {"failed": 0, "in_window": True}
-        run._take(0, [row], start_ns + round((second + late_s) * S))
+        run._take(run._hosts[0], [row], start_ns + round((second + late_s) * S))
     assert run.told()["a"]["row_late_max_s"] == pytest.approx(4.0)
     run.stop()
 

@@ -136,7 +136,10 @@ def _clock(host: HostEvidence, limits: HostsLimits) -> list[Part]:
         f"instants of {host.name} may be off by {milliseconds(clock.skew_s * 1000)} "
         f"({clock.round_trips} round trips, uncertainty {milliseconds(clock.uncertainty_s * 1000)})"
     )
-    return [Part(Status.SUSPECT, text, "use a laboratory nearer to the hosts, or a quieter way to them")]
+    advice = "use a laboratory nearer to the hosts, or a quieter way to them"
+    if clock.skew_s > 2 * clock.uncertainty_s:  # more than the way: the clocks drifted apart
+        advice = "run chrony or ntpd on all hosts and on the laboratory, or measure for a shorter time"
+    return [Part(Status.SUSPECT, text, advice)]
 
 
 def _different(evidence: Evidence, limits: HostsLimits) -> list[Part]:

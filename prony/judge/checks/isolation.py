@@ -35,15 +35,19 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         f"disjoint CPU sets, steal below {percent(limits.isolation_steal)}, other processes below "
         f"{percent(limits.isolation_others)}, throttled below {percent(limits.isolation_throttled)}"
     )
+    own: list[Part | None]
     if not evidence.server.owned and (evidence.server_window is None or evidence.partition is None):
         reason = "not read: Prony did not launch this server, and its processes could not be read"
-        return unknown(CHECK, reason, limit=limit, source=SOURCE)
-    own = [
-        _sets(evidence.partition) if evidence.server.owned else _where_it_may_run(evidence.partition),
-        _services(evidence),
-        _pinned(evidence),
-        _quota(evidence, limits),
-    ]
+        if not evidence.hosts:
+            return unknown(CHECK, reason, limit=limit, source=SOURCE)
+        own = [(Status.UNKNOWN, f"the server's host: {reason}", None)]
+    else:
+        own = [
+            _sets(evidence.partition) if evidence.server.owned else _where_it_may_run(evidence.partition),
+            _services(evidence),
+            _pinned(evidence),
+            _quota(evidence, limits),
+        ]
     outside = [*_neighbours(evidence, limits), _soft_interrupts(evidence, limits)]
     found = [part for part in (*own, *outside) if part is not None]
     status = worst(*(part[0] for part in found))
