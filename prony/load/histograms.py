@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,8 +97,7 @@ def added(parts: Sequence[Packed]) -> Counts:
         none = np.empty(0, dtype=np.int64)
         return Counts(first.digits, first.lowest_ns, highest_ns, none, none)
     starts = np.concatenate(([0], ends[:-1] + 1))
-    within = np.arange(words.size) - np.repeat(starts, ends - starts + 1)
-    zigzag = np.add.reduceat((words & 0x7F).astype(np.int64) << (7 * within), starts)
+    zigzag = _numbers(words, starts, ends)
     values = (zigzag >> 1) ^ -(zigzag & 1)
     steps = np.where(values < 0, -values, 1)
     behind = np.cumsum(steps)
@@ -111,6 +111,19 @@ def added(parts: Sequence[Packed]) -> Counts:
     whole = np.rint(np.bincount(places[filled], weights=values[filled])).astype(np.int64)
     there = np.flatnonzero(whole)
     return Counts(first.digits, first.lowest_ns, highest_ns, there, whole[there])
+
+
+def _numbers(words: NDArray[np.uint8], starts: NDArray[Any], ends: NDArray[Any]) -> NDArray[np.int64]:
+    """Of LEB128, seven bits a byte, the lowest first: the first byte of all numbers, then the next one of
+    those that have one. Most have one or two.
+    """
+    found: NDArray[np.int64] = (words[starts] & 0x7F).astype(np.int64)
+    further, place = np.flatnonzero(ends > starts), 1
+    while further.size:
+        found[further] |= (words[starts[further] + place] & 0x7F).astype(np.int64) << (7 * place)
+        place += 1
+        further = further[ends[further] - starts[further] >= place]
+    return found
 
 
 def encoded(counts: Counts) -> str:
