@@ -52,8 +52,10 @@ class TestSamples:
         rows = tuple(row.model_copy(update={"t_ms": row.t_ms + f.OPENED_MS}) for row in rows_of(times))
         found = samples(f.engine(evidence, rows=rows), LIMITS)
         assert found.status is Status.UNKNOWN
-        assert found.reason.startswith("3,000 requests, worth ")
-        assert "independent ones for p99" in found.reason
+        assert found.reason.startswith("3,000 requests, which count as ")
+        assert "independent ones for p99 because the seconds differ by more than chance" in found.reason
+        assert "no useful upper bound for p99 (needs 1,522 independent ones, has " in found.reason
+        assert "go by the interval, or measure longer" in found.reason
 
     def test_a_run_that_is_too_small_is_unknown_and_keeps_the_figures_it_has(self) -> None:
         assert (

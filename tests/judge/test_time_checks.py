@@ -13,8 +13,9 @@ from prony.evidence.engine import Gap, IntervalRow
 from prony.evidence.trial import Evidence, Phase
 from prony.judge.check import Check
 from prony.judge.checks.stall import stall
-from prony.judge.checks.steady import _to_come, steady, whole_trial
+from prony.judge.checks.steady import SteadyWindowLimits, _more, _to_come, steady, whole_trial
 from prony.judge.checks.warm import warm
+from prony.judge.drift import level_stretch
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
 from prony.steady.approach import Approach
@@ -59,6 +60,22 @@ class TestSteady:
         assert re.search(r"for about \d+ s more", finding.advice)
         longer = found_by(steady, long_window(f.noisy(8000, 150, 0.01, seed=3)))
         assert (longer.status, longer.advice) == (Status.VALID, "")
+
+    def test_a_fit_within_its_own_error_is_no_level_that_moves(self) -> None:
+        """ "Warm up longer: the fit says..." stood beside "flat, level since 0 s"."""
+        limits = SteadyWindowLimits()
+        level = level_stretch(long_window(f.noisy(8000, 12, 0.01, seed=3)), limits.steady)
+        within = _more(Approach(0.05, 0.2, math.inf, 0.01, 0.0, 12), level, limits)
+        assert re.search(r"for about \d+ s more", within)
+        beyond = _more(Approach(-0.05, 0.08, 20.0, 0.01, 0.0, 12), level, limits)
+        assert beyond == "warm up longer: the level is still moving, with about 5.13 % to come"
+
+    def test_a_trial_without_a_step_is_called_nothing_more(self) -> None:
+        rows = f.rows(f.noisy(8000, 60, 0.01, seed=2))
+        evidence = f.window(f.engine(f.healthy(), rows=rows), opened_ms=30_000.0, duration_s=30.0)
+        quiet = found_by(steady, evidence.model_copy(update={"phases": ()}))
+        assert "; no change of level seen from the first request on" in quiet.reason
+        assert "flat" not in quiet.reason
 
     def test_what_the_cap_of_the_warm_up_cut_off_is_said(self) -> None:
         capped = f.part(long_window(f.noisy(8000, 12, 0.01, seed=3)), "warm_up", still_to_come=0.2)

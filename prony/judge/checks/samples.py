@@ -21,6 +21,11 @@ COUNT_TOLERANCE = 0.01
 failed ones.
 """
 
+SECONDS_DIFFER = 2.0
+"""From here on it is the seconds that make requests count for less: few of them alone make it 1.3 in a window
+of 10 s (`clustering.few`), and less in a longer one.
+"""
+
 
 class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
@@ -53,12 +58,14 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     worth = 0 if times is None else times.worth(required)
     reason = f"{number(count)} requests"
     if worth < count:
-        reason += f", worth {number(worth)} independent ones for p{required:g}"
+        reason += f", which count as {number(worth)} independent ones for p{required:g}"
+    if worth * SECONDS_DIFFER < count:
+        reason += " because the seconds differ by more than chance"
     if silent:
         reason += ": not printed are " + ", ".join(_needs(p, confidence) for p in silent)
     wide = [] if times is None else _wide(times, confidence)
     if wide:
-        reason += ("; " if silent else ": ") + "the upper end is open or far off of " + ", ".join(wide)
+        reason += f"; no useful upper bound for {', '.join(wide)}: go by the interval, or measure longer"
     if not silent and not wide:
         reason += " support every percentile up to p99.9"
     status, advice = Status.VALID, ""
@@ -95,9 +102,11 @@ def _needs(percentile: float, confidence: float) -> str:
 
 
 def _wide(times: Times, confidence: float) -> list[str]:
-    """The printed percentiles that these requests, though many, are worth too few to bound usefully."""
+    """The printed percentiles whose interval reaches so far up, or is open, that the true value may be far
+    higher than the printed one: these requests, though many, count as too few independent ones.
+    """
     return [
-        f"p{p:g} (needs {number(needed)} independent ones, these are worth {number(worth)})"
+        f"p{p:g} (needs {number(needed)} independent ones, has {number(worth)})"
         for p in NAMED.values()
         if times.supports(p, confidence)
         and (worth := times.worth(p)) < (needed := useful_samples(p, confidence))

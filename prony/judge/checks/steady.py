@@ -114,7 +114,8 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     if largest <= limits.steady_change < finest:
         said += f" (a step below about {percent(finest)} would not show)"
     said += _cut_off(evidence, limits)
-    said += _drift(found, window.duration_s) + _whole_trial(evidence)
+    moving = bound is not None and _is_moving(bound, limits)
+    said += _drift(found, window.duration_s) + _whole_trial(evidence, moving)
     return Finding(
         check=CHECK,
         status=status,
@@ -138,13 +139,22 @@ def _more(bound: Approach | None, level: Stretch | None, limits: SteadyWindowLim
     """What it would take to show it."""
     if bound is None or level is None:
         return "measure longer"
-    if abs(bound.remaining) > limits.steady_remaining:
-        return "warm up longer: the fit says that the level is still moving"
+    if _is_moving(bound, limits):
+        coming = percent(math.expm1(abs(bound.remaining)))
+        return f"warm up longer: the level is still moving, with about {coming} to come"
     needed = rows_needed(bound.noise, bound.autocorrelation, level.window_rows, limits.steady_remaining)
     more_s = max(needed - bound.rows, bound.rows / 4) * level.row_s
     return (
         f"warm up or measure for about {number(max(1, round(more_s)))} s more, or find what makes the noise"
     )
+
+
+def _is_moving(bound: Approach, limits: SteadyWindowLimits) -> bool:
+    """Whether what the fit says is still to come is above the limit and beyond its own error: the bound is
+    the estimate and t standard errors.
+    """
+    beyond_error = abs(bound.remaining) > bound.bound - abs(bound.remaining)
+    return beyond_error and abs(bound.remaining) > limits.steady_remaining
 
 
 def _cut_off(evidence: Evidence, limits: SteadyWindowLimits) -> str:
@@ -188,13 +198,15 @@ def _resolution(found: list[tuple[str, Changes]]) -> float:
     return found[0][1].resolution
 
 
-def _whole_trial(evidence: Evidence) -> str:
-    """The class of the whole trial on the CPUs of the window; empty when it is little more than
-    the window.
+def _whole_trial(evidence: Evidence, moving: bool) -> str:
+    """The class of the whole trial on the CPUs of the window; empty when it is little more than the window,
+    and where no step was seen in a level that is `moving`.
     """
     whole = whole_trial(evidence)
     if whole is None:
         return ""
+    if whole.klass == "flat":
+        return "" if moving else "; no change of level seen from the first request on"
     since = "" if whole.since_ms is None else f", level since {number(round(whole.since_ms / 1000))} s"
     return f"; from the first request: {whole.klass}{since}"
 
