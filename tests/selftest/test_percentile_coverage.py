@@ -7,6 +7,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from prony.judge.percentiles import useful_samples
+from prony.selftest.level_coverage import WORLDS as LEVEL_WORLDS
+from prony.selftest.level_coverage import level_coverage
 from prony.selftest.percentile_coverage import (
     OVER_TRIALS,
     WORLDS,
@@ -79,3 +82,20 @@ def test_the_true_percentile_of_a_world_is_the_one_that_it_draws(world: TimesWor
 def test_the_median_over_trials_is_covered(world: TrialsWorld) -> None:
 
     assert min(median_coverage(world, trials, 1000) for trials in (6, 10, 20)) >= 0.94
+
+
+def test_many_requests_of_few_seconds_know_as_much_as_their_seconds_do() -> None:
+    """2.58 million requests counted as 560: the interval is as wide as the percentile varies, not wider by
+    much; and where seconds do not differ nearly all requests count.
+    """
+    found = {world.name: level_coverage(world, 2_000, 10, 99.0, 100) for world in LEVEL_WORLDS}
+    alone = found["independent requests"]
+    assert alone.counts_as > 0.5 * 20_000
+    for name in ("levels differ by 2 %", "levels differ by 5 %"):
+        one = found[name]
+        assert one.counts_as < 0.3 * 20_000
+        assert one.held >= 0.9
+        assert 0.5 * one.error < one.below < 2 * one.error
+    assert found["levels differ by 2 %"].above < 2.5 * found["levels differ by 2 %"].error
+    # Fewer than a useful upper end takes: `samples` says that there is none.
+    assert found["levels differ by 5 %"].counts_as < useful_samples(99.0)
