@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from prony.evidence.engine import EngineThread
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.selftest.faults.clean_trials import (
+    AT_URL,
     FAST_USERS,
     CleanTrial,
     accusation,
@@ -113,3 +115,21 @@ def test_a_server_beside_prony_is_measured_at_its_url_and_read(tls: bool) -> Non
     assert evidence.server_window.busiest_thread is not None
     assert evidence.server_count is not None
     assert evidence.calibration is not None
+
+
+def test_a_plain_asyncio_server_with_one_user_is_among_the_clean_trials_and_is_read() -> None:
+    """19,000 requests a second of Python were called suspect of the client: 98.5 % of a rate that the round
+    trip bounds. Its verdict is that of the honest trials; how busy this host is must not decide here.
+    """
+    setup = every_setup()["asyncio server at a URL, 1 user"]
+    assert setup.load == ClosedLoad(users=1)
+    assert (setup.measured, setup.foreign, setup.calibrated) == (AT_URL, True, True)
+    short = replace(setup, measured=SteadyWindow(window_s=2.0))
+    found = run_setup(short)
+    evidence = found.evidence
+    assert evidence.server.owned is False
+    assert evidence.server_window is not None
+    assert evidence.server_window.busiest_thread is not None
+    assert evidence.calibration is not None
+    # Books that are kept right do not depend on who else is busy.
+    assert found.status("little") in {Status.VALID, Status.UNKNOWN}, found.reason("little")

@@ -1,7 +1,7 @@
 """The faults that one trial can show, each with its clean run. Must not know how they are run.
 
-A clean run is the same set-up without the fault. `several_trials` has the entries that need more than one
-trial.
+A clean run is the same set-up without the fault. `around` has those of the host, the network and the server's
+resources, `several_trials` the entries that need more than one trial.
 """
 
 from __future__ import annotations
@@ -11,33 +11,16 @@ from functools import partial
 from prony.experiment.requirements import forecasts, refusals
 from prony.host.resource_limits import limits
 from prony.judge.finding import Status
-from prony.judge.together import JudgedTrial, clock
 from prony.load.facts import load_facts
-from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
+from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
 from prony.plan.think import Think
-from prony.selftest.faults.disturbances import (
-    burner,
-    cpu_quota,
-    foreign_traffic,
-    network_namespace,
-    port_range,
-    shallow_link,
-)
-from prony.selftest.faults.edited import (
-    clock_dips,
-    clock_level,
-    clock_low,
-    heap_collected,
-    heap_uncollected,
-    quota_unreadable,
-)
-from prony.selftest.faults.model import SECONDS, Entry, ExtraCase, Setup, SetupResult, hello
+from prony.selftest.faults.around import AROUND
+from prony.selftest.faults.disturbances import burner, port_range
+from prony.selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, hello, says
 from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
 from prony.selftest.faults.partly import PARTLY
 from prony.selftest.faults.trial import run_setup
 
-LONG = SteadyWindow(window_s=9.0)
-"""Long enough for change points."""
 MEASURED = WholeRun(duration_s=SECONDS)
 QUIET = ("--delay", "fixed:5ms")
 """A server that waits: its responses take 5 ms although nothing is busy."""
@@ -45,11 +28,6 @@ STALLS = ("--work", "100us", "--stall", "every=2s,for=500ms")
 EIGHT_WORKERS = ("--workers", "8", "--delay", "fixed:20ms")
 """Workers wait in step, so a second holds a wave of responses more or less."""
 SLOW_LANE = ClosedLoad(users=50, think=Think(kind="constant", ms=100))
-
-
-def _says(check: str, word: str, outcome: SetupResult) -> str | None:
-    said = outcome.reason(check)
-    return None if word in said else f"{check} says '{said}', without '{word}'"
 
 
 def _no_p999(outcome: SetupResult) -> str | None:
@@ -63,8 +41,6 @@ def _open(rate: float, poisson: bool = False) -> OpenLoad:
     return OpenLoad(rate_per_s=rate, arrivals="poisson" if poisson else "constant", max_users=200)
 
 
-CROWD = ClosedLoad(users=64)
-"""A hash that spreads 64 connections over two processes gives one of them 48 in 1 of 15,000 draws."""
 FEW_PORTS = partial(port_range, 40000, 40299)
 
 
@@ -104,19 +80,6 @@ def _open_loop_shows(closed: SetupResult) -> ExtraCase:
     return ExtraCase(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
 
 
-def _one_slow_clock(dips: SetupResult) -> ExtraCase:
-    """A clock that is low all through one trial is level there: trials are held against each other."""
-    trials = [JudgedTrial("a", block, clock_level(dips.evidence)) for block in range(3)]
-    slow = JudgedTrial("b", 0, clock_low(dips.evidence))
-    found, clean = clock([*trials, slow]), clock(trials)
-    failure = None
-    if found is None or found.status is not Status.SUSPECT:
-        failure = "a trial with a clock 30 % lower than the others was not detected"
-    elif clean is None or clean.status is not Status.VALID:
-        failure = "trials of one clock were accused"
-    return ExtraCase(f"between trials: {found.reason if found is not None else 'nothing'}", failure)
-
-
 ENTRIES: tuple[Entry, ...] = (
     Entry(
         1,
@@ -133,7 +96,7 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(shared_cpus=True, needs=("two-cpus",)),
         ("isolation",),
         Setup(),
-        partial(_says, "isolation", "share"),
+        partial(says, "isolation", "share"),
     ),
     Entry(
         3,
@@ -177,7 +140,7 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(serve=("--ignore-keep-alive", "--no-resumption"), tls=True),
         ("connections",),
         Setup(serve=("--work", "100us"), tls=True),
-        partial(_says, "connections", "TLS handshakes"),
+        partial(says, "connections", "TLS handshakes"),
         other_tools=False,
     ),
     Entry(
@@ -286,24 +249,6 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(),
     ),
     Entry(
-        20,
-        "another process on the server's CPU",
-        "another process takes half of the server's CPU",
-        Setup(disturbance=burner("server"), needs=("two-cpus",)),
-        ("isolation",),
-        Setup(),
-        partial(_says, "isolation", "of the server's CPUs"),
-    ),
-    Entry(
-        21,
-        "CPU quota",
-        "a control group limits the server to 30 % of a CPU",
-        Setup(disturbance=cpu_quota(0.3), needs=("cgroup",)),
-        ("isolation", "bound_by"),
-        Setup(),
-        partial(_says, "isolation", "quota"),
-    ),
-    Entry(
         24,
         "p99.9 of 300 samples",
         "a percentile is printed that 300 samples cannot support",
@@ -323,17 +268,6 @@ ENTRIES: tuple[Entry, ...] = (
         other_tools=False,
     ),
     Entry(
-        31,
-        "the CPU clock falls",
-        "the clock is 30 % lower for half of the window, and back at its end (edited: a guest cannot set it)",
-        Setup(edited=clock_dips, measured=LONG),
-        ("host",),
-        Setup(edited=clock_level, measured=LONG),
-        partial(_says, "host", "CPU clock"),
-        beside=_one_slow_clock,
-        other_tools=False,
-    ),
-    Entry(
         33,
         "pages cut short, and only the status is checked",
         "2 % of the responses have half of the page, with a length that says so",
@@ -343,98 +277,11 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         ("content",),
         Setup(command=(*SHARED, "{host}", "{port}", "works"), workload=hello(status_only=True)),
-        partial(_says, "content", "length"),
-        other_tools=False,
-    ),
-    Entry(
-        34,
-        "the accept queue overflows",
-        "a backlog of 1 and a connection per request: SYNs are dropped and sent again a second later",
-        Setup(
-            command=(*SHARED, "{host}", "{port}", "works", "narrow"),
-            connections=Connections(keep_alive=False),
-        ),
-        ("network",),
-        Setup(command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)),
-        partial(_says, "network", "accept queue"),
-    ),
-    Entry(
-        35,
-        "segments are lost",
-        "a link with a short queue drops segments, and their requests wait for TCP's timers",
-        Setup(
-            serve=("--body-bytes", "30000"),
-            workload=hello(expect=False),
-            around=shallow_link,
-            needs=("root", "tc"),
-        ),
-        ("network",),
-        Setup(
-            serve=("--work", "100us", "--body-bytes", "30000"),
-            workload=hello(expect=False),
-            around=network_namespace,
-            needs=("root",),
-        ),
-        partial(_says, "network", "retransmissions"),
-        other_tools=False,
-    ),
-    Entry(
-        36,
-        "40 ms of delayed acknowledgement",
-        "the server writes head and body apart, and Nagle's algorithm holds the body back",
-        Setup(command=(*SHARED, "{host}", "{port}", "works", "apart")),
-        ("network",),
-        Setup(serve=("--delay", "fixed:40ms")),
-        partial(_says, "network", "delayed acknowledgements"),
-    ),
-    Entry(
-        37,
-        "one worker process has all connections",
-        "with SO_REUSEPORT, the second of two processes began to listen when the connections were there",
-        Setup(command=(*SHARED, "{host}", "{port}", "works", "late"), load=CROWD),
-        ("spread",),
-        Setup(command=(*SHARED, "{host}", "{port}", "works", "pair"), load=CROWD),
-    ),
-    Entry(
-        38,
-        "a leak without a slowdown",
-        "the server keeps 32 KiB of every response; nothing gets slower yet",
-        Setup(command=(*SHARED, "{host}", "{port}", "works", "leaks"), measured=LONG),
-        ("memory",),
-        Setup(command=(*SHARED, "{host}", "{port}", "works"), measured=LONG),
-        partial(_says, "memory", "MiB/min"),
-    ),
-    Entry(
-        39,
-        "a heap that is never collected",
-        "a JVM's heap grows by 200 MiB without a collection (edited: the self-test starts no JVM)",
-        Setup(edited=heap_uncollected, measured=LONG),
-        ("memory",),
-        Setup(edited=heap_collected, measured=LONG),
-        partial(_says, "memory", "no garbage collection"),
-        other_tools=False,
-    ),
-    Entry(
-        40,
-        "soft interrupts of other traffic",
-        "packets that have nothing to do with the load are handled on the server's CPU",
-        Setup(disturbance=foreign_traffic, needs=("root", "two-cpus", "steering")),
-        ("isolation",),
-        Setup(),
-        partial(_says, "isolation", "soft interrupts"),
-    ),
-    Entry(
-        41,
-        "CPU quota that cannot be read",
-        "the counters of the server's control group are hidden (edited)",
-        Setup(edited=quota_unreadable),
-        ("isolation",),
-        Setup(),
-        partial(_says, "isolation", "could not be read"),
-        unknown=True,
+        partial(says, "content", "length"),
         other_tools=False,
     ),
     VISITED,
     BETWEEN,
     *PARTLY,
+    *AROUND,
 )

@@ -24,6 +24,7 @@ from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.selftest.faults.clean_run import disturbed
 from prony.selftest.faults.model import Setup, SetupResult
+from prony.selftest.faults.other_process import SHARED
 from prony.selftest.faults.trial import Silent, run_setup
 from prony.selftest.proportion import CONFIDENCE, upper_bound
 from prony.server.build import Built, build
@@ -33,6 +34,8 @@ from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
 SHORT = WholeRun(duration_s=3.0)
+AT_URL = SteadyWindow(window_s=9.0)
+"""As a user measures: a capacity is claimed, and a level window, of which a whole run claims neither."""
 SETUPS: dict[str, Setup] = {
     "busy server": Setup(),
     "busy server, 9 s window": Setup(measured=SteadyWindow(window_s=9.0)),
@@ -44,12 +47,17 @@ SETUPS: dict[str, Setup] = {
         serve=("--delay", "fixed:20ms"), load=OpenLoad(rate_per_s=200, arrivals="poisson")
     ),
     "HTTPS": Setup(tls=True),
+    "asyncio server at a URL, 1 user": Setup(
+        command=(*SHARED, "{host}", "{port}"),
+        load=ClosedLoad(users=1),
+        measured=AT_URL,
+        foreign=True,
+        calibrated=True,
+    ),
 }
 FAST = "fast server, "
 FAST_USERS = (1, 8, 16, 64, 256, 1000)
 FAST_S = 2.0
-AT_URL = SteadyWindow(window_s=9.0)
-"""As a user measures: a capacity is claimed, and a level window, of which a whole run claims neither."""
 KEPT = "keep-alive"
 FAST_CONNECTIONS = {
     KEPT: (Connections(), False),

@@ -9,7 +9,7 @@ from typing import Literal
 
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Judgement, Status
-from prony.plan.load import ClosedLoad, Connections, Load, Measured, WholeRun
+from prony.plan.load import ClosedLoad, Connections, Load, Measured, SteadyWindow, WholeRun
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
@@ -17,6 +17,8 @@ from prony.plan.workload import Workload
 BODY = "x" * 64
 """The reference server's default response body."""
 SECONDS = 3.0
+LONG = SteadyWindow(window_s=9.0)
+"""Long enough for change points."""
 
 
 def hello(expect: bool = True, delay_ms: float | None = None, *, status_only: bool = False) -> Workload:
@@ -56,7 +58,7 @@ class Setup:
     worker_threads: int | None = None
     """Declared in its server.yaml."""
     foreign: bool = False
-    """The reference server is not started by Prony but beside it, on any CPU, and measured at its URL."""
+    """The server is not started by Prony but beside it, on any CPU, and measured at its URL."""
     calibrated: bool = False
     """The client's ceiling is measured after the trial."""
     shared_cpus: bool = False
@@ -135,3 +137,9 @@ class Entry:
     """Whether the finding is to be unknown: it must not pass, and nobody can be accused."""
     other_tools: bool = True
     """Whether wrk and ab can be pointed at this set-up."""
+
+
+def says(check: str, word: str, outcome: SetupResult) -> str | None:
+    """None where the check's finding has this word in it; else what it says."""
+    said = outcome.reason(check)
+    return None if word in said else f"{check} says '{said}', without '{word}'"

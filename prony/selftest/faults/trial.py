@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,6 +19,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Evidence
 from prony.experiment.calibrating import Calibrations
+from prony.host.affinity import granted_cpus, pin_process
 from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.figures import figures
@@ -29,6 +32,7 @@ from prony.selftest.faults.model import RunningSetup, Setup, SetupResult
 from prony.server import certificates
 from prony.server.build import Built
 from prony.server.running import RunningServer
+from prony.server.sockets import free_port, listeners
 from prony.server.spec import Ceilings, ServerSpec
 from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.run import run_trial
@@ -36,6 +40,8 @@ from prony.trial.surroundings import Surroundings
 
 WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
 SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}")
+HOST = "127.0.0.1"
+LISTENS_S = 20.0
 COUNTS = CountKeys(path="/__prony/stats", pointer="/requests")
 TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
 
@@ -171,7 +177,11 @@ def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence) -> Evidence:
 
 @contextmanager
 def _beside(setup: Setup) -> Iterator[Url]:
-    """The reference server as somebody else would have started it."""
+    """The server as somebody else would have started it."""
+    if setup.command is not None:
+        with _other_server(setup.command) as url:
+            yield Url(url=url)
+        return
     with ExitStack() as active:
         certificate = None
         if setup.tls:
@@ -181,6 +191,26 @@ def _beside(setup: Setup) -> Iterator[Url]:
         url = active.enter_context(reference_server(setup.serve, (), certificate))
         tls = TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca)
         yield Url(url=url, tls=tls, counts=COUNTS)
+
+
+@contextmanager
+def _other_server(command: Sequence[str]) -> Iterator[str]:
+    """Its URL, when it listens; the kernel may put it on any CPU. Raises EnvironmentFault."""
+    port = free_port(HOST)
+    process = subprocess.Popen([part.format(host=HOST, port=port) for part in command])
+    try:
+        pin_process(process.pid, granted_cpus())
+        until_s = time.monotonic() + LISTENS_S
+        while not listeners(port, HOST):
+            if process.poll() is not None or time.monotonic() > until_s:
+                raise EnvironmentFault(
+                    f"the set-up's server did not listen on port {port} within {LISTENS_S:g} s"
+                )
+            time.sleep(0.02)
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.kill()
+        process.wait()
 
 
 def spec_of(setup: Setup) -> ServerSpec:
