@@ -12,7 +12,7 @@ BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers demo test test-programs test-rust test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -73,6 +73,10 @@ test-beside: setup
 
 test-alone: setup
 	@$(RUN_TESTS) alone
+
+SEEDED ?= seeded.db
+seeded-store: setup ## A store of 300 made-up trials with two planted changes, to look at (SEEDED=FILE)
+	$(BIN)/python -m tests.seeded_store $(SEEDED)
 
 selftest: setup ## Are injected faults detected and clean runs left alone? (7 minutes)
 	$(BIN)/prony selftest

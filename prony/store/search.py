@@ -135,8 +135,8 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
         found.append(_E.id.in_(tagged))
     trial = _trial_conditions(connection, wanted)
     if trial:
-        matching = select(_T.experiment_id).select_from(schema.trials.join(schema.trial_summaries))
-        found.append(_E.id.in_(matching.where(*trial)))
+        judged = schema.trials if wanted.verdict is None else schema.trials.join(schema.trial_summaries)
+        found.append(_E.id.in_(select(_T.experiment_id).select_from(judged).where(*trial)))
     return found
 
 

@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,3 +176,83 @@ def test_an_export_is_written_wholly_or_not_at_all(filled: tuple[Store, str], tm
     with pytest.raises(StoreError, match="cannot be written"):
         transfer.write(store, identifier, tmp_path / "missing" / "file")
     assert [entry.name for entry in tmp_path.iterdir()] == ["data"]
+
+
+def at_header(change: Callable[[dict[str, Any]], object]) -> Callable[[list[str]], list[str]]:
+    """The lines with a changed header, and a checksum that fits."""
+
+    def changed(lines: list[str]) -> list[str]:
+        header = json.loads(lines[0])
+        change(header)
+        return _signed([json.dumps(header), *lines[1:-1]])
+
+    return changed
+
+
+def at_trial(change: Callable[[dict[str, Any]], object]) -> Callable[[list[str]], list[str]]:
+    """The same with the first trial's line."""
+
+    def changed(lines: list[str]) -> list[str]:
+        first = json.loads(lines[1])
+        change(first)
+        return _signed([lines[0], json.dumps(first), *lines[2:-1]])
+
+    return changed
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        at_header(lambda it: it["experiment"].update(created="yesterday")),
+        at_header(lambda it: it["experiment"].update(created={"a": 1})),
+        at_header(lambda it: it["experiment"].update(status="fine")),
+        at_header(lambda it: it["experiment"].update(seed="-1; DROP TABLE trials")),
+        at_header(lambda it: it["experiment"].update(id="../../etc/passwd")),
+        at_header(lambda it: it["experiment"].update(name="x" * 10_001)),
+        at_header(lambda it: it["experiment"].update(spec="[]")),
+        at_header(lambda it: it["experiment"].update(owner="me")),
+        at_header(lambda it: it["experiment"].pop("fingerprint_key")),
+        at_header(lambda it: it.update(notes=[{"text": "x"}])),
+        at_header(lambda it: it.update(notes="x")),
+        at_header(lambda it: it.update(experiment=7)),
+        at_trial(lambda it: it["trial"].update(server="jetty")),
+        at_trial(lambda it: it["trial"].update(started="2020-01-01T00:00:00+00:00")),
+        at_trial(lambda it: it["trial"].update(block="one")),
+        at_trial(lambda it: it["trial"].update(extra=1)),
+        at_trial(lambda it: it["trial"].update(record="{}")),
+        at_trial(lambda it: it["judgements"][0].update(trial_id="261122-0000-001")),
+        at_trial(lambda it: it["judgements"][0].update(verdict="valid")),
+        at_trial(lambda it: it["judgements"][0].update(made="x")),
+        at_trial(lambda it: it["judgements"][0].update(figures="[]")),
+        at_trial(lambda it: it.update(judgements=[7])),
+    ],
+)
+def test_rows_that_no_prony_writes_are_refused_before_they_are_stored(
+    filled: tuple[Store, str], other: Store, tmp_path: Path, change: Callable[[list[str]], list[str]]
+) -> None:
+    """Whoever may upload can write any file: one row that cannot be read would break every list."""
+    store, identifier = filled
+    store.note(identifier, "a note")
+    file = tmp_path / "file"
+    transfer.write(store, identifier, file)
+    rewrite(file, change)
+    with pytest.raises(UsageError, match="does not understand; nothing was imported") as refused:
+        transfer.read(other, file)
+    assert "\n" not in str(refused.value)
+    assert other.search().total == 0
+
+
+def test_an_export_that_unpacks_to_too_much_is_refused(
+    filled: tuple[Store, str], other: Store, tmp_path: Path
+) -> None:
+    store, identifier = filled
+    file = tmp_path / "file"
+    transfer.write(store, identifier, file)
+    size = len(gzip.decompress(file.read_bytes()))
+    with pytest.raises(UsageError, match="unpacks to more than"):
+        transfer.read(other, file, most_bytes=size // 2)
+    file.write_bytes(gzip.compress(b"0" * 50_000_000))
+    with pytest.raises(UsageError, match="unpacks to more than 1,000,000 bytes"):
+        transfer.read(other, file, most_bytes=1_000_000)
+    transfer.write(store, identifier, file)
+    assert transfer.read(other, file, most_bytes=2 * size) == (identifier, 3)
