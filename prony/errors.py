@@ -24,6 +24,10 @@ class ExitCode(IntEnum):
     """The results could not be read or written."""
     NONCONFORMING = 6
     """A server does not answer as its workloads declare (`prony servers check`)."""
+    WORSE = 7
+    """A candidate is worse than its base by more than the margin (`prony gate`)."""
+    UNDECIDED = 8
+    """Whether it is could not be told within the budget (`prony gate`)."""
     INTERRUPTED = 130
 
 

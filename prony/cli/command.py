@@ -5,7 +5,7 @@ continued in its place. Must not know any command.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import is_dataclass
 from typing import Any, get_type_hints
 
@@ -14,12 +14,15 @@ from prony.cli.common import Common, is_given
 
 
 def measures(
-    *, without: tuple[str, ...] = (), beside_resume: tuple[str, ...] = ()
+    *,
+    without: tuple[str, ...] = (),
+    beside_resume: tuple[str, ...] = (),
+    continued: Callable[..., Mapping[str, Any]] = dict,
 ) -> Callable[[Callable[..., int]], Callable[..., int]]:
     """Gives a command its options. A parameter whose type is a dataclass stands for an option per field, but
     for those that cannot apply; every such command has `common: Common`. With --resume the command itself is
     not called: the stored plan is continued, and of its own parameters only those `beside_resume` may be
-    given.
+    given, which `continued` turns into arguments of `measure.resume`.
     """
 
     def decorate(command: Callable[..., int]) -> Callable[..., int]:
@@ -51,7 +54,7 @@ def measures(
                 if one.name in given
                 and is_given(given[one.name], getattr(one.default, "default", one.default))
             }
-            return measure.resume(common, others, **taken)
+            return measure.resume(common, others, **continued(**taken))
 
         run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
         run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}

@@ -12,7 +12,7 @@ import typer
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.launched import AskedTrial
+from prony.cli.launched import AskedTrial, common_workload
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def command(
     targets = Targets()
     claims = {one.name: list(one.workloads) for one in (targets.at(named(server)) for server in servers)}
     _check_servers(servers, list(claims), machines=_machines(common))
-    trial = asked.trial("" if asked.workload else _common_workload(claims))
+    trial = asked.trial("" if asked.workload else common_workload(claims))
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
     plan = _plan(list(claims), trial, first, asked, seed=options.seed(common.seed))
     if two_pass:
@@ -123,16 +123,3 @@ def _check_servers(named: list[str], resolved: list[str], *, machines: int) -> N
         )
     if len(resolved) < len(named):
         raise UsageError(f"a server was named twice ({', '.join(named)}); name each server once")
-
-
-def _common_workload(offered: dict[str, list[str]]) -> str:
-    """The first workload of the first server that all offer (a server that claims none takes any)."""
-    claims = {name: names for name, names in offered.items() if names}
-    if not claims:
-        raise UsageError("no server says which workload it offers; name one with --workload")
-    first = next(iter(claims.values()))
-    for name in first:
-        if all(name in names for names in claims.values()):
-            return name
-    listed = "; ".join(f"{server}: {', '.join(names)}" for server, names in claims.items())
-    raise UsageError(f"these servers share no workload ({listed}); compare servers that offer the same one")

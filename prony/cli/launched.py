@@ -1,5 +1,5 @@
-"""How servers that Prony launches are tried when they are compared: options of `compare` and `aa`. Must not
-measure.
+"""How servers that Prony launches are tried when they are compared: options of `compare`, `aa` and `gate`.
+Must not measure.
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from prony.cli import options
+from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from prony.plan.trial import TrialPlan
+    from prony.plan.workload import Workload
+
+    Form = Callable[[Workload, int, float | None], TrialPlan]
+    """From workload, users and the window's length, where one is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +71,10 @@ class AskedTrial:
         ),
     ] = None
 
-    def trial(self, offered: str) -> TrialPlan:
-        """The trial that these options describe, of the workload `offered` where none is named. Raises
-        UsageError for a value out of range.
+    def trial(self, offered: str, form: Form | None = None) -> TrialPlan:
+        """The trial that these options describe, of the workload `offered` where none is named; `form`: its
+        usual lengths, by default those of the full or the quick form. Raises UsageError for a value out of
+        range.
         """
         from prony.plan import workload as workloads
         from prony.plan.trial import capped, full_trial, pinned, quick_trial
@@ -74,10 +82,25 @@ class AskedTrial:
         chosen = workloads.load(self.workload or offered).with_settings(options.settings(self.setting or []))
         number = options.users(chosen.users if self.users is None else self.users)
         window_s = None if self.window is None else options.seconds(self.window, "--window", at_least_s=1.0)
-        trial = (quick_trial if self.quick else full_trial)(chosen, number, window_s)
+        trial = (form or (quick_trial if self.quick else full_trial))(chosen, number, window_s)
         if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
             trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
         if self.warm_up_cap is None:
             return trial
         cap_s = options.seconds(self.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
         return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
+
+
+def common_workload(offered: dict[str, list[str]]) -> str:
+    """The first workload of the first server that all offer (a server that claims none takes any). Raises
+    UsageError.
+    """
+    claims = {name: names for name, names in offered.items() if names}
+    if not claims:
+        raise UsageError("no server says which workload it offers; name one with --workload")
+    first = next(iter(claims.values()))
+    for name in first:
+        if all(name in names for names in claims.values()):
+            return name
+    listed = "; ".join(f"{server}: {', '.join(names)}" for server, names in claims.items())
+    raise UsageError(f"these servers share no workload ({listed}); compare servers that offer the same one")

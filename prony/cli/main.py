@@ -26,6 +26,7 @@ from prony.cli import (
     compare_results,
     doctor,
     frontends,
+    gate,
     hosts,
     importing,
     load,
@@ -62,6 +63,7 @@ app.command("load", short_help="Measure a server that is already running.")(load
 app.command("sweep", short_help="How does it scale with the number of users?")(sweep.command)
 app.command("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
 app.command("aa", short_help="How often is a server called different from itself?")(aa.command)
+app.command("gate", short_help="Is this build no worse than that one?")(gate.command)
 app.command("second-opinion", short_help="Cross-check with other load generators.")(second_opinion.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
 app.add_typer(hosts.app, name="hosts", short_help="Several hosts: check, start and end them.")

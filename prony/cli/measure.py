@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from prony.experiment.testbed import Progress, Testbed
     from prony.hosts.testbed import HostsTestbed
     from prony.plan.plan import Plan, Skipped
+    from prony.report.result import ResultView
     from prony.store import ExperimentRow, Store
 
+    Also = Callable[[ResultView], None]
 Where = Callable[[str, str], str]
 """(part, server) -> where a plan file names it."""
 
@@ -44,9 +46,10 @@ def run(
     skip_unmeetable: bool | None = None,
     dry_run: bool = False,
     where: Where | None = None,
+    also: Also | None = None,
 ) -> int:
     """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured.
-    `skip_unmeetable`: None for a command without the option.
+    `skip_unmeetable`: None for a command without the option. `also`: what else is made of the result.
     """
     from prony.cli.showing import progress_for, show
 
@@ -54,7 +57,7 @@ def run(
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = show(done.store, done.identifier, as_json=common.json, report=common.report)
+    code = show(done.store, done.identifier, as_json=common.json, report=common.report, also=also)
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 
@@ -132,7 +135,12 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
 
 
 def resume(
-    common: Common, others: Mapping[str, object], *, plan: str | None = None, dry_run: bool = False
+    common: Common,
+    others: Mapping[str, object],
+    *,
+    plan: str | None = None,
+    dry_run: bool = False,
+    also: Also | None = None,
 ) -> int:
     """Continue a stored experiment, whichever command began it. `others`: further options of the command,
     which are refused; `plan`: a plan file that was given beside --resume.
@@ -151,11 +159,17 @@ def resume(
     if common.repeat_disturbed:
         stored = stored.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
     with attached_hosts(common.continuing(stored)) as hosts:
-        return _resumed(row, stored, store, common, hosts, dry_run)
+        return _resumed(row, stored, store, common, hosts, dry_run, also)
 
 
 def _resumed(
-    row: ExperimentRow, stored: Plan, store: Store, common: Common, hosts: HostsTestbed | None, dry_run: bool
+    row: ExperimentRow,
+    stored: Plan,
+    store: Store,
+    common: Common,
+    hosts: HostsTestbed | None,
+    dry_run: bool,
+    also: Also | None,
 ) -> int:
     from prony.cli.showing import progress_for, show
     from prony.experiment import requirements
@@ -182,7 +196,7 @@ def _resumed(
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
-    return show(store, row.id, as_json=common.json, report=common.report)
+    return show(store, row.id, as_json=common.json, report=common.report, also=also)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ One way for every command and for `prony results show`. Must not measure.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from prony.report.progress import AnyProgress
+    from prony.report.result import ResultView
     from prony.store import Store
 
 
@@ -27,9 +29,16 @@ def progress_for(as_json: bool) -> AnyProgress:
     return choose_progress(Console(stderr=True), silent=as_json and not sys.stderr.isatty())
 
 
-def show(store: Store, which: str, *, as_json: bool, report: Path | None = None) -> int:
-    """Print a stored experiment with its tags and notes, write its page, and return the exit code: INVALID
-    when something that was asked has no figure that may be printed.
+def show(
+    store: Store,
+    which: str,
+    *,
+    as_json: bool,
+    report: Path | None = None,
+    also: Callable[[ResultView], None] | None = None,
+) -> int:
+    """Print a stored experiment with its tags and notes, write its page and whatever else is wanted of it
+    (`also`), and return the exit code.
     """
     from prony.report.delivery import deliver
     from prony.report.export import to_json
@@ -38,6 +47,8 @@ def show(store: Store, which: str, *, as_json: bool, report: Path | None = None)
     from prony.report.terminal import render
 
     view = load_result(store, which)
+    if also is not None:
+        also(view)
 
     def table(console: Console) -> None:
         render(view, console)
@@ -51,7 +62,18 @@ def show(store: Store, which: str, *, as_json: bool, report: Path | None = None)
         page=lambda: render_html(view),
         report=report,
     )
-    return ExitCode.OK if view.usable else ExitCode.INVALID
+    return exit_code(view)
+
+
+def exit_code(view: ResultView) -> ExitCode:
+    """INVALID when something that was asked has no figure that may be printed; of a gate what it came to."""
+    from prony.compare.noninferiority import Change
+
+    if not view.usable:
+        return ExitCode.INVALID
+    codes = {Change.WORSE: ExitCode.WORSE, Change.CANNOT_TELL: ExitCode.UNDECIDED}
+    found = {part.gate.change for part in view.parts if part.gate is not None}
+    return next((code for change, code in codes.items() if change in found), ExitCode.OK)
 
 
 def _labels(store: Store, identifier: str) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from prony.compare.exclusion import undecided_because
+from prony.compare.doubt import Holds, doubt, drifting, without_suspects
 from prony.compare.family import holm_levels, more_trials
 from prony.compare.position import PositionEffect, effect_of, places_later
 from prony.compare.ratio import RatioResult, Verdict, ratio, repeated_ratio, verdict
@@ -155,6 +155,10 @@ class _Asked:
         """Of an interval."""
         return verdict(low, high, self.band, self.direction)
 
+    def gives(self, decided: Verdict) -> Holds:
+        """Whether an interval gives this verdict."""
+        return lambda low, high: self.verdict(low, high) is decided
+
 
 def _repeated(gathered: Sequence[ServerValues], asked: _Asked, looks: Looks) -> tuple[Pair, ...]:
     """Every pair at an equal share of the error, over all looks."""
@@ -177,11 +181,11 @@ def _said(
     a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, level: float, family: int
 ) -> Pair:
     decided = asked.verdict(found.low, found.high)
-    doubt = _doubt(a, b, asked, found, decided) if decided is not Verdict.INCONCLUSIVE else ""
-    if doubt:
+    why = _doubt(a, b, asked, found, decided) if decided is not Verdict.INCONCLUSIVE else ""
+    if why:
         decided = Verdict.INCONCLUSIVE
     moved = _moved(a, b, asked, found)
-    more = more_trials(found, asked.band, level) if decided is Verdict.INCONCLUSIVE and not doubt else None
+    more = more_trials(found, asked.band, level) if decided is Verdict.INCONCLUSIVE and not why else None
     return Pair(
         a=a.server,
         b=b.server,
@@ -201,9 +205,11 @@ def _said(
             confidence=asked.confidence,
             family=family,
             more=more,
-            doubt=doubt,
+            doubt=why,
             moved=moved,
-            without_suspects=_without_suspects(a, b, asked, found),
+            without_suspects=without_suspects(
+                a, b, found, asked.gives(asked.verdict(found.low, found.high)), asked.band
+            ),
         ),
         least_more_trials=None if more is None else more.least,
         more_trials=None if more is None else more.most,
@@ -216,39 +222,8 @@ def _said(
 
 def _doubt(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, decided: Verdict) -> str:
     """Why a verdict that the interval gives is not said, as the end of a sentence; empty where it is."""
-
-    def holds(low: float | None, high: float | None) -> bool:
-        return asked.verdict(low, high) is decided
-
-    excluded = undecided_because(
-        a.side,
-        b.side,
-        lambda *sides: _again(*sides, like=found, sampled=False),
-        lambda other: holds(other.low, other.high),
-    )
-    if excluded:
-        return excluded
-    if decided is Verdict.EQUIVALENT and (wide := _drifting(a, b, asked)):
-        return wide
-    if asked.position is None or not asked.position.found or found.low is None or found.high is None:
-        return ""
-    factors = asked.position.moves(places_later(a, b, paired=found.paired))
-    if all(holds(found.low / factor, found.high / factor) for factor in factors):
-        return ""
-    return "the effect of position may have made the difference"
-
-
-def _drifting(a: ServerValues, b: ServerValues, asked: _Asked) -> str:
-    """Which server may still be further from its plateau than the band is wide; empty where none may."""
-    bounds = {side.server: asked.drift.get(side.server, 0.0) for side in (a, b)}
-    server, most = max(bounds.items(), key=lambda item: item[1])
-    if most <= asked.band:
-        return ""
-    if math.isinf(most):
-        return f"the rows of {server} cannot tell how much is still to come"
-    if most > 1:
-        return f"how much {server} may still change cannot be bounded"
-    return f"{server} may still change by {most * 100:.2g} %, too much for *equivalent*"
+    wide = drifting(a, b, asked.drift, asked.band, decided) if decided is Verdict.EQUIVALENT else ""
+    return doubt(a, b, found, asked.gives(decided), asked.position, wide)
 
 
 def _moved(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult) -> float | None:
@@ -259,40 +234,6 @@ def _moved(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult) 
         return None
     places = places_later(a, b, paired=found.paired)
     return None if abs(places) < BALANCED else asked.position.ratio**places
-
-
-def _again(
-    values_a: Sequence[float],
-    values_b: Sequence[float],
-    blocks_a: Sequence[int],
-    blocks_b: Sequence[int],
-    *,
-    like: RatioResult,
-    sampled: bool = True,
-) -> RatioResult:
-    """The same comparison of other values: same confidence, same looks. Where some of them were put in, as
-    the most extreme ones that are possible, they are no sample of a skewed server.
-    """
-    if like.looks is None:
-        return ratio(values_a, values_b, blocks_a, blocks_b, confidence=like.confidence)
-    return repeated_ratio(
-        values_a, values_b, blocks_a, blocks_b, like.looks, confidence=like.confidence, for_skewness=sampled
-    )
-
-
-def _without_suspects(
-    a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult
-) -> RatioResult | None:
-    """The result without suspect trials; None when there are none, or it is the same."""
-    if not any((*a.suspects, *b.suspects)):
-        return None
-    (values_a, blocks_a), (values_b, blocks_b) = a.without_suspects(), b.without_suspects()
-    if not values_a or not values_b:
-        return None
-    other = _again(values_a, values_b, blocks_a, blocks_b, like=found)
-    same = asked.verdict(other.low, other.high) is asked.verdict(found.low, found.high)
-    near = abs(math.log(other.ratio / found.ratio)) <= math.log1p(asked.band)
-    return None if same and near else other
 
 
 def _untested(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult | None) -> Pair:

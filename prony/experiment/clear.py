@@ -1,4 +1,5 @@
-"""Are more trials needed? The stated rule for adding blocks until every pair is clear. Pure.
+"""Are more trials needed? The stated rule for adding blocks until every pair is clear, or a gate decided.
+Pure.
 
 Must not run trials; docs/method.md has the rule.
 """
@@ -7,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from prony.compare import BAND, Looks, Sample, Verdict, compare
+from prony.compare.noninferiority import Asked, Change, Changes, changes, changes_from_earlier
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.steady import SteadyWindowLimits
-from prony.judge.drift import bound_of, is_asked, level_stretch
+from prony.judge.drift import DRIFTING, bound_of, is_asked, level_stretch
+from prony.judge.figures import FIGURE
 from prony.judge.finding import Judgement, Status
 from prony.judge.outside import disturbed
 from prony.plan.load import ClosedLoad, Load
-from prony.plan.part import Part
+from prony.plan.part import GateTest, Part
 from prony.plan.plan import Cell
 from prony.steady.stretch import Stretch
 
@@ -47,43 +51,133 @@ def sample(
     )
 
 
+class Watch(Protocol):
+    """Collects what ended and says, before each block, whether its servers need another one."""
+
+    decided: str
+    """What holds when they need none, for a reader."""
+
+    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
+        """Take a trial into account; controls take no part, invalid ones are known and do not count."""
+
+    def over(self) -> bool:
+        """Whether no further block is needed."""
+
+
+@dataclass(slots=True)
+class Ended:
+    """The trials that ended, as comparisons take them: samples by figure, and how level the windows were."""
+
+    figures: Sequence[str]
+    samples: dict[str, list[Sample]] = field(init=False)
+    levels: dict[tuple[str, int], Stretch | None] = field(default_factory=dict)
+    """By server and block, of the trials that count."""
+
+    def __post_init__(self) -> None:
+        self.samples = {figure: [] for figure in self.figures}
+
+    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
+        """As `Watch.add`. A trial that was run again stands in for the earlier one."""
+        if record.kind != "trial":
+            return
+        for figure, samples in self.samples.items():
+            samples[:] = [s for s in samples if (s.server, s.block) != (record.server, record.block)]
+            samples.append(sample_of(record, judgement, figures, figure))
+        counts = record.failure is None and judgement.verdict is not Status.INVALID
+        self.levels.pop((record.server, record.block), None)
+        if counts and is_asked(record.evidence):
+            self.levels[record.server, record.block] = level_stretch(
+                record.evidence, SteadyWindowLimits.among(judgement.limits).steady
+            )
+
+    def drift(self) -> dict[str, float]:
+        """By server, of those whose plateau is asked for: how far from it they may still be."""
+        return {
+            server: bound_of(level for (of, _), level in self.levels.items() if of == server)
+            for server in {server for server, _ in self.levels}
+        }
+
+
+def sample_of(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], figure: str) -> Sample:
+    """As `sample`, with the cause as a finding says it: also of a figure that a trial lacks."""
+    worst, value = judgement.worst, figures.get(figure)
+    why = record.failure or (f"{worst.check}: {worst.reason}" if worst is not None else "judged invalid")
+    made = sample(record, judgement, value, why)
+    if value is not None or not made.valid:
+        return made
+    few = next((f for f in judgement.findings if f.check == "samples" and f.status is not Status.VALID), None)
+    lacks = f"{figure} was not measured"
+    return made._replace(valid=False, why=lacks if few is None else f"{lacks}: samples: {few.reason}")
+
+
 @dataclass(slots=True)
 class UntilClear:
-    """Collects what ended and says, before each block, whether these servers need another one."""
+    """Until every pair of these servers is clear in one figure."""
 
     servers: Sequence[str]
     looks: Looks
     figure: str = CLOSED_FIGURE
     band: float = BAND
-    samples: list[Sample] = field(default_factory=list)
-    levels: dict[tuple[str, int], Stretch | None] = field(default_factory=dict)
-    """By server and block, of the trials that count."""
+    decided: str = "every pair is clear"
+    ended: Ended = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ended = Ended((self.figure,))
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """Of the figure, in the order in which they ended."""
+        return self.ended.samples[self.figure]
 
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        """Take a trial into account; controls take no part, invalid ones are known and do not count."""
-        if record.kind != "trial":
-            return
-        self.samples = [
-            one for one in self.samples if (one.server, one.block) != (record.server, record.block)
-        ]
-        made = sample(record, judgement, figures.get(self.figure))
-        self.samples.append(made)
-        self.levels.pop((record.server, record.block), None)
-        if made.valid and is_asked(record.evidence):
-            self.levels[record.server, record.block] = level_stretch(
-                record.evidence, SteadyWindowLimits.among(judgement.limits).steady
-            )
+        self.ended.add(record, judgement, figures)
 
     def over(self) -> bool:
         """Whether every pair is clear."""
-        drift = {
-            server: bound_of(level for (of, _), level in self.levels.items() if of == server)
-            for server in {server for server, _ in self.levels}
-        }
+        drift = self.ended.drift()
         found = compare(
             self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band, drift=drift
         ).pairs
         return bool(found) and all(pair.verdict is not Verdict.INCONCLUSIVE for pair in found)
+
+
+@dataclass(slots=True)
+class UntilDecided:
+    """Until it is known whether a candidate is worse than its base, or that it cannot be known here."""
+
+    gate: GateTest
+    looks: Looks
+    decided: str = "the gate has its outcome"
+    ended: Ended = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.ended = Ended(self.gate.figures)
+
+    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
+        self.ended.add(record, judgement, figures)
+
+    def over(self) -> bool:
+        found = changes_of(self.gate, self.ended.samples, self.looks, self.ended.drift())
+        return found.change is not Change.CANNOT_TELL
+
+
+def changes_of(
+    gate: GateTest,
+    samples: Mapping[str, Sequence[Sample]],
+    looks: Looks | None,
+    drift: Mapping[str, float],
+    *,
+    ended: bool = False,
+) -> Changes:
+    """What the trials of a gate come to: while it runs, and in its report. `looks`: None with a baseline."""
+    directions = {figure: bool(FIGURE[figure].higher_is_better) for figure in gate.figures}
+    asked = Asked(gate.base, gate.candidate, directions, gate.margin)
+    if gate.baseline is not None or looks is None:
+        stored = gate.baseline.experiments if gate.baseline is not None else ()
+        experiments = {figure: [one.values.get(figure, ()) for one in stored] for figure in gate.figures}
+        return changes_from_earlier(samples, asked, experiments)
+    drifts = {figure: drift for figure in gate.figures if figure in DRIFTING}
+    return changes(samples, asked, looks, drift=drifts, ended=ended)
 
 
 def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -98,19 +192,20 @@ def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
     return found
 
 
-def watches(part: Part, cells: Sequence[Cell]) -> dict[str, UntilClear]:
+def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
     """Cell -> what watches it: one for the servers of each question. Empty for a part with a
     fixed number of trials.
     """
     if part.until_clear is None:
         return {}
-    found: dict[str, UntilClear] = {}
+    found: dict[str, Watch] = {}
     for group in questions(part, cells).values():
-        watch = UntilClear(
-            tuple(cell.server for cell in group),
-            Looks(group[0].trials, part.until_clear),
-            compared_figure(group[0].trial.load),
-            part.band,
-        )
+        looks = Looks(group[0].trials, part.until_clear)
+        watch: Watch
+        if part.gate is not None:
+            watch = UntilDecided(part.gate, looks)
+        else:
+            servers = tuple(cell.server for cell in group)
+            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), part.band)
         found |= {cell.id: watch for cell in group}
     return found

@@ -6,12 +6,14 @@ Must not know which command made the plan, what kind its targets are, nor how re
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
+from prony.experiment.budget import Budget
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.stored import cell_of_record
 from prony.experiment.targets import Targets
@@ -23,7 +25,7 @@ from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 
 if TYPE_CHECKING:
-    from prony.experiment.clear import UntilClear
+    from prony.experiment.clear import Watch
 
 CLOCK_AHEAD_S = 60.0
 """Clocks of hosts differ by less where anybody looks after them."""
@@ -47,7 +49,8 @@ class Experiment:
     """In the store, from the first trial on."""
     _ended: set[Key] = field(default_factory=set)
     _attempts: Counter[int] = field(default_factory=Counter)
-    _watches: dict[str, UntilClear] = field(default_factory=dict)
+    _watches: dict[str, Watch] = field(default_factory=dict)
+    _budget: Budget | None = None
     _over: dict[int, bool] = field(default_factory=dict)
     """Block -> whether it was found to be one too many, in the part that is being run."""
     _told_of_disturbance: bool = False
@@ -176,13 +179,18 @@ class Experiment:
     # -- until clear
 
     def _watch(self, part: Part) -> None:
-        self._watches, self._over = {}, {}
-        if part.until_clear is not None:
-            from prony.experiment.clear import watches  # a third of a second: few plans need statistics here
+        self._watches, self._over, self._budget = {}, {}, None
+        if part.until_clear is None:
+            return
+        from prony.experiment.clear import watches  # a third of a second: few plans need statistics here
 
-            self._watches = watches(part, self.plan.of(part.name))
-        for trial in self.store.trials(self.identifier) if self._watches else ():
+        self._watches = watches(part, self.plan.of(part.name))
+        stored = self.store.trials(self.identifier)
+        for trial in stored:
             self._see(trial)
+        if part.budget_s is not None:
+            mine = [one.record for one in stored if cell_of_record(self.plan, one.record) in self._watches]
+            self._budget = Budget.of(part.budget_s, mine)
 
     def _see(self, trial: StoredTrial | EndedTrial) -> None:
         watch = self._watches.get(cell_of_record(self.plan, trial.record))
@@ -192,19 +200,32 @@ class Experiment:
         watch.add(trial.record, judged.judgement, judged.figures)
 
     def _spared(self, part: Part, scheduled: ScheduledTrial) -> bool:
-        """Whether this trial is no longer needed: looked at before each block after the first look."""
+        """Whether this trial is no longer needed, or there is no time for its block: looked at before each
+        block.
+        """
         block = scheduled.block
-        if not self._watches or scheduled.control or block < self.plan.cell(scheduled.cell).trials:
+        if not self._watches or scheduled.control:
             return False
         if block not in self._over:
-            begun = any(one[1] == block and one[0] in self._watches for one in self._ended)
-            previous = self._over.get(block - 1, False)
-            self._over[block] = previous or (
-                not begun and all(watch.over() for watch in self._watches.values())
-            )
-            if self._over[block] and not previous:
-                self.progress.note(f"{part.title}: every pair is clear after {block} blocks")
+            over = self._over.get(block - 1, False)
+            why = "" if over else self._why_over(block, self.plan.cell(scheduled.cell).trials)
+            self._over[block] = over or bool(why)
+            if why:
+                self.progress.note(f"{part.title}: {why}")
+            elif not over and self._budget is not None:
+                self._budget.block(time.monotonic())
         return self._over[block]
+
+    def _why_over(self, block: int, first_look: int) -> str:
+        """Why this block is not run; empty where it is. One that has begun is."""
+        if any(one[1] == block and one[0] in self._watches for one in self._ended):
+            return ""
+        watched = list(self._watches.values())
+        if block >= first_look and all(watch.over() for watch in watched):
+            return f"{watched[0].decided} after {block} blocks"
+        if self._budget is not None and not self._budget.has_room(time.monotonic()):
+            return f"{block} blocks, and the budget of {self._budget.whole_s:g} s has no room for another"
+        return ""
 
     # -- one trial
 

@@ -14,6 +14,9 @@ from prony.steady.detector import full_rows
 from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import Stretch, still_to_come, stretch
 
+DRIFTING = frozenset({"requests_per_s", "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_per_request"})
+"""Figures that change while a server approaches its plateau, as its throughput does."""
+
 
 def drift(trials: Sequence[Evidence], limits: SteadyLimits | None = None) -> float | None:
     """Upper bound (95 %) on plateau less window, as a share, of these trials of one cell together: pooled, as

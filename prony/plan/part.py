@@ -10,10 +10,10 @@ from pydantic import Field
 
 from prony.evidence.base import Record
 
-Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa"]
+Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
 """How the result of a part is read: servers against each other, a table of cells, throughput over users, the
 highest rate at which an objective holds, one trial, other load generators beside Prony, a server against
-itself.
+itself, a candidate against its base.
 """
 
 
@@ -55,6 +55,37 @@ class AATest(Record):
     """Trials per name in one experiment."""
 
 
+class StoredFigures(Record):
+    """The trials of one stored experiment that count, of the base of a gate."""
+
+    experiment: str
+    created: str
+    """ISO 8601."""
+    values: dict[str, tuple[float, ...]]
+    """Figure -> its value in each trial."""
+
+
+class Baseline(Record):
+    """What a candidate is held against where its base is not measured anew."""
+
+    tag: str
+    """Of the stored experiments."""
+    experiments: tuple[StoredFigures, ...]
+
+
+class GateTest(Record):
+    """Is a candidate no worse than its base? (prony.compare.noninferiority)"""
+
+    base: str
+    """A server of the part; with `baseline` the name of the stored one."""
+    candidate: str
+    figures: tuple[str, ...] = Field(min_length=1)
+    margin: float = Field(gt=0, lt=1)
+    """The loss that is tolerated, as a share."""
+    baseline: Baseline | None = None
+    """None: base and candidate are measured in turns."""
+
+
 class Part(Record):
     """Cells that are read together."""
 
@@ -70,8 +101,11 @@ class Part(Record):
     """After each cell's `trials` add blocks, up to this many, until every pair is clear; the intervals then
     hold at every look (docs/method.md). None: exactly `trials`.
     """
+    budget_s: float | None = Field(default=None, gt=0)
+    """With `until_clear`: no block begins that would end later than this after the first one began."""
     search: Search | None = None
     follows: Follow | None = None
     cross_check: CrossCheck | None = None
     aa: AATest | None = None
+    gate: GateTest | None = None
     soak: bool = False

@@ -23,7 +23,7 @@ from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
 MAIN = "main"
 """The part of a plan that has one."""
-RESUMABLE = frozenset({"aa", "compare", "run", "load", "sweep", "capacity", "second-opinion"})
+RESUMABLE = frozenset({"aa", "compare", "gate", "run", "load", "sweep", "capacity", "second-opinion"})
 """Commands that have --resume."""
 
 

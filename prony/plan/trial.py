@@ -58,6 +58,7 @@ def fixed(seconds: float) -> WarmUpPlan:
 
 QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=35.0, settle_min_s=5.0, settle_cap_s=6.0)
 """Too short to show of any but the quietest server that it is at its plateau: `steady` is then unknown."""
+GATE_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=40.0, settle_min_s=5.0, settle_cap_s=20.0)
 SETTLES = 0.6
 """Share of the time between the least and the cap of a phase that it takes, about."""
 
@@ -298,4 +299,31 @@ def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
         load=ClosedLoad(users=users),
         measured=SteadyWindow(window_s=window_s or 30.0),
         published_requests=PUBLISHED_REQUESTS,
+    )
+
+
+def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
+    """For many trials in a short time: a 10 s window and at most a minute of warm-up, about a minute in all.
+
+    Processes differ more than windows of one do, so that a budget buys more certainty with more processes
+    than with longer windows; how level a server is, is judged over all its trials together.
+    """
+    return TrialPlan(
+        workload=workload,
+        load=ClosedLoad(users=users),
+        measured=SteadyWindow(window_s=window_s or 10.0),
+        warm_up=GATE_WARM_UP,
+    )
+
+
+def protocol(trial: TrialPlan, warm_up_s: float, run_s: float) -> TrialPlan:
+    """The same load as a fixed protocol: a run of `warm_up_s` that is not measured, then one of `run_s` that
+    is. It claims nothing beyond itself: no plateau, no capacity.
+    """
+    return trial.model_copy(
+        update={
+            "measured": WholeRun(duration_s=run_s, warm_up_s=warm_up_s),
+            "published_requests": None,
+            "scaling_probe": False,
+        }
     )

@@ -13,7 +13,7 @@ from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
 from prony.judge.times import NAMED
 from prony.numbers import percent
-from prony.report import aa, levels
+from prony.report import aa, gate, levels
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
@@ -283,6 +283,14 @@ def aa_blocks(part: PartView) -> list[Block]:
         else ["No rate: too few trials count for one experiment under two names."]
     )
     return [*results(part), Lines("The same server under two names", tuple(said), marked=True)]
+
+
+def gate_blocks(part: PartView) -> list[Block]:
+    """A candidate against its base: the figures' changes, the table, what the intervals cover."""
+    if part.gate is None:
+        return results(part)
+    told = gate.blocks(part.gate, part.aa_on_record)
+    return [*told, *results(part), Lines("What the intervals cover", (covered_levels(part),))]
 
 
 def covered_levels(part: PartView) -> str:

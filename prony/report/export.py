@@ -61,6 +61,7 @@ def _part(part: PartView) -> out.PartOut:
         levels=part.levels,
         aa=part.aa,
         aa_on_record=part.aa_on_record,
+        gate=part.gate,
         findings=list(finding_groups(part)),
         laws=laws,
         search=None if part.search is None else _search(part.search),

@@ -13,21 +13,23 @@ import yaml
 
 from prony.compare import BAND, Comparison, Looks, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
+from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
-from prony.experiment.clear import compared_figure, questions, sample
+from prony.experiment.clear import changes_of, compared_figure, questions, sample, sample_of
 from prony.experiment.stored import cell_of_record, plan_of, trials_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
-from prony.judge.drift import drift
+from prony.judge.drift import DRIFTING, drift
 from prony.judge.finding import Finding, Status
 from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
-from prony.plan.part import AATest, Part, Search
+from prony.plan.part import AATest, GateTest, Part, Search
 from prony.plan.plan import Cell, Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
+from prony.report.gate import GateView, view_of
 from prony.report.levels import levels_of
 from prony.report.position import position_view
 from prony.report.result import (
@@ -50,8 +52,6 @@ from prony.trial.load_run import INTERRUPTED
 
 COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
-DRIFTING = (HEADLINE, "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_per_request")
-"""Figures that change while a server approaches its plateau, as its throughput does."""
 FEWEST = 3
 """Trials per server from which a ratio is worth an interval."""
 
@@ -60,12 +60,17 @@ def load_result(store: Store, which: str) -> ResultView:
     """Everything about one stored experiment. Raises UsageError when there is none of this id."""
     row = store.experiment(which)
     view = result_view(row, store.trials(row.id))
-    if not any(part.pairs for part in view.parts):
+    if not any(map(_compares, view.parts)):
         return view
     tried = store.experiments(command=COMMAND, fingerprint_key=row.fingerprint.key)
     found = fitting(tried, row.fingerprint.key, view.plan.cells)
     known = None if found is None else _on_record(result_view(found, store.trials(found.id)))
-    return replace(view, parts=tuple(replace(p, aa_on_record=known if p.pairs else None) for p in view.parts))
+    parts = (replace(p, aa_on_record=known if _compares(p) else None) for p in view.parts)
+    return replace(view, parts=tuple(parts))
+
+
+def _compares(part: PartView) -> bool:
+    return bool(part.pairs) or part.gate is not None
 
 
 def _on_record(view: ResultView) -> OnRecord | None:
@@ -88,7 +93,8 @@ def build(row: ExperimentRow, plan: Plan, trials: Sequence[TrialView]) -> Result
     by_cell: dict[str, list[TrialView]] = {}
     for trial in trials:
         by_cell.setdefault(cell_of_record(plan, trial.record), []).append(trial)
-    parts = tuple(_part(plan, part, by_cell) for part in plan.parts)
+    ended = row.status != "running"
+    parts = tuple(_part(plan, part, by_cell, ended=ended) for part in plan.parts)
     view = ResultView(
         id=row.id,
         title=row.name,
@@ -120,12 +126,14 @@ def trial_view(stored: StoredTrial) -> TrialView:
     )
 
 
-def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) -> PartView:
+def _part(
+    plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]], *, ended: bool = True
+) -> PartView:
     own = plan.of(part.name)
     cells = tuple(_cell(cell, _label(cell, own), by_cell.get(cell.id, ())) for cell in own)
     trials = [trial for cell in cells for trial in cell.every]
     servers = tuple(_server(address, trials) for address in dict.fromkeys(cell.server for cell in own))
-    if part.shape in {"comparison", "matrix"}:
+    if part.shape in {"comparison", "matrix", "gate"}:
         cells = tuple(
             replace(
                 cell,
@@ -150,6 +158,9 @@ def _part(plan: Plan, part: Part, by_cell: Mapping[str, Sequence[TrialView]]) ->
             return replace(made, search=search_view(part.search, made))
         case "aa" if part.aa is not None and cells:
             return replace(made, aa=_against_itself(cells[0], part, part.aa, plan.seed))
+        case "gate" if part.gate is not None:
+            findings = _together(made)
+            return replace(made, gate=_gate(made, part.gate, findings, ended=ended), findings=findings)
         case "comparison" | "matrix":
             findings = _together(made)
             if any(finding.status is Status.INVALID for finding in findings):
@@ -170,6 +181,37 @@ def _against_itself(cell: CellView, part: Part, asked: AATest, seed: int) -> Fal
     samples = [sample(t.record, t.judgement, t.figures.get(figure)) for t in cell.trials]
     return false_differences(
         samples, figure, each=asked.each, experiments=asked.experiments, seed=seed, band=part.band
+    )
+
+
+def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding], *, ended: bool) -> GateView:
+    """The same rule by which the experiment ended; responses that differ leave nothing to compare."""
+    samples = {
+        figure: [
+            sample_of(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials
+        ]
+        for figure in asked.figures
+    }
+    drifts = {cell.cell.server: cell.drift for cell in part.cells if cell.drift is not None}
+    looks = _looks(part)
+    found = changes_of(asked, samples, looks, drifts, ended=ended)
+    differ = next((one for one in findings if one.status is Status.INVALID), None)
+    figures, change = found.figures, found.change
+    if differ is not None:
+        change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
+        figures = tuple(replace(one, change=change, why=why) for one in figures)
+    trials = [t for cell in part.cells for t in cell.every]
+    planned = max((cell.cell.trials for cell in part.cells), default=0)
+    return view_of(
+        asked,
+        change,
+        figures,
+        found.notes,
+        most_blocks=planned if looks is None else looks.most,
+        first_look=planned,
+        budget_s=part.part.budget_s,
+        spent_s=sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials),
+        ended=ended,
     )
 
 

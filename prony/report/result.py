@@ -15,6 +15,7 @@ from functools import cached_property
 from prony.compare.capacity import Found, Outcome
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
+from prony.compare.noninferiority import Change
 from prony.compare.scaling import Scaling
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
@@ -27,6 +28,7 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Cell, Plan, Skipped
 from prony.report.aa import OnRecord
+from prony.report.gate import GateView
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -299,6 +301,8 @@ class PartView:
     """Of a capacity search."""
     aa: FalseDifferences | None = None
     """Of a server against itself; None where too few trials count."""
+    gate: GateView | None = None
+    """Of a candidate against its base."""
     levels: Levels | None = None
     """Of a comparison of one workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None
@@ -360,6 +364,8 @@ class PartView:
             return self.search.found.held_per_s is not None
         if self.part.aa is not None:
             return self.aa is not None
+        if self.gate is not None:
+            return self.gate.change is not Change.NOT_MEASURABLE
         if self.part.shape == "sweep":
             return bool(self.counting)
         return all(view.counting for view in self.cells)

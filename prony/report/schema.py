@@ -22,6 +22,7 @@ from prony.plan.plan import PublishedFigures, Skipped
 from prony.report.aa import OnRecord
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
+from prony.report.gate import GateView
 from prony.report.hosts import HostLine
 from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, PruneOut, ServersOut
 from prony.report.out import Out, Verdict
@@ -185,7 +186,7 @@ class PartOut(Out):
     name: str
     title: str
     note: str
-    shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa"]
+    shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
     verdict: Verdict
     failure: str = Field(description="why a part that follows another was not run; else empty")
     cells: list[CellOut]
@@ -195,6 +196,9 @@ class PartOut(Out):
     levels: Levels | None = Field(description="of a comparison: variance within and between processes")
     aa: FalseDifferences | None = Field(description="of prony aa: how often a server was called different")
     aa_on_record: OnRecord | None = Field(description="of a comparison: the stored prony aa that fits")
+    gate: GateView | None = Field(
+        default=None, description="of prony gate: is the candidate no worse than its base?"
+    )
     findings: list[FindingGroup]
     laws: list[LawOut] = Field(description="of a sweep, one per server")
     search: SearchOut | None = Field(description="of a capacity search")

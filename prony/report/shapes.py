@@ -10,6 +10,8 @@ from prony.report.result import PartView, ResultView
 from prony.report.wording import counted
 
 MOST_REJECTED = 12
+REJECTED_LISTED = ("comparison", "cross-check", "aa", "gate")
+HEADLINED = ("comparison", "sweep", "capacity", "aa")
 
 
 def blocks(part: PartView) -> list[Block]:
@@ -29,6 +31,8 @@ def blocks(part: PartView) -> list[Block]:
             return comparison.blocks(part)
         case "aa":
             return comparison.aa_blocks(part)
+        case "gate":
+            return comparison.gate_blocks(part)
         case "matrix":
             return cells_table.blocks(part)
 
@@ -46,7 +50,7 @@ def rejected(part: PartView) -> Lines | None:
     for cell in part.cells:
         for trial in cell.superseded:
             lines.append(f"{_place(cell.label, trial.record.block)}: {trial.why or 'interrupted'}; run again")
-        for trial in cell.every if part.part.shape in ("comparison", "cross-check", "aa") else ():
+        for trial in cell.every if part.part.shape in REJECTED_LISTED else ():
             if trial.rejected_because is not None:
                 lines.append(f"{_place(cell.label, trial.record.block)}: {trial.rejected_because}")
     more = len(lines) - MOST_REJECTED
@@ -69,7 +73,9 @@ def headlines(view: ResultView) -> tuple[str, ...]:
     """The sentences that a reader should see first: what the comparison, the law or the search came to."""
     said: list[str] = []
     for part in view.parts:
-        if part.part.shape in ("comparison", "sweep", "capacity", "aa") and part.part.follows is None:
+        if part.gate is not None:
+            said.append(part.gate.sentence)
+        elif part.part.shape in HEADLINED and part.part.follows is None:
             first = [b for b in blocks(part) if isinstance(b, Lines) and b.marked][:1]
             said += [line for block in first for line in block.lines]
     return tuple(said)

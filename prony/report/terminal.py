@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from prony.compare.noninferiority import Change
 from prony.judge.finding import Status
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
@@ -23,6 +24,12 @@ from prony.report.two_results import blocks as two_blocks
 from prony.report.wording import counted
 from prony.report.words import verdict_words
 
+CHANGE_STYLE = {
+    Change.NO_WORSE: "green",
+    Change.WORSE: "red",
+    Change.CANNOT_TELL: "yellow",
+    Change.NOT_MEASURABLE: "red",
+}
 QUICK = "quick"
 MOST_WIDTH = 160
 """Lines longer than this are hard to read on any screen."""
@@ -32,6 +39,9 @@ def render(view: ResultView, console: Console) -> None:
     """Print the whole result."""
     out = _Printer(console, QUICK if view.quick else "")
     out.line()
+    for gate in (part.gate for part in view.parts if part.gate is not None):
+        word = (gate.change.value.upper(), f"bold {CHANGE_STYLE[gate.change]}")
+        out.text(Text.assemble(word, "  ", (gate.sentence, "bold")))
     status = view.status
     head = (status.value.upper(), f"bold {STATUS_STYLE[status]}")
     out.text(Text.assemble(head, "  ", (verdict_words(view), "bold")))

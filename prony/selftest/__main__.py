@@ -9,6 +9,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from prony.selftest.gate_rule import ROUNDS as GATES
+from prony.selftest.gate_rule import gate_tables
+from prony.selftest.gate_runs import SAME, SLOWER, real_gates
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_coverage import ROUNDS
 from prony.selftest.percentile_tables import percentile_tables
@@ -19,10 +22,11 @@ SIMULATED: Mapping[str, Callable[[float, Say], str]] = {
     "statistics": lambda share, say: statistics_tables(Repetitions().times(share), say),
     "percentiles": lambda share, say: percentile_tables(max(20, int(ROUNDS * share)), say),
     "usl": usl_table,
+    "gate-rule": lambda share, say: gate_tables(max(20, int(GATES * share)), say),
     "steady": lambda share, say: steady_tables(max(2, round(TRIALS * share)), say),
 }
 """Sections that run nothing: from the share of the usual number of rounds to the tables."""
-SECTIONS = (*SIMULATED, "catalogue", "honest")
+SECTIONS = (*SIMULATED, "catalogue", "honest", "gate")
 
 
 def main() -> int:
@@ -39,6 +43,8 @@ def main() -> int:
     )
     asked.add_argument("--trials", type=int, default=60, help="with --section honest: number of trials")
     asked.add_argument("--server", help="with --section honest: a server of the catalogue as well")
+    asked.add_argument("--same", type=int, default=SAME, help="with --section gate: gates of the same build")
+    asked.add_argument("--slower", type=int, default=SLOWER, help="with --section gate: of a slower build")
     chosen = asked.parse_args()
     if chosen.write is None:
         print(_tables(chosen), end="")
@@ -63,6 +69,8 @@ def marks(section: str) -> tuple[str, str]:
 
 
 def _tables(chosen: argparse.Namespace) -> str:
+    if chosen.section == "gate":
+        return real_gates(chosen.same, chosen.slower, _say)
     simulated = SIMULATED.get(chosen.section)
     return _faults(chosen) if simulated is None else simulated(chosen.rounds / 100, _say)
 

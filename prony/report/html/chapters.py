@@ -177,6 +177,21 @@ def _aa(part: PartView, _drawer: Drawer) -> list[Chapter]:
     ]
 
 
+def _gate(part: PartView, drawer: Drawer) -> list[Chapter]:
+    drawing = drawer.gate()
+    charts: list[Item] = [Charts((drawing,), form="large")] if drawing is not None else []
+    lead = (
+        "Change of each figure with its interval. Shaded: within the margin, either way. A figure is no "
+        "worse where its whole interval is on the better side of the margin."
+    )
+    return [
+        Chapter("results", "Gate", (*charts, *blocks(part)), lead),
+        _latency(part, drawer),
+        _throughput(part, drawer),
+        _cpu(drawer),
+    ]
+
+
 _BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
     "comparison": _comparison,
     "matrix": _cells,
@@ -185,6 +200,7 @@ _BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
     "single": _single,
     "cross-check": _cross_check,
     "aa": _aa,
+    "gate": _gate,
 }
 
 

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
+from prony.compare.noninferiority import Change
 from prony.judge.figures import published_mark
 from prony.report.comparison import better_first, history, spread_of, value, verdict_word
+from prony.report.gate import signed
 from prony.report.html import large_charts, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
@@ -76,6 +78,34 @@ class Drawer:
             lambda w, key: large_charts.forest(
                 drawn, band=band, axis=f"{what}, log scale", width=w, key=key, title=words
             ),
+        )
+
+    def gate(self) -> Drawing | None:
+        """How each figure of a candidate changed, against the margin."""
+        asked = self.part.gate
+        if asked is None:
+            return None
+        drawn = [
+            large_charts.RatioRow(
+                label=label_of(one.figure),
+                ratio=one.ratio,
+                low=one.low,
+                high=one.high,
+                words=f"{one.change.value}  {signed(one.ratio)}",
+                conclusive=one.change in (Change.NO_WORSE, Change.WORSE),
+            )
+            for one in asked.figures
+            if one.ratio is not None and one.low is not None and one.high is not None
+        ]
+        if not drawn:
+            return None
+        words = "Changes with their intervals. " + "; ".join(f"{row.label}: {row.words}" for row in drawn)
+        band = (1 / (1 + asked.margin), 1 + asked.margin)
+        axis = f"{asked.candidate} ÷ {asked.base}, log scale"
+        return self._both(
+            "gate",
+            words,
+            lambda w, key: large_charts.forest(drawn, band=band, axis=axis, width=w, key=key, title=words),
         )
 
     def latency(self, cells: Sequence[CellView], where: str = "") -> Drawing | None:

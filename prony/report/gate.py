@@ -1,0 +1,270 @@
+"""A gate in words: is the candidate no worse than its base, figure by figure? Pure.
+
+Must not know how a block is drawn, nor how a verdict is found (prony.compare.noninferiority).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from prony.compare.earlier import FEWEST_EXPERIMENTS
+from prony.compare.noninferiority import CONFIDENCE, Change, FigureChange
+from prony.judge.figures import FIGURE
+from prony.plan.part import GateTest
+from prony.report import aa
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.labels import label_of, unit_of
+from prony.report.wording import counted, duration
+
+MINUS = "\N{MINUS SIGN}"
+MOST_DIGITS = 4
+MORE_BLOCKS = 100
+"""Larger numbers of blocks are not advised."""
+
+
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """What a gate came to."""
+
+    change: Change
+    sentence: str
+    base: str
+    candidate: str
+    margin: float
+    """The loss that is tolerated, as a share."""
+    figures: tuple[FigureChange, ...]
+    notes: tuple[str, ...]
+    """Trials that were excluded, and why."""
+    blocks: int
+    """Blocks in which both sides count; of a baseline trials of the candidate."""
+    most_blocks: int
+    """As many as were planned at the most."""
+    budget_s: float | None
+    baseline: str | None
+    """The tag of the stored base, where it was not measured anew."""
+    experiments: int | None
+    """Stored experiments of that base."""
+    advice: tuple[str, ...]
+    """What the runner can see, and what to do where that is too little."""
+
+
+def view_of(
+    asked: GateTest,
+    change: Change,
+    figures: tuple[FigureChange, ...],
+    notes: tuple[str, ...],
+    *,
+    most_blocks: int,
+    first_look: int,
+    budget_s: float | None,
+    spent_s: float,
+    ended: bool,
+) -> GateView:
+    """The words of a gate. `spent_s`: what its trials took so far."""
+    blocks = max((one.n for one in figures), default=0)
+    experiments = None if asked.baseline is None else len(asked.baseline.experiments)
+    view = GateView(
+        change=change,
+        sentence="",
+        base=asked.base,
+        candidate=asked.candidate,
+        margin=asked.margin,
+        figures=figures,
+        notes=notes,
+        blocks=blocks,
+        most_blocks=most_blocks,
+        budget_s=budget_s,
+        baseline=None if asked.baseline is None else asked.baseline.tag,
+        experiments=experiments,
+        advice=(),
+    )
+    said = replace(view, sentence=_sentence(view, first_look, ended))
+    return replace(said, advice=tuple(_advice(said, spent_s)))
+
+
+def _sentence(view: GateView, first_look: int, ended: bool) -> str:
+    who, margin = f"{view.candidate} against {view.base}", percent(view.margin)
+    match view.change:
+        case Change.NO_WORSE:
+            all_of = "the loss of every figure" if len(view.figures) > 1 else "the loss"
+            return f"{view.candidate} is no worse than {view.base}: {all_of} is below {margin} {_basis(view)}"
+        case Change.WORSE:
+            worse = "; ".join([_short(one) for one in view.figures if one.change is Change.WORSE])
+            return f"{view.candidate} is worse than {view.base} by more than {margin}: {worse} {_basis(view)}"
+        case Change.NOT_MEASURABLE:
+            whys = dict.fromkeys(
+                one.why for one in view.figures if one.change is Change.NOT_MEASURABLE and one.why
+            )
+            return f"{who} is not measurable here: {'; '.join(whys)}"
+        case Change.CANNOT_TELL:
+            if not ended:
+                return f"{who}: not decided yet after {counted(view.blocks, 'block')}"
+            within = "" if view.budget_s is None else f" within the budget of {duration(view.budget_s)}"
+            undecided = [one for one in view.figures if one.change is Change.CANNOT_TELL]
+            return f"{who}: cannot tell{within}: {_why_undecided(view, undecided, first_look)}"
+
+
+def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: int) -> str:
+    if view.baseline is not None and (view.experiments or 0) < FEWEST_EXPERIMENTS:
+        stored = counted(view.experiments or 0, "stored experiment")
+        return f"{stored} tagged '{view.baseline}', and an interval needs {FEWEST_EXPERIMENTS}"
+    if all(one.low is None for one in undecided):
+        return f"{counted(view.blocks, 'complete block')}, the first look is after {first_look}"
+    return f"{'; '.join(_short(one) for one in undecided)} {_basis(view)}"
+
+
+def _short(one: FigureChange) -> str:
+    """The figure and how it changed; why its verdict is not said."""
+    said = f"{label_of(one.figure)} {change_numbers(one)}"
+    return f"{said} ({one.why})" if one.why and one.change is Change.CANNOT_TELL else said
+
+
+def _basis(view: GateView) -> str:
+    several = f", Holm over {len(view.figures)} figures" if len(view.figures) > 1 else ""
+    if view.baseline is not None:
+        return (
+            f"({CONFIDENCE * 100:g} %, {counted(view.blocks, 'trial')} against "
+            f"{counted(view.experiments or 0, 'stored experiment')} tagged '{view.baseline}'{several})"
+        )
+    return f"({CONFIDENCE * 100:g} % over all looks, {counted(view.blocks, 'block')}{several})"
+
+
+def change_numbers(one: FigureChange) -> str:
+    """`−1.2 % [−2.5 %, +0.1 %]`, candidate against base, with as many digits as it takes to show on which
+    side of the margin each bound lies.
+    """
+    if one.ratio is None:
+        return "no figure"
+    if one.low is None or one.high is None:
+        return f"{signed(one.ratio)} (no interval)"
+    digits = 1
+    while digits < MOST_DIGITS and any(
+        _moved_across(round(100 * (bound - 1), digits), 100 * (bound - 1), 100 * (one.limit - 1))
+        for bound in (one.low, one.high)
+    ):
+        digits += 1
+    return f"{signed(one.ratio, digits)} [{signed(one.low, digits)}, {signed(one.high, digits)}]"
+
+
+def _moved_across(printed: float, exact: float, limit: float) -> bool:
+    """Whether rounding moves a number across the limit."""
+    return (printed > limit) is not (exact > limit)
+
+
+def signed(ratio: float, digits: int = 1) -> str:
+    """A ratio as a change in per cent: 0.988 is −1.2 %."""
+    text = f"{100 * (ratio - 1):+.{digits}f} %"
+    return text.replace("-", MINUS)
+
+
+def percent(share: float) -> str:
+    """3 %, 2.5 %."""
+    return f"{share * 100:.3g} %"
+
+
+def harmful(one: FigureChange) -> str:
+    """Which way the figure gets worse."""
+    return "less is worse" if FIGURE[one.figure].higher_is_better else "more is worse"
+
+
+def _advice(view: GateView, spent_s: float) -> list[str]:
+    """What the host can see, where that is why nothing is decided; why a baseline is less sure."""
+    said = []
+    if view.baseline is not None:
+        said.append(_less_sure(view))
+    known = [one for one in view.figures if one.change is Change.CANNOT_TELL and one.smallest_margin]
+    widest = max(known, key=lambda one: one.smallest_margin or 0.0, default=None)
+    if view.change is Change.CANNOT_TELL and widest is not None and widest.smallest_margin is not None:
+        seen = widest.smallest_margin
+        if seen > view.margin:
+            more = _blocks_for(view, seen)
+            longer = (
+                f"about {more} blocks ({duration(more * spent_s / view.blocks)})"
+                if more is not None and view.blocks
+                else "more trials than are practical here"
+            )
+            said.append(
+                f"This host is too noisy for a margin of {percent(view.margin)}: with {view.most_blocks} "
+                f"blocks an unchanged candidate passes from a margin of about {percent(seen)} on "
+                f"({label_of(widest.figure)}). A longer --budget ({longer}), --margin {percent_up(seen)}, or "
+                "a quieter host; prony aa measures what it can see."
+            )
+        else:
+            said.append(
+                f"An unchanged candidate would pass here with {view.most_blocks} blocks (it sees a change of "
+                f"about {percent(seen)}): the true change may lie near the margin."
+            )
+    return said
+
+
+def _less_sure(view: GateView) -> str:
+    experiments = view.experiments or 0
+    why = (
+        f"Less sure than both builds in turns: the base tagged '{view.baseline}' ran at other times, and "
+        "what the hour, the boot and the neighbours of this host do is in one side only"
+    )
+    if experiments < FEWEST_EXPERIMENTS:
+        more = FEWEST_EXPERIMENTS - experiments
+        return (
+            f"{why}. How much experiments differ is not known from {experiments}: store and tag {more} more "
+            f"(prony results tag latest {view.baseline}), or measure both."
+        )
+    return (
+        f"{why}; the interval is that of a further experiment, from the spread of {experiments} stored "
+        "ones. A change of the base's own code between them is in that spread."
+    )
+
+
+def percent_up(share: float) -> str:
+    """As an option takes it, rounded up to half a per cent."""
+    return f"{math.ceil(share * 200) / 2:g}%"
+
+
+def _blocks_for(view: GateView, smallest: float) -> int | None:
+    """About how many blocks make the smallest margin this one: it falls with their square root."""
+    need = view.most_blocks * (math.log1p(smallest) / math.log1p(view.margin)) ** 2
+    return math.ceil(need) if need <= MORE_BLOCKS else None
+
+
+def blocks(view: GateView, on_record: aa.OnRecord | None) -> list[Block]:
+    """The table of figures, and what the host can see. The sentence stands at the head of every output."""
+    made: list[Block] = [figures_table(view)]
+    told = [*view.advice, *alone_lines(view)]
+    if on_record is not None:
+        told.append(aa.record_words(on_record))
+    if told:
+        made.append(Lines("What this host can see", tuple(told)))
+    return made
+
+
+def alone_lines(view: GateView) -> list[str]:
+    """The figures that differ without suspect trials."""
+    return [
+        f"{label_of(one.figure)} without suspect trials: {signed(one.without_suspects)}"
+        for one in view.figures
+        if one.without_suspects is not None
+    ]
+
+
+def figures_table(view: GateView) -> Table:
+    """A row per figure: change with interval, margin, verdict."""
+    rows = tuple(
+        Row(
+            label_of(one.figure),
+            (
+                TableCell(signed(one.ratio) if one.ratio is not None else "–", _interval(one)),
+                TableCell(signed(one.limit), harmful(one)),
+                TableCell(one.change.value, one.why if one.change is Change.CANNOT_TELL else ""),
+            ),
+            unit_of(one.figure),
+        )
+        for one in view.figures
+    )
+    columns = (Column("change"), Column("margin"), Column("verdict", number=False))
+    return Table(columns, (Section(rows),), title="Figures", note=f"{view.candidate} against {view.base}")
+
+
+def _interval(one: FigureChange) -> str:
+    _, bracket, ends = change_numbers(one).partition("[")
+    return bracket + ends

@@ -1,0 +1,211 @@
+"""A gate as files for a build server: JUnit's XML, and Markdown with a small drawing. Text in, text out.
+
+Must not know where a file goes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from xml.etree import ElementTree
+
+from prony.compare.noninferiority import Change, FigureChange
+from prony.judge.figures import FIGURE
+from prony.report.aa import record_words
+from prony.report.gate import GateView, alone_lines, change_numbers, harmful, percent, signed
+from prony.report.labels import label_of
+from prony.report.result import ResultView
+
+NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""Characters that XML 1.0 cannot hold."""
+SUITE = "prony gate"
+WIDTH, LABEL, ROW = 640, 190, 30
+"""Of the drawing, in pixels: in all, for the names, of a figure."""
+
+
+def gate_of(view: ResultView) -> GateView | None:
+    """The gate of a result; None where it has none."""
+    return next((part.gate for part in view.parts if part.gate is not None), None)
+
+
+def junit(view: ResultView) -> str:
+    """A test case per figure: worse is a failure, what cannot be told or measured an error (both make a build
+    red, and a reader sees which); the sentence is in the suite's output.
+    """
+    gate = gate_of(view)
+    cases = [] if gate is None else [_case(gate, one) for one in gate.figures]
+    seconds = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in view.trials)
+    again = f"prony results show {view.id}"
+    said = "no gate" if gate is None else "\n".join((gate.sentence, *gate.advice, again))
+    return _suite(cases, said, seconds)
+
+
+def junit_fault(sentence: str) -> str:
+    """Where nothing could be measured at all: one case with the fault."""
+    case = ElementTree.Element("testcase", classname=SUITE, name="measure", time="0")
+    ElementTree.SubElement(case, "error", message=_clean(sentence), type="fault").text = _clean(sentence)
+    return _suite([case], sentence, 0.0)
+
+
+def _case(gate: GateView, one: FigureChange) -> ElementTree.Element:
+    case = ElementTree.Element("testcase", classname=SUITE, name=one.figure, time="0")
+    text = f"{label_of(one.figure)} {change_numbers(one)}, margin {signed(one.limit)}"
+    text += f": {one.why}" if one.why else ""
+    if one.change is Change.WORSE:
+        ElementTree.SubElement(case, "failure", message=_clean(text), type="worse").text = _clean(text)
+    elif one.change is not Change.NO_WORSE and gate.change is not Change.WORSE:
+        kind = one.change.value.replace(" ", "-")
+        ElementTree.SubElement(case, "error", message=_clean(text), type=kind).text = _clean(text)
+    elif one.change is not Change.NO_WORSE:
+        ElementTree.SubElement(case, "skipped", message=_clean(text))
+    ElementTree.SubElement(case, "system-out").text = _clean(text)
+    return case
+
+
+def _suite(cases: Sequence[ElementTree.Element], said: str, seconds: float) -> str:
+    def count(kind: str) -> str:
+        return str(sum(case.find(kind) is not None for case in cases))
+
+    suite = ElementTree.Element(
+        "testsuite",
+        name=SUITE,
+        tests=str(len(cases)),
+        failures=count("failure"),
+        errors=count("error"),
+        skipped=count("skipped"),
+        time=f"{seconds:.1f}",
+    )
+    suite.extend(cases)
+    ElementTree.SubElement(suite, "system-out").text = _clean(said)
+    root = ElementTree.Element("testsuites")
+    root.append(suite)
+    ElementTree.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _clean(text: str) -> str:
+    return NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def markdown(view: ResultView, drawing: str) -> str:
+    """A summary for a pull request; `drawing` is where the SVG lies, relative to it."""
+    gate = gate_of(view)
+    if gate is None:
+        return "No gate.\n"
+    mark = {Change.NO_WORSE: "✅", Change.WORSE: "❌"}.get(gate.change, "⚠️")
+    rows = [
+        f"| {_plain(label_of(one.figure))} | {_plain(change_numbers(one))} | {signed(one.limit)} | "
+        f"{one.change.value}{_doubt(one)} |"
+        for one in gate.figures
+    ]
+    lines = [
+        f"### {mark} Prony gate: {gate.change.value}",
+        "",
+        _plain(gate.sentence) + ".",
+        "",
+        "| figure | change [95 % interval] | margin | verdict |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+        f"![changes and margin]({drawing})",
+        "",
+        *(f"> {_plain(line)}\n" for line in (*gate.advice, *alone_lines(gate), *_on_record(view))),
+    ]
+    if gate.notes:
+        lines += ["<details><summary>Trials that do not count</summary>", ""]
+        lines += [*(f"- {_plain(note)}" for note in gate.notes), "", "</details>", ""]
+    host = view.fingerprint
+    where = "" if host is None else f" on {_plain(host.cpu_model)}, fingerprint `{host.key}`"
+    lines.append(f"<sub>`prony results show {view.id}`{where}; margin {percent(gate.margin)}.</sub>")
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _on_record(view: ResultView) -> list[str]:
+    """What this host is known to see, by an A/A experiment in the same store."""
+    return [record_words(part.aa_on_record) for part in view.parts if part.aa_on_record is not None]
+
+
+def markdown_fault(sentence: str) -> str:
+    """Where nothing could be measured at all."""
+    return f"### ⚠️ Prony gate: not measured\n\n{_plain(sentence)}\n"
+
+
+def _plain(text: str) -> str:
+    """Without a meaning in Markdown or HTML: a server's words may hold anything."""
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return re.sub(r"([\\`*_\[\]#|@!])", r"\\\1", " ".join(escaped.split()))
+
+
+def _doubt(one: FigureChange) -> str:
+    """Why a figure's verdict is not said; what cannot be measured at all stands in the sentence."""
+    return f": {_plain(one.why)}" if one.why and one.change is Change.CANNOT_TELL else ""
+
+
+def svg(gate: GateView) -> str:
+    """Intervals of the figures against the margin, worse to the right; light and dark as the reader's system
+    is.
+    """
+    drawn = [one for one in gate.figures if one.ratio is not None]
+    height = ROW * len(drawn) + 46
+    losses = [loss for one in drawn for loss in _losses(one)]
+    least, most = min([-gate.margin, *losses]) * 1.15, max([gate.margin, *losses]) * 1.15
+
+    def x(loss: float) -> float:
+        return LABEL + (WIDTH - LABEL - 16) * (loss - least) / (most - least)
+
+    root = ElementTree.Element(
+        "svg",
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {WIDTH} {height}",
+        width=str(WIDTH),
+        height=str(height),
+        role="img",
+    )
+    ElementTree.SubElement(root, "title").text = _clean(gate.sentence)
+    ElementTree.SubElement(root, "style").text = STYLE
+    bottom = str(ROW * len(drawn) + 10)
+    _line(root, "none", x(0.0), "6", x(0.0), bottom)
+    _line(root, "margin", x(gate.margin), "6", x(gate.margin), bottom)
+    for at, one in enumerate(drawn):
+        _row(root, one, 10 + ROW * at + ROW / 2, x)
+    for loss, text in ((0.0, "0 %"), (gate.margin, f"margin {percent(gate.margin)}")):
+        place = {"class": "axis", "x": f"{x(loss):.1f}", "y": str(height - 20), "text-anchor": "middle"}
+        ElementTree.SubElement(root, "text", place).text = text
+    note = {"class": "axis", "x": str(WIDTH - 8), "y": str(height - 5), "text-anchor": "end"}
+    ElementTree.SubElement(root, "text", note).text = "worse →"
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+STYLE = (
+    "text{font:13px system-ui,sans-serif;fill:#1c1f24}.axis{fill:#5a616b;font-size:12px}"
+    ".none{stroke:#5a616b}.margin{stroke:#b3261e;stroke-dasharray:4 3}"
+    ".ok{stroke:#1b7a43;fill:#1b7a43}.bad{stroke:#b3261e;fill:#b3261e}.open{stroke:#8d5a00;fill:#8d5a00}"
+    "@media(prefers-color-scheme:dark){text{fill:#e8eaed}.axis{fill:#a4abb5}.none{stroke:#a4abb5}"
+    ".margin{stroke:#ff8a80}.ok{stroke:#63c98c;fill:#63c98c}.bad{stroke:#ff8a80;fill:#ff8a80}"
+    ".open{stroke:#e6b450;fill:#e6b450}}"
+)
+
+
+def _losses(one: FigureChange) -> list[float]:
+    """Ratio and bounds as losses: above 0 the candidate is worse, whichever way the figure counts."""
+    known = [value for value in (one.ratio, one.low, one.high) if value is not None]
+    return [(1 / value if FIGURE[one.figure].higher_is_better else value) - 1 for value in known]
+
+
+def _row(root: ElementTree.Element, one: FigureChange, y: float, x: Callable[[float], float]) -> None:
+    kind = {Change.NO_WORSE: "ok", Change.WORSE: "bad"}.get(one.change, "open")
+    label = ElementTree.SubElement(root, "text", {"x": "4", "y": f"{y + 4:.1f}"})
+    label.text = _clean(f"{label_of(one.figure)} {signed(one.ratio or 1.0)}")
+    ElementTree.SubElement(label, "title").text = f"{change_numbers(one)}, {harmful(one)}"
+    losses = _losses(one)
+    if len(losses) > 1:
+        _line(root, kind, x(min(losses)), f"{y:.1f}", x(max(losses)), f"{y:.1f}", "3")
+    dot = {"class": kind, "cx": f"{x(losses[0]):.1f}", "cy": f"{y:.1f}", "r": "5"}
+    ElementTree.SubElement(root, "circle", dot)
+
+
+def _line(
+    root: ElementTree.Element, kind: str, x1: float, y1: str, x2: float, y2: str, width: str = "1.5"
+) -> None:
+    made = {"class": kind, "x1": f"{x1:.1f}", "y1": y1, "x2": f"{x2:.1f}", "y2": y2, "stroke-width": width}
+    ElementTree.SubElement(root, "line", made)

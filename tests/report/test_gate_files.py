@@ -1,0 +1,108 @@
+"""A gate for a build server: JUnit that parsers read, Markdown in which no server's word has a meaning, a
+drawing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import pytest
+
+from prony.compare.noninferiority import Change, FigureChange
+from prony.report.gate import GateView, change_numbers
+from prony.report.gate_files import junit, junit_fault, markdown, markdown_fault, svg
+from prony.report.result import ResultView
+from tests.report import factory
+
+RATE = FigureChange("requests_per_s", Change.NO_WORSE, 0.995, 0.985, 1.006, 0.975, 1 / 1.03, 7)
+TAIL = FigureChange("p99_ms", Change.WORSE, 1.08, 1.05, 1.11, 0.98, 1.03, 7)
+CPU = FigureChange("server_cpu_us_per_request", Change.CANNOT_TELL, 1.02, 1.0, 1.04, 0.95, 1.03, 7, "noisy")
+GATE = GateView(
+    change=Change.WORSE,
+    sentence="candidate is worse than base by more than 3 %: p99 +8.0 %",
+    base="base",
+    candidate="candidate",
+    margin=0.03,
+    figures=(RATE, TAIL, CPU),
+    notes=("candidate: trial of block 2 excluded: errors: <b>5 %</b> of 100 | failed",),
+    blocks=7,
+    most_blocks=12,
+    budget_s=1200.0,
+    baseline=None,
+    experiments=None,
+    advice=(),
+)
+
+
+def view(gate: GateView = GATE) -> ResultView:
+    made = factory.experiment()
+    (part,) = made.parts
+    return replace(made, parts=(replace(part, gate=gate),))
+
+
+def test_junit_has_a_case_per_figure_and_counts_them() -> None:
+    root = ElementTree.fromstring(junit(view()).encode())
+    (suite,) = root.findall("testsuite")
+    assert [case.get("name") for case in suite.findall("testcase")] == [
+        "requests_per_s",
+        "p99_ms",
+        "server_cpu_us_per_request",
+    ]
+    counts = {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")}
+    assert counts == {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
+    (failure,) = suite.findall("testcase/failure")
+    assert "+8.0 % [+5.0 %, +11.0 %]" in (failure.get("message") or "")
+    assert GATE.sentence in (suite.findtext("system-out") or "")
+
+
+@pytest.mark.parametrize("change", [Change.CANNOT_TELL, Change.NOT_MEASURABLE])
+def test_what_is_not_known_is_an_error_and_no_failure(change: Change) -> None:
+    gate = replace(GATE, change=change, figures=(RATE, replace(CPU, change=change)))
+    root = ElementTree.fromstring(junit(view(gate)).encode())
+    assert root.find("testsuite/testcase/failure") is None
+    errors = root.findall("testsuite/testcase/error")
+    assert [one.get("type") for one in errors] == [change.value.replace(" ", "-")]
+
+
+def test_a_fault_is_an_error_in_both_files() -> None:
+    root = ElementTree.fromstring(junit_fault("the build of x failed: \x1b[31mred\x00 & <b>").encode())
+    (error,) = root.findall("testsuite/testcase/error")
+    assert "& <b>" in (error.get("message") or "")
+    assert "&lt;b&gt;" in markdown_fault("the build of x failed: <b>")
+
+
+def test_the_summary_escapes_what_servers_say() -> None:
+    text = markdown(view(), "gate.svg")
+    assert text.startswith("### ❌ Prony gate: worse\n")
+    assert "&lt;b&gt;5 %&lt;/b&gt; of 100 \\| failed" in text
+    assert "<b>" not in text
+    assert "![changes and margin](gate.svg)" in text
+    rows = [line for line in text.splitlines() if line.startswith("| ")]
+    assert len({row.replace("\\|", "").count("|") for row in rows}) == 1
+    evil = replace(GATE, candidate="x", sentence="@everyone ![](http://x) [a](javascript:b)")
+    assert "@everyone" not in markdown(view(evil), "g.svg").replace("\\@everyone", "")
+    assert "](javascript" not in markdown(view(evil), "g.svg").replace("\\]", "")
+
+
+def test_the_drawing_is_svg_with_a_row_per_figure_and_worse_to_the_right() -> None:
+    root = ElementTree.fromstring(svg(GATE))
+    space = "{http://www.w3.org/2000/svg}"
+    circles = root.findall(f"{space}circle")
+    assert len(circles) == 3
+    at = [float(one.get("cx") or 0) for one in circles]
+    zero, margin = (float(one.get("x1") or 0) for one in root.findall(f"{space}line")[:2])
+    assert zero < at[0] < margin < at[1]  # half a per cent fewer requests; 8 % more at p99
+    assert root.findtext(f"{space}title") == GATE.sentence
+
+
+def test_a_drawing_without_any_interval_is_still_one() -> None:
+    none = replace(RATE, ratio=None, low=None, high=None, change=Change.NOT_MEASURABLE)
+    ElementTree.fromstring(svg(replace(GATE, figures=(none,))))
+
+
+def test_no_bound_is_rounded_across_the_margin() -> None:
+    near = replace(TAIL, low=1.03004, high=1.06, ratio=1.045)
+    assert change_numbers(near) == "+4.500 % [+3.004 %, +6.000 %]"
+    assert change_numbers(replace(near, low=None, high=None)) == "+4.5 % (no interval)"
+    assert change_numbers(replace(near, ratio=None)) == "no figure"

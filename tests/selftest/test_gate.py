@@ -1,0 +1,63 @@
+"""The promises of docs/truth.md about gates in small: seeded, and wide enough not to flake."""
+
+from __future__ import annotations
+
+import pytest
+
+from prony.compare.noninferiority import Change
+from prony.selftest.gate_rule import (
+    KIND_ENOUGH,
+    MARGIN,
+    SLOWER,
+    Draw,
+    gate_tables,
+    gates,
+    of_unkind,
+    of_world,
+    share,
+    single_runs,
+)
+from prony.selftest.gate_runs import RealGate, gates_table
+from prony.selftest.unkind import UNKIND
+from prony.selftest.worlds import WORLDS, log_normal
+
+EVERY = [
+    *(pytest.param(of_world(one), id=one.name) for one in WORLDS),
+    *(pytest.param(of_unkind(one), id=one.name) for one in UNKIND if one.name in KIND_ENOUGH),
+]
+
+
+@pytest.mark.parametrize("draw", EVERY)
+def test_a_gate_errs_rarely_where_the_loss_is_the_margin(draw: Draw) -> None:
+    edge = gates(draw, (MARGIN, MARGIN), 60)
+    assert share(edge, Change.WORSE).could_be(0, 0.05)
+    one = gates(draw, (MARGIN, 0.0), 60)
+    assert share(one, Change.NO_WORSE).could_be(0, 0.05)
+
+
+def test_a_threshold_on_single_runs_cries_wolf() -> None:
+    """So this simulation can tell."""
+    draw = of_world(log_normal())
+    assert not single_runs(draw, 2000).could_be(0, 0.08)
+    assert share(gates(draw, (0.0, 0.0, 0.0), 60), Change.WORSE).hits == 0
+
+
+def test_a_slow_down_is_found_and_an_unchanged_build_passes() -> None:
+    draw = of_world(log_normal(0.005))
+    assert share(gates(draw, (SLOWER,) * 3, 60), Change.WORSE).could_be(0.97, 1)
+    assert share(gates(draw, (0.0,) * 3, 60), Change.NO_WORSE).could_be(0.97, 1)
+
+
+def test_the_tables_have_a_row_for_each_world() -> None:
+    text = gate_tables(2)
+    assert text.count("\n| ") >= len(EVERY) + 4
+    assert "cannot tell" in text
+
+
+def test_real_gates_are_counted_with_their_bounds() -> None:
+    same = [RealGate(Change.NO_WORSE, "", 5, 30.0, 1.0)] * 59 + [RealGate(Change.WORSE, "", 5, 31.0, 0.9)]
+    slow = [RealGate(Change.WORSE, "", 6, 33.0, 0.95)] * 39 + [RealGate(None, "exit code 4", 0, 1.0, None)]
+    text = gates_table(same, slow)
+    assert "False alarms: 1 of 60, which is at most 7.7 %" in text
+    assert "Slow-downs found: 39 of 40, which is at least 88.7 %" in " ".join(text.split())
+    assert "| the same build | 60 | 59 | 1 | 0 | 0 | 0 |" in text
