@@ -36,8 +36,12 @@ class Catalogue:
     def experiment(self, which: str) -> ExperimentRow:
         return next(row for row, _ in self.made if row.id == which)
 
-    def experiments(self) -> list[ExperimentRow]:
-        return [row for row, _ in reversed(self.made)]
+    def experiments(self, command: str, fingerprint_key: str) -> list[ExperimentRow]:
+        return [
+            row
+            for row, _ in reversed(self.made)
+            if row.spec["command"] == command and row.fingerprint.key == fingerprint_key
+        ]
 
     def trials(self, which: str) -> list[StoredTrial]:
         return next(trials for row, trials in self.made if row.id == which)
