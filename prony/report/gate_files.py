@@ -15,6 +15,7 @@ from prony.report.aa import record_words
 from prony.report.gate import GateView, alone_lines, change_numbers, harmful, percent, signed
 from prony.report.labels import label_of
 from prony.report.result import ResultView
+from prony.report.shapes import rejected
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 cannot hold."""
@@ -111,9 +112,10 @@ def markdown(view: ResultView, drawing: str) -> str:
         "",
         *(f"> {_plain(line)}\n" for line in (*gate.advice, *alone_lines(gate), *_on_record(view))),
     ]
-    if gate.notes:
-        lines += ["<details><summary>Trials that do not count</summary>", ""]
-        lines += [*(f"- {_plain(note)}" for note in gate.notes), "", "</details>", ""]
+    out = [line for part in view.parts if (found := rejected(part)) is not None for line in found.lines]
+    if out:
+        lines += ["<details><summary>Rejected trials</summary>", ""]
+        lines += [*(f"- {_plain(line)}" for line in out), "", "</details>", ""]
     host = view.fingerprint
     where = "" if host is None else f" on {_plain(host.cpu_model)}, fingerprint `{host.key}`"
     lines.append(f"<sub>`prony results show {view.id}`{where}; margin {percent(gate.margin)}.</sub>")

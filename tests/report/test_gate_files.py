@@ -25,7 +25,7 @@ GATE = GateView(
     candidate="candidate",
     margin=0.03,
     figures=(RATE, TAIL, CPU),
-    notes=("candidate: trial of block 2 excluded: errors: <b>5 %</b> of 100 | failed",),
+    notes=(),
     blocks=7,
     most_blocks=12,
     budget_s=1200.0,
@@ -36,7 +36,13 @@ GATE = GateView(
 
 
 def view(gate: GateView = GATE) -> ResultView:
+    """With a trial in which the server said something."""
     made = factory.experiment()
+    trials = list(made.trials)
+    at = next(n for n, t in enumerate(trials) if (t.record.server, t.record.block) == ("spring-jetty", 2))
+    failed = trials[at].record.model_copy(update={"failure": "the server said <b>5 %</b> | no more"})
+    trials[at] = replace(trials[at], record=failed)
+    made = factory.experiment(trials)
     (part,) = made.parts
     return replace(made, parts=(replace(part, gate=gate),))
 
@@ -75,7 +81,7 @@ def test_a_fault_is_an_error_in_both_files() -> None:
 def test_the_summary_escapes_what_servers_say() -> None:
     text = markdown(view(), "gate.svg")
     assert text.startswith("### ❌ Prony gate: worse\n")
-    assert "&lt;b&gt;5 %&lt;/b&gt; of 100 \\| failed" in text
+    assert "spring-jetty, block 3: the server said &lt;b&gt;5 %&lt;/b&gt; \\| no more" in text
     assert "<b>" not in text
     assert "![changes and margin](gate.svg)" in text
     rows = [line for line in text.splitlines() if line.startswith("| ")]
