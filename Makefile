@@ -12,7 +12,7 @@ BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -27,9 +27,10 @@ $(STAMPS)/toolchains:
 	@mkdir -p $(STAMPS)
 	@touch $@
 
-$(STAMPS)/venv: requirements/lock.txt | $(STAMPS)/toolchains
+$(STAMPS)/venv: requirements/lock.txt requirements/otava.txt | $(STAMPS)/toolchains
 	nice -n 10 $(PYTHON) -m venv $(VENV)
 	nice -n 10 $(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
+	nice -n 10 $(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/otava.txt
 	@touch $@
 
 $(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
@@ -50,7 +51,7 @@ demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and wr
 
 # From npm, Maven Central and PyPI, for the tests that compare. What cannot be had is said by those tests, which are skipped
 # (or fail, where PRONY_TEST_ALL is set): a registry that is down ends no other test.
-TEST_PROGRAMS := artillery chromium jmeter postgresql
+TEST_PROGRAMS := artillery axe chromium jmeter postgresql
 test-programs: ## Fetch the programs that some tests compare with, into the cache of this user
 	$(PYTHON) tools/fetch.py $(TEST_PROGRAMS) || echo "the tests that need what is missing will say so"
 
@@ -129,6 +130,9 @@ fuzz: ## The four fuzz targets of the engine by libFuzzer, FUZZ_S seconds each (
 bench-hosts: setup ## What the laboratory pays for 64 load hosts: CPU time per second of run (BENCH="--actors": over Dask)
 	$(BIN)/python -m bench.many_hosts $(BENCH)
 
+bench-serve: setup ## prony serve with 10,000 trials: time of the list at the server (2 minutes)
+	$(BIN)/python -m bench.serve $(BENCH)
+
 bench-million: setup ## A million users with think time on this host: users reached, memory, findings (3 to 9 minutes, 10 GB)
 	$(BIN)/python -m bench.million $(BENCH)
 
@@ -143,7 +147,7 @@ lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashe
 	$(PIP_COMPILE) --output-file=tools/pinned/postgresql/requirements.txt tools/pinned/postgresql/requirements.in
 	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
 	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
-	for name in artillery chromium; do (cd tools/pinned/$$name && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund); done
+	for name in artillery axe chromium; do (cd tools/pinned/$$name && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund); done
 
 clean: ## Remove everything that make built here
 	rm -rf $(VENV) $(STAMPS) engine/target

@@ -14,6 +14,7 @@ FETCHED = "tools/fetch.py {}, which `make test` runs"
 PROGRAMS = {
     "ab": (("ab",), "apt-get install apache2-utils"),
     "artillery": (("artillery",), FETCHED),
+    "axe": (("axe.min.js",), FETCHED),
     "chromium": (("chromium", "chromium-browser", "google-chrome"), FETCHED),
     "ethtool": (("ethtool",), "apt-get install ethtool"),
     "ip": (("ip",), "apt-get install iproute2"),

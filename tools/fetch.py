@@ -88,6 +88,16 @@ def artillery(pinned: Path, folder: Path) -> None:
     (folder / "bin" / "artillery").symlink_to("../node_modules/.bin/artillery")
 
 
+def axe(pinned: Path, folder: Path) -> None:
+    """One script, from npm, which a test runs within a page."""
+    npm(pinned, folder)
+    (folder / "bin").mkdir()
+    script = folder / "bin" / "axe.min.js"
+    shutil.copy(folder / "node_modules" / "axe-core" / "axe.min.js", script)
+    script.chmod(0o755)
+    shutil.rmtree(folder / "node_modules")
+
+
 def chromium(pinned: Path, folder: Path) -> None:
     """A Chromium without windows, and the libraries that a bare system does not have, from npm."""
     npm(pinned, folder)
@@ -162,6 +172,7 @@ class Program:
 
 PROGRAMS = {
     "artillery": Program(artillery, ("artillery",)),
+    "axe": Program(axe, ("axe.min.js",)),
     "chromium": Program(chromium, ("chromium", "chromium-browser", "google-chrome")),
     "jmeter": Program(jmeter, ("jmeter",)),
     "oha": Program(oha, ("oha",)),

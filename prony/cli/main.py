@@ -35,6 +35,7 @@ from prony.cli import (
     run,
     second_opinion,
     selftest,
+    serve,
     servers,
     sweep,
 )
@@ -74,6 +75,7 @@ app.command("selftest", short_help="Are injected faults detected and clean runs 
 app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
 app.command("compare-results", short_help="Two results beside each other.")(compare_results.command)
 app.command("report", short_help="The HTML page of a stored experiment.")(report.command)
+app.command("serve", short_help="All results in a browser, with trends.")(serve.command)
 app.command("import", short_help="Another tool's script as a plan file.")(importing.command)
 
 

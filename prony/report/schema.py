@@ -28,6 +28,7 @@ from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, 
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
 from prony.report.result import PairView, PositionView, ServerView, Spread
+from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.report.trial_tables import StepLine, TimePart
 
 
@@ -278,6 +279,8 @@ def json_schema() -> dict[str, Any]:
         "results": ListOut.model_json_schema(by_alias=True),
         "prune": PruneOut.model_json_schema(by_alias=True),
         "compare-results": TwoResultsOut.model_json_schema(by_alias=True),
+        "trend": TrendOut.model_json_schema(by_alias=True),
+        "trends": SeriesListOut.model_json_schema(by_alias=True),
         "conformance": ConformanceOut.model_json_schema(by_alias=True),
         "rejudge": RejudgedOut.model_json_schema(by_alias=True),
         "hosts-check": HostsCheckOut.model_json_schema(by_alias=True),

@@ -24,6 +24,8 @@ FLAGS = (
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )
 PATIENCE_S = 60.0
+Call = Callable[..., dict[str, Any]]
+Events = list[tuple[str, dict[str, Any]]]
 READS, WRITES = 3, 4
 """The descriptors that --remote-debugging-pipe uses."""
 
@@ -42,33 +44,125 @@ class Seen:
     """A PNG of what is to be seen without scrolling."""
 
 
-def opened(page: Path, folder: Path, *, scheme: str = "light", width: int = 500, height: int = 400) -> Seen:
-    """The page, once it is loaded; `scheme` is what the reader prefers: light or dark. The profile of the
+class Tab:
+    """A page in a browser, and what it did since it was opened."""
+
+    def __init__(self, call: Call, events: Events, receive: Callable[[], Any], session: str) -> None:
+        self._call, self._events, self._receive, self._session = call, events, receive, session
+
+    def go(self, address: str) -> None:
+        """To this address, until it is loaded."""
+        seen = len(self._events)
+        self._call("Page.navigate", self._session, url=address)
+        self._await_load(seen)
+
+    def follow(self, act: Callable[[], None]) -> None:
+        """Do something that leads to another page, until that is loaded."""
+        seen = len(self._events)
+        act()
+        self._await_load(seen)
+
+    def _await_load(self, seen: int) -> None:
+        while all(name != "Page.loadEventFired" for name, _ in self._events[seen:]):
+            self._receive()
+
+    def run(self, script: str) -> Any:
+        """The value of an expression in the page, of a promise what it comes to."""
+        done = self._call(
+            "Runtime.evaluate", self._session, expression=script, returnByValue=True, awaitPromise=True
+        )
+        assert "exceptionDetails" not in done, done["exceptionDetails"]
+        return done["result"].get("value")
+
+    def wait(self, condition: str) -> None:
+        """Until an expression is true in the page."""
+        script = (
+            f"new Promise((done, fail) => {{ const end = Date.now() + {PATIENCE_S * 500}; const look = () => "
+            f"({condition}) ? done(true) : Date.now() > end ? fail('never: ' + {json.dumps(condition)}) : "
+            "setTimeout(look, 20); look(); })"
+        )
+        assert self.run(script)
+
+    def arrive(self, path: str) -> None:
+        """Wait for the page at this path, to which another page leads by itself, to be loaded."""
+
+        def there() -> bool:
+            done = [one["frame"]["url"] for name, one in self._events if name == "Page.frameNavigated"]
+            at = [k for k, (name, _) in enumerate(self._events) if name == "Page.frameNavigated"]
+            loaded = [k for k, (name, _) in enumerate(self._events) if name == "Page.loadEventFired"]
+            return bool(done) and done[-1].endswith(path) and bool(loaded) and loaded[-1] > at[-1]
+
+        while not there():
+            self._receive()
+
+    def press(self, key: str, *, shift: bool = False) -> None:
+        """One of KEYS, or a character."""
+        code, text = KEYS.get(key, (0, key))
+        about = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
+        more = {"text": text} if text else {}
+        self._call("Input.dispatchKeyEvent", self._session, type="keyDown", **about, **more)
+        self._call("Input.dispatchKeyEvent", self._session, type="keyUp", **about)
+
+    def type(self, text: str) -> None:
+        """Into what has the focus."""
+        self._call("Input.insertText", self._session, text=text)
+
+    def point_at(self, x: float, y: float) -> None:
+        """The pointer, in CSS pixels of what is to be seen."""
+        self._call("Input.dispatchMouseEvent", self._session, type="mouseMoved", x=x, y=y)
+
+    def picture(self, side: int | None = None) -> bytes:
+        """A PNG of what is to be seen without scrolling, or of a square of so many pixels in its corner."""
+        corner = {"x": 0, "y": 0, "width": side, "height": side, "scale": 1}
+        about = {} if side is None else {"clip": corner}
+        return base64.b64decode(self._call("Page.captureScreenshot", self._session, **about)["data"])
+
+    @property
+    def console(self) -> tuple[str, ...]:
+        """What pages printed, and what the browser had to say about them."""
+        return tuple(filter(None, (_printed(name, one) for name, one in self._events)))
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """What was asked for, but for files and data in the page itself."""
+        asked = [one["request"]["url"] for name, one in self._events if name == "Network.requestWillBeSent"]
+        return tuple(url for url in asked if not url.startswith(("file:", "data:")))
+
+
+KEYS = {"Tab": (9, ""), "Enter": (13, "\r"), " ": (32, " "), "Escape": (27, "")}
+"""Key -> its code, and the text that it types."""
+
+
+@contextmanager
+def browsing(
+    folder: Path, *, scheme: str = "light", width: int = 500, height: int = 400, scripts: bool = True
+) -> Iterator[Tab]:
+    """A browser with an empty page; `scheme` is what the reader prefers: light or dark. The profile of the
     browser goes into the folder.
     """
-    with _devtools(folder) as (call, events, await_event):
+    with _devtools(folder) as (call, events, receive):
         target = call("Target.createTarget", url="about:blank")["targetId"]
         session = call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             call(f"{domain}.enable", session)
         preferred = [{"name": "prefers-color-scheme", "value": scheme}]
         call("Emulation.setEmulatedMedia", session, features=preferred)
+        call("Emulation.setScriptExecutionDisabled", session, value=not scripts)
         call(
             "Emulation.setDeviceMetricsOverride",
             session,
             **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
-        call("Page.navigate", session, url=page.as_uri())
-        await_event("Page.loadEventFired")
-        outer = call("Runtime.evaluate", session, expression="document.documentElement.outerHTML")
-        picture = base64.b64decode(call("Page.captureScreenshot", session)["data"])
-    asked = [one["request"]["url"] for name, one in events if name == "Network.requestWillBeSent"]
-    return Seen(
-        html=outer["result"]["value"],
-        console=tuple(filter(None, (_printed(name, one) for name, one in events))),
-        addresses=tuple(url for url in asked if not url.startswith(("file:", "data:"))),
-        picture=picture,
-    )
+        yield Tab(call, events, receive, session)
+
+
+def opened(page: Path, folder: Path, *, scheme: str = "light", width: int = 500, height: int = 400) -> Seen:
+    """A file, once it is loaded."""
+    with browsing(folder, scheme=scheme, width=width, height=height) as tab:
+        tab.go(page.as_uri())
+        html = tab.run("document.documentElement.outerHTML")
+        picture = tab.picture()
+        return Seen(html=html, console=tab.console, addresses=tab.addresses, picture=picture)
 
 
 def _printed(event: str, about: dict[str, Any]) -> str:
@@ -79,13 +173,9 @@ def _printed(event: str, about: dict[str, Any]) -> str:
     return str(about["entry"]["text"]) if event == "Log.entryAdded" else ""
 
 
-Call = Callable[..., dict[str, Any]]
-Events = list[tuple[str, dict[str, Any]]]
-
-
 @contextmanager
-def _devtools(folder: Path) -> Iterator[tuple[Call, Events, Callable[[str], None]]]:
-    """A browser: a function that calls a method, the events so far, and one that waits for an event."""
+def _devtools(folder: Path) -> Iterator[tuple[Call, Events, Callable[[], Any]]]:
+    """A browser: a function that calls a method, the events so far, and one that awaits the next message."""
     its_end, ours = os.pipe()
     our_end, its = os.pipe()
 
@@ -136,12 +226,8 @@ def _devtools(folder: Path) -> Iterator[tuple[Call, Events, Callable[[str], None
         result: dict[str, Any] = reply["result"]
         return result
 
-    def await_event(name: str) -> None:
-        while all(one != name for one, _ in events):
-            received()
-
     try:
-        yield call, events, await_event
+        yield call, events, received
         call("Browser.close")
         browser.wait(PATIENCE_S)
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from importlib.resources import files
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.report.html.chapters import Chapter, chapters
@@ -32,8 +32,25 @@ class PagePart:
     chapters: list[Chapter]
 
 
-def render_html(view: ResultView) -> str:
-    """The whole page as text."""
+def environment(package: str | None = None) -> Environment:
+    """Where templates come from: those of the report, after those of another package, which may use them."""
+    own = PackageLoader("prony.report.html")
+    return Environment(
+        loader=own if package is None else ChoiceLoader([PackageLoader(package), own]),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def style() -> str:
+    """The style sheet of the report: colours, then rules."""
+    return stylesheet() + files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
+
+
+def render_html(view: ResultView, *, above: Markup | None = None, more_style: str = "") -> str:
+    """The whole page as text. `above`: what a site puts over it, with its rules of style."""
     places = {server.address: place for place, server in enumerate(view.servers)}
     several = len(view.parts) > 1
     parts = [
@@ -44,30 +61,27 @@ def render_html(view: ResultView) -> str:
         )
         for at, part in enumerate(view.parts)
     ]
-    environment = Environment(
-        loader=PackageLoader("prony.report.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style = files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
-    return environment.get_template("page.html.j2").render(
-        policy=POLICY,
-        style=Markup(stylesheet() + style),
-        view=view,
-        several=several,
-        words=verdict_words(view),
-        quick_words=quick_words(view),
-        headlines=headlines(view),
-        parts=parts,
-        places=places,
-        marks={server: mark_of(place) for server, place in places.items()},
-        subtitles={server.address: _subtitle(server) for server in view.servers},
-        host=host_facts(view),
-        unknowns=unknowns(view),
-        kind=lambda value: type(value).__name__,
-        counted=counted,
+    return (
+        environment()
+        .get_template("page.html.j2")
+        .render(
+            policy=POLICY,
+            style=Markup(style() + more_style),
+            above=above,
+            view=view,
+            several=several,
+            words=verdict_words(view),
+            quick_words=quick_words(view),
+            headlines=headlines(view),
+            parts=parts,
+            places=places,
+            marks={server: mark_of(place) for server, place in places.items()},
+            subtitles={server.address: _subtitle(server) for server in view.servers},
+            host=host_facts(view),
+            unknowns=unknowns(view),
+            kind=lambda value: type(value).__name__,
+            counted=counted,
+        )
     )
 
 

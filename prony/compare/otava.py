@@ -1,0 +1,43 @@
+"""Change points of a series by Apache Otava: E-divisive means over sliding windows, then a t-test of each
+point found (Fleming et al. 2023, https://doi.org/10.1145/3578244.3583719). Otava is known nowhere else.
+
+Must not know what the values are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Sequence
+
+from prony.errors import EnvironmentFault
+
+WINDOW = 50
+"""Values of a sliding window: Otava's default."""
+MOST_P_VALUE = 0.001
+"""Otava's default."""
+INSTALL = "pip install --no-deps apache-otava==0.8.0"
+
+
+def is_installed() -> bool:
+    """Whether Otava can be imported."""
+    return importlib.util.find_spec("otava") is not None
+
+
+def require() -> None:
+    """Raises EnvironmentFault without Otava."""
+    if not is_installed():
+        raise EnvironmentFault(
+            f"change points need Apache Otava, which is not installed; install it: {INSTALL}"
+        )
+
+
+def indices(values: Sequence[float], least_change: float) -> tuple[int, ...]:
+    """Where the level changes: the index of the first value of each new level, ascending. `least_change`: the
+    smallest relative change of the mean (0.02 is 2 %). Raises EnvironmentFault without Otava.
+    """
+    require()
+    from otava.analysis import compute_change_points
+
+    # A list and no array: of an array Otava would look at the whole in each of its windows.
+    found, _ = compute_change_points([float(one) for one in values], WINDOW, MOST_P_VALUE, least_change)
+    return tuple(sorted(int(one.index) for one in found))

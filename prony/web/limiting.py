@@ -1,0 +1,59 @@
+"""How often a wrong token may be tried: a pure count of failures per address and of all, on a given clock."""
+
+from __future__ import annotations
+
+import ipaddress
+import threading
+from collections import OrderedDict, deque
+from collections.abc import Callable
+
+PER_ADDRESS = 5
+OVERALL = 100
+WINDOW_S = 60.0
+MOST_ADDRESSES = 4096
+"""Remembered; the one that failed longest ago is forgotten first."""
+
+
+class FailureLimit:
+    """At most PER_ADDRESS failures of one address, and OVERALL of all, within WINDOW_S seconds."""
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._all: deque[float] = deque(maxlen=OVERALL)
+        self._each: OrderedDict[str, deque[float]] = OrderedDict()
+
+    def wait_s(self, address: str) -> float:
+        """How long this address has to wait before it may try again; 0 when it may now."""
+        with self._lock:
+            own = self._each.get(network(address), deque())
+            waits = [_wait(own, PER_ADDRESS, self._clock()), _wait(self._all, OVERALL, self._clock())]
+        return max(waits)
+
+    def failed(self, address: str) -> None:
+        """This address has shown a wrong token."""
+        with self._lock:
+            now = self._clock()
+            self._all.append(now)
+            own = self._each.setdefault(network(address), deque(maxlen=PER_ADDRESS))
+            own.append(now)
+            self._each.move_to_end(network(address))
+            while len(self._each) > MOST_ADDRESSES:
+                self._each.popitem(last=False)
+
+
+def _wait(failures: deque[float], most: int, now: float) -> float:
+    if len(failures) < most:
+        return 0.0
+    return max(0.0, failures[0] + WINDOW_S - now)
+
+
+def network(address: str) -> str:
+    """The address, of IPv6 its /64: one host has a whole one to itself."""
+    try:
+        found = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if found.version == 6:
+        return str(ipaddress.ip_network((found, 64), strict=False))
+    return str(found)

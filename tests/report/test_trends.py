@@ -1,0 +1,103 @@
+"""A trend: only valid trials of one setting are compared with each other, and what differs is said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.judge.finding import Status
+from prony.report.trends import Setting, TrendTrial, TrendView, change_words, direction, trend
+
+OLD, NEW = Setting("aaaa", "21.0.5"), Setting("bbbb", "21.0.5")
+
+
+def trial(k: int, value: float | None, setting: Setting = OLD, **more: Any) -> TrendTrial:
+    fields: dict[str, Any] = {"verdict": Status.VALID} | more
+    started = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=k)
+    return TrendTrial(f"t{k:03}", f"e{k // 5}", started, setting, value=value, **fields)
+
+
+def halves(values: Sequence[float], _least: float) -> Sequence[int]:
+    """A detector that sees the first step of more than a tenth."""
+    steps = [k for k in range(1, len(values)) if abs(values[k] / values[k - 1] - 1) > 0.1]
+    return steps[:1]
+
+
+def of(trials: Sequence[TrendTrial], figure: str = "requests_per_s", **more: Any) -> TrendView:
+    return trend(trials, server="s", workload="w", load="10 users", figure=figure, detector=halves, **more)
+
+
+def test_another_fingerprint_or_jdk_is_a_break_and_no_change() -> None:
+    for other in (NEW, Setting("aaaa", "25"), Setting("aaaa", "21.0.5", "other plan")):
+        found = of([trial(k, 100.0 if k < 20 else 50.0, OLD if k < 20 else other) for k in range(40)])
+        assert found.changes == ()
+        assert [one.trial.id for one in found.breaks] == ["t020"]
+        assert len(found.levels) == 2
+
+
+def test_two_hosts_in_turns_are_two_series_with_one_break() -> None:
+    trials = [
+        trial(k, (100.0 if k % 2 else 50.0) * (1 if k < 40 else 2), (OLD, NEW)[k % 2]) for k in range(80)
+    ]
+    found = of(trials)
+    assert [one.trial.id for one in found.breaks] == ["t001"]
+    assert [(one.last.id, one.trial.id) for one in found.changes] == [("t038", "t040"), ("t039", "t041")]
+
+
+def test_what_does_not_count_takes_no_part() -> None:
+    kinds: list[dict[str, Any]] = [
+        {"verdict": Status.SUSPECT}, {"verdict": Status.UNKNOWN}, {"quick": True}, {"control": True}
+    ]  # fmt: skip
+    for more in kinds:
+        found = of([trial(k, 100.0) if k < 20 else trial(k, 50.0, **more) for k in range(40)])
+        assert (found.changes, found.counting, len(found.trials)) == ((), 20, 40)
+    none = of([trial(k, 100.0) if k < 20 else trial(k, None, verdict=Status.INVALID) for k in range(40)])
+    assert (none.changes, none.counting) == ((), 20)
+
+
+def test_a_change_says_its_direction_and_what_differs() -> None:
+    asked: list[tuple[str, str]] = []
+
+    def between(before: str, after: str) -> Sequence[tuple[str, str, str]]:
+        asked.append((before, after))
+        return [("version: tomcat", "1", "2")]
+
+    trials = [trial(k, 100.0 if k < 20 else 90.0 * 0.5) for k in range(40)]
+    found = of(trials, differences=between)
+    (point,) = found.changes
+    assert asked == [("t019", "t020")]
+    assert point.differences == (("version: tomcat", "1", "2"),)
+    assert direction(point) == "worse"
+    assert change_words(found, point) == "requests/s −55.0 %: 100 → 45 (20 trials before, 20 after)"
+    (time,) = of(trials, "p99_ms").changes
+    assert direction(time) == "better"
+    (neither,) = of(trials, "threads").changes
+    assert direction(neither) == "changed"
+
+
+def test_the_order_is_that_of_storing_when_the_clock_went_back() -> None:
+    trials = [trial(k if k < 20 else k - 30, 100.0 if k < 20 else 50.0) for k in range(40)]
+    (point,) = of(trials).changes
+    assert (point.last, point.trial) == (trials[19], trials[20])
+
+
+def test_too_few_trials_are_said_and_not_searched() -> None:
+    found = of([trial(k, 100.0 if k < 4 else 50.0) for k in range(8)])
+    assert found.changes == ()
+    assert found.words.startswith("Changes are not sought: no setting has 10 valid trials")
+
+
+def test_a_missing_detector_is_a_sentence_and_the_trials_stay() -> None:
+    def missing(_values: Sequence[float], _least: float) -> Sequence[int]:
+        raise EnvironmentFault("it is not installed")
+
+    trials = [trial(k, 100.0) for k in range(20)]
+    found = trend(trials, server="s", workload="w", load="l", figure="requests_per_s", detector=missing)
+    assert found.words == "Changes are not sought: it is not installed."
+    assert len(found.trials) == 20
+
+
+def test_no_trial_is_a_trend_without_any() -> None:
+    assert of([]).trials == ()
