@@ -27,6 +27,8 @@ from prony.plan.workload import Workload
 from prony.targets import LaunchedServer, ServerUnderTest
 from prony.trial.surroundings import Surroundings
 
+ONE_MACHINE = "the hosts are one machine; give each CPUs of its own (cpus: in hosts.yaml)"
+
 
 class HostsTestbed:
     """The hosts of a file, each with its actor (`prony.experiment.testbed.Hosts`)."""
@@ -123,11 +125,13 @@ class HostsTestbed:
         if not places.apart:
             client = tuple(sorted({cpu for one in self.loads for cpu in cpus_of(one)}))
         own = cpus_of(server)
+        shared = not places.apart and bool(set(own) & set(client))
         return CpuPartition(
             server=own,
             client=client,
             apart=places.apart,
-            shared=not places.apart and bool(set(own) & set(client)),
+            shared=shared,
+            note=ONE_MACHINE if shared else "",
         )
 
 

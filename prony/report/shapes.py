@@ -38,8 +38,11 @@ def blocks(part: PartView) -> list[Block]:
 
 
 def hosts(part: PartView) -> list[Block]:
-    """The hosts of the trials that count, and their links; nothing where everything was on one host."""
-    return host_blocks(trial for cell in part.cells for trial in cell.counting)
+    """The hosts of the trials that count, and their links; where none counts, of all: a host that was lost,
+    or a link that was full, is the reason then. Nothing where everything was on one host.
+    """
+    counting = [trial for cell in part.cells for trial in cell.counting]
+    return host_blocks(counting or [trial for cell in part.cells for trial in cell.every])
 
 
 def rejected(part: PartView) -> Lines | None:

@@ -179,7 +179,7 @@ def test_a_way_that_loses_packets_is_named(rig: Rig) -> None:
     (trial,) = lab.trials()
     network = next(f for f in trial["findings"] if f["check"] == "network")
     assert network["status"] == "suspect", network
-    assert "retransmitted" in network["reason"]
+    assert "of the segments were sent again" in network["reason"]
     lab.assert_nothing_left(besides=SERVES)
 
 

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from prony.evidence.hosts import Clock, HostEvidence, Link, NetworkUse
 from prony.judge.finding import Finding, Status
+from prony.report import shapes
 from prony.report.blocks import Table
 from prony.report.export import to_json
 from prony.report.hosts import host_blocks, hosts_of
@@ -93,6 +94,19 @@ def test_a_rejected_trial_shows_no_figures_of_its_hosts() -> None:
     rejected = on_hosts(factory.trial(trial.record, invalid))
     assert rejected.rejected_because is not None
     assert [line.requests_per_s for line in hosts_of(rejected)] == [None, None, None]
+
+
+def test_where_no_trial_counts_hosts_and_links_are_shown_all_the_same() -> None:
+    """What is wrong with them may be the reason."""
+    invalid = Finding(check="network", status=Status.INVALID, reason="the link is the bound")
+    shown = factory.changed(
+        factory.experiment(), lambda trial: on_hosts(factory.trial(trial.record, invalid))
+    )
+    assert not any(cell.counting for cell in shown.cells)
+    (hosts, links), *_ = [shapes.hosts(part) for part in shown.parts]
+    for block in (hosts, links):
+        assert isinstance(block, Table)
+        assert [row.label for row in block.sections[0].rows] == ["big", "near", "far"]
 
 
 def test_nothing_on_one_host() -> None:

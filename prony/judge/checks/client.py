@@ -27,6 +27,7 @@ SOURCE = (
     "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
 )
 KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+KEEP_OFF_HOSTS = "keep other processes off the load hosts' CPUs"
 SIGNALS_NEEDED = 2
 """Independent signals that must be readable to clear the client, and that must agree to call it saturated."""
 
@@ -242,7 +243,9 @@ def _of_several(
     if over and len(over) < len(findings):
         status = Status.SUSPECT
         reason = f"{len(over)} of {len(findings)} load hosts too busy: {reason}"
-    if over and advice != KEEP_OFF:
+    if advice == KEEP_OFF:
+        advice = KEEP_OFF_HOSTS
+    elif over:
         advice = _more_hosts(over, shares, len(findings), limits)
     elif status is Status.VALID and measured(evidence) is not None:
         busiest = max(alone, key=lambda one: one[2].value if isinstance(one[2].value, float) else 0.0)

@@ -246,6 +246,8 @@ def _advice(evidence: Evidence, parts: list[Part]) -> str:
     if "other processes" in bad:
         name = evidence.host_window.busiest_other if evidence.host_window is not None else None
         return "stop the other load and repeat" + (f"; the busiest was {name}" if name else "")
+    if evidence.hosts:
+        return "take hosts that are machines of their own, or give each CPUs of its own (cpus: in hosts.yaml)"
     if "too few" in bad:
         return "use a host with two or more CPUs"
     return "give client and server separate CPU sets (--server-cpus, --client-cpus)"
