@@ -115,6 +115,8 @@ pub struct Interval {
     /// Open load: from the intended send, of what ended in the row.
     pub latency_p50_ns: Option<u64>,
     pub latency_p99_ns: Option<u64>,
+    /// Open load: actual minus intended send, of what was sent in the row.
+    pub send_lag_p99_ns: Option<u64>,
 }
 
 /// So many requests have completed since the start of the run.

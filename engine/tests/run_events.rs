@@ -47,6 +47,7 @@ fn rows_are_aligned_and_add_up_to_the_totals() {
         );
         assert_eq!(sum(&rows, "connections_opened"), 4);
         assert!(rows.iter().all(|row| row["in_window"] == true));
+        assert!(rows.iter().all(|row| row["send_lag_p99_ns"].is_null()));
         let ready = ended.all("ready")[0];
         assert_eq!(ready["driver"], driver);
         assert_eq!(ready["addresses"], json!([server.address.to_string()]));

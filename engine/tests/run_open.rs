@@ -63,6 +63,11 @@ fn exactly_the_schedule_is_sent_over_all_threads_and_the_run_ends_with_it() {
         assert!(offered[..6].iter().all(|count| *count == 50), "{offered:?}");
         let sent: u64 = rows.iter().map(|row| row["sent"].as_u64().unwrap()).sum();
         assert_eq!(sent, 300);
+        for row in &rows {
+            let lag_ns = row["send_lag_p99_ns"].as_u64();
+            assert_eq!(lag_ns.is_some(), row["sent"] != 0, "{row}");
+            assert!(lag_ns <= window["send_lag"]["max_ns"].as_u64(), "{row}");
+        }
     }
 }
 

@@ -262,6 +262,8 @@ class IntervalRow(EngineRecord):
     mean by requests: it says how seconds differ, and is no percentile of them all.
     """
     latency_p99_ns: int | None = None
+    send_lag_p99_ns: int | None = None
+    """Open model: actual minus intended send. Of several hosts, and of a minute, the largest."""
 
     @property
     def completed_per_s(self) -> float:

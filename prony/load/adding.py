@@ -137,6 +137,7 @@ def merged_row(rows: Sequence[IntervalRow], service_times: Sequence[Packed]) -> 
         sent=_sum(row.sent for row in rows),
         latency_p50_ns=_weighted((row.latency_p50_ns, row.completed) for row in rows),
         latency_p99_ns=_weighted((row.latency_p99_ns, row.completed) for row in rows),
+        send_lag_p99_ns=_most(row.send_lag_p99_ns for row in rows),
     )
 
 

@@ -39,11 +39,10 @@ def merged(rows: Sequence[IntervalRow]) -> IntervalRow:
             "p99_ns": _middle([row.p99_ns for row in rows]),
             "latency_p50_ns": _middle([row.latency_p50_ns for row in rows]),
             "latency_p99_ns": _middle([row.latency_p99_ns for row in rows]),
-            "max_ns": max((row.max_ns for row in rows if row.max_ns is not None), default=None),
+            "max_ns": _most([row.max_ns for row in rows]),
             "client_cpu": sum(cpu * ms for cpu, ms in busy) / sum(ms for _, ms in busy) if busy else None,
-            "loop_lag_p99_ns": max(
-                (row.loop_lag_p99_ns for row in rows if row.loop_lag_p99_ns is not None), default=None
-            ),
+            "loop_lag_p99_ns": _most([row.loop_lag_p99_ns for row in rows]),
+            "send_lag_p99_ns": _most([row.send_lag_p99_ns for row in rows]),
         }
     )
 
@@ -56,6 +55,10 @@ def same_part(before: IntervalRow, after: IntervalRow) -> bool:
 def _sum(values: Sequence[int | None]) -> int | None:
     known = [value for value in values if value is not None]
     return sum(known) if len(known) == len(values) else None
+
+
+def _most(values: Sequence[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)
 
 
 def _middle(values: Sequence[int | None]) -> int | None:

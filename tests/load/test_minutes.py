@@ -105,3 +105,10 @@ def test_latencies_of_seconds_are_kept_in_a_minute_and_over_hosts() -> None:
     silent = merged_row([told[0], second(1)], ())
     assert (silent.latency_p50_ns, silent.latency_p99_ns) == (None, None)
     assert merged_row([told[0], second(1, 0)], ()).latency_p50_ns == 1000
+
+
+def test_the_largest_send_lag_of_seconds_is_kept_in_a_minute_and_over_hosts() -> None:
+    told = [second(1, 100), *(second(1, 100).model_copy(update={"send_lag_p99_ns": n}) for n in (900, 400))]
+    assert merged(told).send_lag_p99_ns == 900
+    assert merged_row(told, ()).send_lag_p99_ns == 900
+    assert merged(told[:1]).send_lag_p99_ns is None

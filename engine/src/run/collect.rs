@@ -27,6 +27,7 @@ struct IntervalRow {
     counters: Counters,
     service_time: Durations,
     latency: Durations,
+    send_lag: Durations,
     loop_lag: Durations,
     cpu_ns: u64,
     wall_ns: u64,
@@ -45,6 +46,7 @@ impl Default for IntervalRow {
             counters: Counters::default(),
             service_time: Durations::new(Digits::Three),
             latency: Durations::new(Digits::Three),
+            send_lag: Durations::new(Digits::Three),
             loop_lag: Durations::new(Digits::Two),
             cpu_ns: 0,
             wall_ns: 0,
@@ -190,6 +192,7 @@ impl Collector {
         row.counters.add(&segment.counters);
         row.service_time.add(&segment.service_time);
         row.latency.add(&segment.open_load.latency);
+        row.send_lag.add(&segment.open_load.send_lag);
         row.loop_lag.add(&segment.loop_lag);
         row.cpu_ns += segment.cpu_ns;
         row.wall_ns += segment.wall_ns;
@@ -242,6 +245,7 @@ impl Collector {
             blocked: self.open.map(|_| row.counters.blocked),
             latency_p50_ns: row.latency.quantile_ns(0.5),
             latency_p99_ns: row.latency.quantile_ns(0.99),
+            send_lag_p99_ns: row.send_lag.quantile_ns(0.99),
         }
     }
 
