@@ -121,16 +121,43 @@ def chromium(pinned: Path, folder: Path) -> None:
     )
 
 
-def jmeter(pinned: Path, folder: Path) -> None:
-    """The libraries that HTTP plans need, from Maven Central, laid out as JMeter expects."""
-    lib, programs = folder / "lib", folder / "bin"
-    (lib / "ext").mkdir(parents=True)
-    (lib / "junit").mkdir()
+def maven(pinned: Path, lib: Path) -> None:
+    """The libraries of a pom.xml as Maven resolves them, from Maven Central."""
     run(
         *("mvn", "-q", "-B", "-f", pinned / "pom.xml"),
         "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies",
         *("-DincludeScope=runtime", f"-DoutputDirectory={lib}"),
     )
+
+
+def hdrhistogram(pinned: Path, folder: Path) -> None:
+    """HdrHistogram's log processor."""
+    maven(pinned, folder / "lib")
+    script(
+        folder / "bin" / "HistogramLogProcessor",
+        f'{HERE}\nexec java -cp "$here/lib/*" org.HdrHistogram.HistogramLogProcessor "$@"',
+    )
+
+
+def search_node(pinned: Path, folder: Path) -> None:
+    """A node of a search engine out of its libraries; tools/search_node.py starts it."""
+    maven(pinned, folder / "lib")
+    source = (pinned / "SearchNode.java").read_text(encoding="utf-8")
+    (folder / "SearchNode.java").write_text(
+        source.replace("org.elasticsearch", f"org.{pinned.name}"), encoding="utf-8"
+    )
+    script(
+        folder / "bin" / pinned.name,
+        f'{HERE}\nexec java ${{JAVA_OPTS:-}} -cp "$here/lib/*" "$here/SearchNode.java" "$@"',
+    )
+
+
+def jmeter(pinned: Path, folder: Path) -> None:
+    """The libraries that HTTP plans need, from Maven Central, laid out as JMeter expects."""
+    lib, programs = folder / "lib", folder / "bin"
+    (lib / "ext").mkdir(parents=True)
+    (lib / "junit").mkdir()
+    maven(pinned, lib)
     (config,) = lib.glob("ApacheJMeter_config-*.jar")
     with zipfile.ZipFile(config) as opened:
         opened.extractall(folder, [name for name in opened.namelist() if name.startswith("bin/")])
@@ -174,8 +201,11 @@ PROGRAMS = {
     "artillery": Program(artillery, ("artillery",)),
     "axe": Program(axe, ("axe.min.js",)),
     "chromium": Program(chromium, ("chromium", "chromium-browser", "google-chrome")),
+    "elasticsearch": Program(search_node, ()),
+    "hdrhistogram": Program(hdrhistogram, ()),
     "jmeter": Program(jmeter, ("jmeter",)),
     "oha": Program(oha, ("oha",)),
+    "opensearch": Program(search_node, ()),
     "postgresql": Program(postgresql, ("initdb",)),
 }
 

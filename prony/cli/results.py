@@ -4,15 +4,13 @@ trial.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import typer
 
-from prony.cli import options, rejudge, results_list, results_prune
+from prony.cli import exporting, options, rejudge, results_list, results_prune
 from prony.cli.showing import show as show_result
 from prony.errors import UsageError
-from prony.report import exports
 
 app = typer.Typer(
     help="List, show, tag, judge again, export, import and prune stored results.",
@@ -85,21 +83,7 @@ def note(
 app.command("prune")(results_prune.command)
 
 
-@app.command("export")
-def export(
-    which: options.Which,
-    output: Path = typer.Option(..., "--output", "-o", help="The file to write."),
-    db: options.Db = None,
-) -> int:
-    """Write one experiment with everything in it, histograms included, to a file for another host."""
-    from prony.store import Store, transfer
-
-    options.writable(output, "--output")
-    store = Store.open(db)
-    identifier = store.experiment(which).id
-    trials = transfer.write(store, identifier, output)
-    typer.echo(f"exported {identifier}, {trials} {'trial' if trials == 1 else 'trials'}: {output}")
-    return 0
+app.command("export")(exporting.export)
 
 
 @app.command("import")
@@ -120,30 +104,4 @@ def import_results(
     return 0
 
 
-@app.command("csv")
-def csv(
-    which: options.Which,
-    form: str = typer.Option(
-        "tidy",
-        "--format",
-        help=f"One of {', '.join(exports.names())} [default: tidy, a row per trial and figure].",
-    ),
-    output: Path | None = typer.Option(None, "--output", "-o", help="A file [default: standard output]."),
-    db: options.Db = None,
-) -> int:
-    """Print the trials as CSV, in the order in which they ran."""
-    from prony.report.html import write_text
-    from prony.report.reading import load_result
-    from prony.store import Store
-
-    chosen = exports.named(options.one_of(form, "--format", exports.names()))
-    if output is not None:
-        options.writable(output, "--output")
-    made = chosen.write(load_result(Store.open(db), which))
-    if output is None:
-        sys.stdout.write(made.text)
-    else:
-        write_text(made.text, output)
-    if made.note:
-        print(made.note, file=sys.stderr)
-    return 0
+app.command("csv")(exporting.csv)

@@ -16,13 +16,14 @@ from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
+from prony.evidence.trial import TrialRecord
 from prony.experiment.clear import changes_of, compared_figure, questions, sample, sample_of
 from prony.experiment.stored import cell_of_record, plan_of, trials_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import DRIFTING, drift
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.together import JudgedTrial, together
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
@@ -116,12 +117,17 @@ def plan_yaml(plan: Plan) -> str:
 
 
 def trial_view(stored: StoredTrial) -> TrialView:
-    """A stored trial as reports read it, with the figures that only tables of cells show."""
-    evidence = stored.record.evidence
+    """A stored trial as reports read it."""
+    return viewed(stored.record, stored.judgement, stored.figures)
+
+
+def viewed(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> TrialView:
+    """A trial with its newest judgement, and with the figures that only tables of cells show."""
+    evidence = record.evidence
     return TrialView(
-        record=stored.record,
-        judgement=stored.judgement,
-        figures={**cell_figures(evidence), **stored.figures},
+        record=record,
+        judgement=judgement,
+        figures={**cell_figures(evidence), **figures},
         change_points_ms=change_points_ms(evidence.engine.rows) if evidence.engine is not None else (),
     )
 

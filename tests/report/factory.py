@@ -482,6 +482,21 @@ def changed(view: ResultView, change: Callable[[TrialView], TrialView]) -> Resul
     return replace(view, parts=tuple(parts))
 
 
+def only(view: ResultView, *ids: str) -> ResultView:
+    """The same with these trials alone."""
+    parts = [
+        replace(
+            part,
+            cells=tuple(
+                replace(c, trials=tuple(t for t in c.trials if t.record.id in ids), controls=())
+                for c in part.cells
+            ),
+        )
+        for part in view.parts
+    ]
+    return replace(view, parts=tuple(parts))
+
+
 def with_pairs(view: ResultView, pairs: Sequence[PairView]) -> ResultView:
     """The same with other comparisons in its only part."""
     (part,) = view.parts

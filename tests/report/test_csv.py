@@ -15,7 +15,7 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def test_each_figure_of_each_trial_has_a_row_that_names_everything() -> None:
     view = factory.experiment(blocks=2)
-    made = rows(exports.named("tidy").write(view).text)
+    made = rows(exports.named("csv").write(view).text)
     figures = {(row["trial"], row["figure"]): float(row["value"]) for row in made}
     for trial in view.trials:
         for name, value in trial.figures.items():
@@ -29,13 +29,13 @@ def test_each_figure_of_each_trial_has_a_row_that_names_everything() -> None:
 
 
 def test_a_rejected_trial_has_one_row_and_no_number() -> None:
-    made = rows(exports.named("tidy").write(factory.hopeless()).text)
+    made = rows(exports.named("csv").write(factory.hopeless()).text)
     assert len(made) == 6
     assert {(row["verdict"], row["figure"], row["value"]) for row in made} == {("invalid", "", "")}
 
 
 def test_formats_are_found_by_their_module() -> None:
-    assert {"tidy", "wrk"} <= set(exports.names())
+    assert {"csv", "wrk"} <= set(exports.names())
     for name in exports.names():
         assert exports.named(name).what
 

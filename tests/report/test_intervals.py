@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from prony.report.export import to_json
-from prony.report.exports import tidy
+from prony.report.exports import csv as table
 from prony.report.intervals import between, failed_lines, heading, over_trials, times_lines, trial_cell
 from prony.report.result import ResultView, TrialView, spread
 from prony.report.terminal import render
@@ -65,7 +65,7 @@ def test_an_upper_end_that_nothing_bounds_is_open_everywhere() -> None:
     assert cell.spread == f"[{found.low_ms:.3f}, open)"
     assert f"{cell.text} {cell.spread}" in printed(view)
     assert to_json(view).parts[0].cells[0].trials[0].percentiles["p99_ms"].high_ms is None
-    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(tidy.write(view).text))}
+    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(table.write(view).text))}
     assert float(rows["p99_ms"]["low"]) <= float(rows["p99_ms"]["value"])
     assert rows["p99_ms"]["high"] == ""
 
@@ -85,7 +85,7 @@ def test_a_percentile_among_failed_requests_is_a_lower_bound_everywhere() -> Non
     assert p999.responses_ms == pytest.approx(2.0, rel=1e-3)
     assert out.trials[0].percentiles["p99_ms"].value_ms == pytest.approx(2.0, rel=1e-3)
     assert out.figures["p999_ms"].bound == pytest.approx(2.0)
-    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(tidy.write(view).text))}
+    rows = {row["figure"]: row for row in csv.DictReader(io.StringIO(table.write(view).text))}
     assert rows["p999_ms"]["value"].startswith("> 2.0")
     assert float(rows["p99_ms"]["low"]) <= float(rows["p99_ms"]["value"])
     assert rows["requests_per_s"]["low"] == ""
@@ -148,5 +148,5 @@ def test_response_times_stand_above_service_times_wherever_connections_were_open
     assert trial.service_time is not None
     assert trial.response_time.p99_ms == trial.figures["p99_ms"] == pytest.approx(7.0, rel=1e-3)
     assert trial.service_time.p99_ms == trial.figures["service_time_p99_ms"] == pytest.approx(2.0, rel=1e-3)
-    figures = {row["figure"] for row in csv.DictReader(io.StringIO(tidy.write(view).text))}
+    figures = {row["figure"] for row in csv.DictReader(io.StringIO(table.write(view).text))}
     assert "service_time_p99_ms" in figures

@@ -1,11 +1,11 @@
-"""Formats for other programs: one module each, found by its name. Must not know where the text goes.
+"""Formats for other programs: one module each, found by its name. Must not know where the content goes.
 
 A new format is a module in this folder that has a `FORMAT`; nothing else needs to know of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
@@ -17,18 +17,40 @@ if TYPE_CHECKING:  # the command line lists the formats at every start: no stati
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """The text, and what its reader should be told besides (on standard error)."""
+    """The content, and what its reader should be told besides (on standard error)."""
 
-    text: str
+    content: str | bytes | Iterator[str]
+    """Of a format that can be long (a row per request) piece by piece, and then to be taken once."""
     note: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole of a text."""
+        assert not isinstance(self.content, bytes)
+        return self.content if isinstance(self.content, str) else "".join(self.content)
+
+    def pieces(self) -> Iterator[bytes]:
+        """The bytes of the file."""
+        if isinstance(self.content, bytes):
+            yield self.content
+        elif isinstance(self.content, str):
+            yield self.content.encode()
+        else:
+            for piece in self.content:
+                yield piece.encode()
 
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """What it is in a few words, and how a result is written in it."""
+    """What it is in a few words, and how a result is written in it. Raises PronyError where it cannot be."""
 
     what: str
     write: Callable[[ResultView], Exported]
+    suffix: str
+    """Of a file in this format, with the dot."""
+    one_trial: bool = False
+    """A file holds one trial: `write` gets a view with one."""
+    binary: bool = False
 
 
 def names() -> tuple[str, ...]:

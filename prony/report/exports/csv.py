@@ -1,17 +1,13 @@
-"""One row per trial and figure, for data frames and spreadsheets. Pure; must not know where the text goes.
-
-A rejected trial has one row, without a figure: it is on record, and no number of it may be used.
-"""
+"""The tidy table for data frames and spreadsheets, as CSV. Pure; must not know where the text goes."""
 
 from __future__ import annotations
 
 import csv
 import io
-import math
 
+from prony.report import tidy
 from prony.report.exports import Exported, Format
-from prony.report.labels import stored_unit
-from prony.report.result import PartView, ResultView, TrialView
+from prony.report.result import ResultView
 
 COLUMNS = (
     "experiment",
@@ -37,54 +33,23 @@ def write(view: ResultView) -> Exported:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for part in view.parts:
-        for trial in _trials(part):
-            figures = _figures(trial)
-            if trial.rejected_because is not None or not figures:
-                writer.writerow((*_named(view, part, trial), *[""] * 5))
-                continue
-            for figure, (value, low, high) in figures.items():
-                writer.writerow((*_named(view, part, trial), figure, value, stored_unit(figure), low, high))
+    for row in tidy.rows(view):
+        value, low, high = ("", "", "") if row.value is None else _texts(row.value)
+        texts = {"value": value, "low": low, "high": high}
+        writer.writerow(texts[name] if name in texts else getattr(row, name) for name in COLUMNS)
     return Exported(text.getvalue())
 
 
-def _figures(trial: TrialView) -> dict[str, tuple[str, str, str]]:
+def _texts(found: tidy.Value) -> tuple[str, str, str]:
     """Value and, of a percentile, the ends of its interval; among failed requests `> t`, an open upper end
     empty.
     """
-    found = {name: (repr(v), "", "") for name in trial.figures if (v := trial.figure(name)) is not None}
-    for name, one in trial.percentiles.items():
-        value, low, high = (
-            repr(end) if math.isfinite(end) else f"> {one.above_ms!r}"
-            for end in (trial.figures.get(name, math.inf), one.low_ms, one.high_ms)
-        )
-        if name in found or math.isinf(one.value_ms):
-            found[name] = (value, low, "" if one.open else high)
-    return found
+    beyond = "" if found.above is None else f"> {found.above!r}"
+
+    def text(end: float | None) -> str:
+        return beyond if end is None else repr(end)
+
+    return text(found.value), text(found.low), "" if found.open else text(found.high)
 
 
-def _trials(part: PartView) -> list[TrialView]:
-    """Also those that were run again."""
-    every = [trial for cell in part.cells for trial in (*cell.every, *cell.superseded)]
-    return sorted(every, key=lambda trial: (trial.record.started_at, trial.record.id))
-
-
-def _named(view: ResultView, part: PartView, trial: TrialView) -> tuple[object, ...]:
-    record = trial.record
-    cell = next(c for c in part.cells if trial in (*c.every, *c.superseded))
-    repeated = trial in cell.superseded
-    return (
-        view.id,
-        part.part.name,
-        cell.cell.id,
-        cell.cell.server,
-        record.workload,
-        record.load_name,
-        record.id,
-        record.block + 1,
-        "repeated" if repeated else record.kind,
-        trial.status.value,
-    )
-
-
-FORMAT = Format("a row per trial and figure", write)
+FORMAT = Format("CSV, a row per trial and figure", write, ".csv")

@@ -105,4 +105,4 @@ def _latency(record: TrialRecord) -> list[object]:
     ]
 
 
-FORMAT = Format("the columns of experiment A's wrk script", write)
+FORMAT = Format("CSV with the columns of experiment A's wrk script", write, ".csv")

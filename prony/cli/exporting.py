@@ -1,0 +1,161 @@
+"""`prony results export` and its short form `prony results csv`: a stored experiment in another program's
+format. Must not know any format.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from prony.cli import options
+from prony.errors import StoreError, UsageError
+from prony.report import exports
+
+if TYPE_CHECKING:
+    from prony.report.result import ResultView
+
+PRONY = "prony"
+"""Everything as stored, for another store: not made from a result but from the rows themselves."""
+TIDY = "tidy"
+"""What `results csv` called the format csv."""
+
+
+def export(
+    which: options.Which,
+    form: str = typer.Option(
+        PRONY,
+        "--format",
+        help=f"One of {', '.join(sorted((*exports.names(), PRONY)))} [default: {PRONY}, everything, for "
+        "prony results import].",
+    ),
+    trial: list[str] = typer.Option(
+        None, "--trial", metavar="ID", help="Only this trial (the end of its id is enough). Repeatable."
+    ),
+    output: Path | None = typer.Option(
+        None, "--output", "-o", help="A file, or a folder for a file per trial [default: standard output]."
+    ),
+    db: options.Db = None,
+) -> int:
+    """Write one experiment in a format of another program, or with everything in it for another host
+    (docs/exports.md says what each format holds).
+    """
+    chosen = options.one_of(form, "--format", tuple(sorted((*exports.names(), PRONY))))
+    if chosen == PRONY:
+        return _as_stored(which, trial or [], output, db)
+    return _as(chosen, which, trial or [], output, db)
+
+
+def csv(
+    which: options.Which,
+    form: str = typer.Option(
+        TIDY, "--format", help="tidy, a row per trial and figure, or wrk, experiment A's columns."
+    ),
+    output: Path | None = typer.Option(None, "--output", "-o", help="A file [default: standard output]."),
+    db: options.Db = None,
+) -> int:
+    """Print the trials as CSV, in the order in which they ran: short for export --format csv."""
+    chosen = options.one_of(form, "--format", (TIDY, "wrk"))
+    return _as("csv" if chosen == TIDY else chosen, which, [], output, db)
+
+
+def _as_stored(which: str, trials: list[str], output: Path | None, db: str | None) -> int:
+    from prony.store import Store, transfer
+
+    if trials:
+        raise UsageError("--format prony holds the whole experiment; --trial goes with the other formats")
+    if output is None:
+        raise UsageError("--format prony is a compressed file: name it with -o, such as -o results.prony")
+    options.writable(output, "--output")
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    count = transfer.write(store, identifier, output)
+    typer.echo(f"exported {identifier}, {count} {'trial' if count == 1 else 'trials'}: {output}")
+    return 0
+
+
+def _as(form: str, which: str, trials: list[str], output: Path | None, db: str | None) -> int:
+    from prony.report.reading import load_result
+    from prony.store import Store
+
+    chosen = exports.named(form)
+    into_folder = output is not None and output.is_dir()
+    if output is not None and not into_folder:
+        options.writable(output, "--output")
+    if output is None and chosen.binary and sys.stdout.isatty():
+        raise UsageError(f"--format {form} is not text: name a file, such as -o results{chosen.suffix}")
+    view = load_result(Store.open(db), which)
+    if trials:
+        view = only(view, trials)
+    if not chosen.one_trial or not view.trials:
+        named = output / f"{view.id}{chosen.suffix}" if output is not None and into_folder else output
+        _write(chosen.write(view), named)
+        return 0
+    ids = [one.record.id for one in view.trials if one.counts] or [one.record.id for one in view.trials]
+    if len(ids) > 1 and not into_folder:
+        raise UsageError(
+            f"a file of --format {form} holds one trial, and {view.id} has {len(ids)}: name a folder with -o "
+            f"for a file each, or one of them, such as --trial {ids[0]}"
+        )
+    for identifier in ids:
+        named = output / f"{identifier}{chosen.suffix}" if output is not None and into_folder else output
+        _write(chosen.write(only(view, [identifier])), named)
+    return 0
+
+
+def _write(made: exports.Exported, output: Path | None) -> None:
+    """To the file, whole or not at all, or to standard output; and what its reader should be told."""
+    if output is None:
+        for piece in made.pieces():
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+    else:
+        plain = output.is_file() or not output.exists()  # a pipe or a device is written to, not replaced
+        temporary = output.with_name(f".{output.name}.{os.getpid()}.tmp") if plain else output
+        try:
+            with temporary.open("wb") as file:
+                file.writelines(made.pieces())
+            if plain:
+                temporary.replace(output)
+        except OSError as fault:
+            raise StoreError(f"{output} cannot be written ({fault.strerror}); name another file.") from fault
+        finally:
+            if plain:
+                temporary.unlink(missing_ok=True)
+    if made.note:
+        print(made.note, file=sys.stderr)
+
+
+def only(view: ResultView, wanted: list[str]) -> ResultView:
+    """The result with these trials alone, each named by its id or the end of it. Raises UsageError for one
+    that is not there, or not the only one.
+    """
+    known = [trial.record.id for part in view.parts for cell in part.cells for trial in cell.every]
+    chosen = set()
+    for name in wanted:
+        found = [one for one in known if one == name] or [one for one in known if one.endswith(name)]
+        if len(found) != 1 or not name:
+            said = "no trial" if not found else f"{len(found)} trials"
+            every = ", ".join(known) or "none"
+            raise UsageError(f"--trial {name}: {said} of {view.id} of this name; it has {every}")
+        chosen.add(found[0])
+    parts = tuple(
+        replace(
+            part,
+            cells=tuple(
+                replace(
+                    cell,
+                    trials=tuple(one for one in cell.trials if one.record.id in chosen),
+                    controls=tuple(one for one in cell.controls if one.record.id in chosen),
+                    superseded=(),
+                )
+                for cell in part.cells
+            ),
+        )
+        for part in view.parts
+    )
+    return replace(view, parts=parts)

@@ -1,0 +1,252 @@
+"""A result as the documents of a search engine (Elasticsearch, OpenSearch): experiments, trials, and the
+seconds of their runs, each with an id that is the same whenever and wherever it is made. Pure; must not know
+how they are sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from prony import __version__
+from prony.evidence.engine import IntervalRow
+from prony.judge.finding import Finding, Status
+from prony.judge.window import measured
+from prony.plan.load import ClosedLoad, OpenLoad
+from prony.plan.plan import Cell
+from prony.report import tidy
+from prony.report.recorded import at
+from prony.report.result import ResultView, TrialView
+
+EXPERIMENTS, TRIALS, INTERVALS = "prony-experiments", "prony-trials", "prony-intervals"
+"""The data streams."""
+LONGEST = 8_192
+"""Characters of a text; the rest is in the store, and a search engine refuses a word of 32 KiB."""
+NS_PER_MS = 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document of a data stream; `@timestamp` is in its body."""
+
+    stream: str
+    id: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What every document of an experiment says of it."""
+
+    id: str
+    title: str
+    command: str
+    created: datetime
+    quick: bool
+    hostname: str
+    fingerprint_key: str
+    """Two laboratories may have an experiment of the same id; their hosts differ."""
+
+    @classmethod
+    def of(cls, view: ResultView) -> Origin:
+        """Of a stored result."""
+        host = view.fingerprint
+        return cls(
+            view.id,
+            view.title,
+            view.plan.command,
+            view.created,
+            view.quick,
+            "" if host is None else host.hostname,
+            "" if host is None else host.key,
+        )
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Its part of each document."""
+        return {
+            "experiment": {
+                "id": self.id,
+                "title": short(self.title),
+                "command": self.command,
+                "quick": self.quick,
+            },
+            "host": {"name": self.hostname, "fingerprint": self.fingerprint_key},
+            "prony": {"version": __version__},
+        }
+
+    def named(self, *parts: str) -> str:
+        """An id within all laboratories."""
+        return "/".join((self.fingerprint_key, *parts))
+
+
+def documents(view: ResultView) -> Iterator[Document]:
+    """Everything of one experiment: its trials with their rows, and itself at the end."""
+    origin = Origin.of(view)
+    for part in view.parts:
+        for cell, trial in tidy.every(part):
+            yield from of_trial(origin, cell.cell, trial)
+    yield of_experiment(origin, view)
+
+
+def of_experiment(origin: Origin, view: ResultView) -> Document:
+    """The experiment as it stands. One that goes on, or is judged again, gets a further document: streams
+    keep what they have.
+    """
+    ended = max((trial.record.ended_at for trial in view.trials), default=view.created)
+    body = origin.fields | {
+        "@timestamp": _iso(ended),
+        "status": view.state,
+        "verdict": view.status.value,
+        "trials": len(view.trials),
+        "planned_trials": view.planned,
+        "servers": [server.address for server in view.servers],
+        "warnings": [short(one) for one in view.warnings],
+        "pairs": [
+            {
+                "a": pair.a,
+                "b": pair.b,
+                "figure": pair.figure,
+                "ratio": pair.ratio,
+                "low": pair.low,
+                "high": pair.high,
+                "verdict": pair.verdict,
+            }
+            for part in view.parts
+            for pair in part.pairs
+        ],
+    }
+    body["created"] = _iso(view.created)
+    if view.fingerprint is not None:
+        body["host"] |= {
+            "cpu_model": view.fingerprint.cpu_model,
+            "cpus": view.fingerprint.cpus,
+            "kernel": view.fingerprint.kernel,
+            "os": view.fingerprint.os,
+        }
+    return Document(EXPERIMENTS, origin.named(view.id, _digest(repr(body))), body)
+
+
+def of_trial(origin: Origin, cell: Cell, trial: TrialView) -> Iterator[Document]:
+    """The rows of its run, then the trial: whoever finds the trial finds its rows."""
+    record = trial.record
+    shared = origin.fields | {
+        "trial": {
+            "id": record.id,
+            "block": record.block + 1,
+            "position": record.position + 1,
+            "kind": record.kind,
+        },
+        "part": cell.part,
+        "cell": cell.id,
+        "server": cell.server,
+        "workload": record.workload,
+        "load": _load(cell),
+    }
+    yield from _rows(origin, shared, trial)
+    body = shared | _trial(trial)
+    yield Document(TRIALS, origin.named(record.id, judged_as(trial)), body)
+
+
+def judged_as(trial: TrialView) -> str:
+    """Which judgement of the trial this is: the same text for the same judgement of the same trial."""
+    return _digest(trial.judgement.model_dump_json() + (trial.record.failure or ""))
+
+
+def short(text: str) -> str:
+    """A text that any search engine takes."""
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}… ({len(text) - LONGEST} more characters)"
+
+
+def _trial(trial: TrialView) -> dict[str, Any]:
+    record = trial.record
+    evidence = record.evidence
+    window = measured(evidence)
+    values = tidy.values(trial)
+    body: dict[str, Any] = {
+        "@timestamp": _iso(record.ended_at),
+        "started": _iso(record.started_at),
+        "verdict": trial.status.value,
+        "counts": trial.counts,
+        "why": short(trial.why),
+        "bound_by": trial.judgement.bound_by,
+        "figures": {name: one.value for name, one in values.items() if one.value is not None},
+        "percentiles": [
+            {"name": name, "low_ms": one.low, "high_ms": one.high, "above_ms": one.above}
+            for name, one in values.items()
+            if one.low is not None or one.above is not None
+        ],
+        "findings": [_finding(one) for one in trial.judgement.findings if one.status is not Status.VALID],
+        "versions": [f"{name} {version}" for name, version in sorted(evidence.server.versions.items())],
+        "notes": [short(one) for one in record.notes],
+    }
+    if window is not None:
+        body["window"] = {
+            "duration_s": window.duration_s,
+            "completed": window.completed,
+            "failed": window.failed,
+            "errors": [{"kind": kind, "count": n} for kind, n in window.errors.items() if n],
+            "status": [{"code": int(code), "count": n} for code, n in window.status.items()],
+        }
+    return body
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    return {
+        "check": found.check,
+        "status": found.status.value,
+        "value": None if found.value is None else short(str(found.value)),
+        "limit": short(found.limit),
+        "reason": short(found.reason),
+        "advice": short(found.advice),
+    }
+
+
+def _load(cell: Cell) -> dict[str, Any]:
+    load = cell.trial.load
+    return {
+        "name": cell.trial.load_name,
+        "model": load.model,
+        "users": load.users if isinstance(load, ClosedLoad) else None,
+        "offered_per_s": load.rate_per_s if isinstance(load, OpenLoad) else None,
+    }
+
+
+def _rows(origin: Origin, shared: Mapping[str, Any], trial: TrialView) -> Iterator[Document]:
+    engine = trial.record.evidence.engine
+    for row in () if engine is None else engine.rows:
+        body = dict(shared) | {"@timestamp": _iso(at(trial, row.t_ms)), "row": _row(row)}
+        yield Document(INTERVALS, origin.named(trial.record.id, f"{row.t_ms:.0f}"), body)
+
+
+def _row(row: IntervalRow) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "t_ms": row.t_ms,
+        "duration_ms": row.duration_ms,
+        "in_window": row.in_window,
+        "completed": row.completed,
+        "completed_per_s": row.completed_per_s,
+        "failed": row.failed,
+        "errors": [{"kind": kind, "count": n} for kind, n in row.errors.items() if n],
+        "in_flight": row.in_flight,
+        "users": row.users,
+        "connections_open": row.connections_open,
+        "client_cpu": row.client_cpu,
+        "offered": row.offered,
+        "sent": row.sent,
+    }
+    for name in ("mean", "p50", "p90", "p99", "max", "latency_p50", "latency_p99", "send_lag_p99"):
+        ns = getattr(row, f"{name}_ns")
+        found[f"{name}_ms"] = None if ns is None else ns / NS_PER_MS
+    return found
+
+
+def _iso(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,199 @@
+"""JMeter's log of samples (JTL, CSV) for its report generator: a line per request of each trial that counts.
+
+A stored trial has no line per request but the histogram and the seconds of its window. So the samples are
+made from these: as many as there were, with the times of the histogram, ending in the seconds in which
+responses arrived. Counts, rates, errors and percentiles are those of the trial; which request took how long
+is not known, and the note says so (`prony jmeter -l` writes a line per request as it was). Must not know
+where the text goes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from http.client import responses
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony.errors import UsageError
+from prony.evidence.engine import Histogram, Window
+from prony.judge.histogram import HistogramError, decode
+from prony.judge.window import request_times
+from prony.report.exports import Exported, Format
+from prony.report.recorded import Recorded, note, recorded
+from prony.report.result import CellView, ResultView
+
+COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
+           "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",
+           "IdleTime", "Connect")  # fmt: skip
+GOLDEN = 0.6180339887498949
+"""Multiples of it modulo 1 spread evenly over 0 … 1, however many there are (Weyl's sequence): every second
+gets short and long times alike.
+"""
+EXPECTED = ("expect_", "capture")
+"""Kinds of errors of a response that came."""
+AT_ONCE = 10_000
+"""Lines per piece of text."""
+MADE = (
+    "samples are made from each window's histogram and seconds: counts, rates and percentiles are the "
+    "trial's, which request took how long is not known; failed requests without a time have elapsed 0"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """The requests of a window with one label."""
+
+    label: str
+    times: Histogram | None
+    completed: int
+    failed: int
+    status: Mapping[str, int]
+    errors: Mapping[str, int]
+
+
+def write(view: ResultView) -> Exported:
+    """The names, and a line per request. Raises UsageError when no trial counts."""
+    found = recorded(view)
+    several = len({cell.label for cell in view.cells}) > 1
+    cell_of = {trial.record.id: cell for cell in view.cells for trial in cell.every}
+
+    def pieces() -> Iterator[str]:
+        yield ",".join(COLUMNS) + "\n"
+        for one in found:
+            yield from _trial(one, cell_of[one.trial.record.id], several)
+
+    return Exported(pieces(), "; ".join(filter(None, (MADE, note(view, found)))))
+
+
+def _trial(one: Recorded, cell: CellView, several: bool) -> Iterator[str]:
+    window, record = one.window, one.trial.record
+    before = f"{cell.label}: " if several else ""
+    users = window.users or 1
+    thread = f"{record.server} {record.block + 1}-1"
+    each_in = _each(window.bytes_received, window.completed)
+    each_out = _each(window.bytes_sent, window.sent)
+    for group in _groups(window, record.workload, one.times):
+        elapsed, failure = _samples(group)
+        ends = _ends(one, len(elapsed))
+        codes = _codes(group, len(elapsed))
+
+        @cache
+        def around(kind: str, code: str, label: str = before + group.label) -> tuple[str, str]:
+            """What stands before and after the sample's time; it is the same for most samples."""
+            answered = not kind or kind.startswith(EXPECTED)
+            fields = (
+                label,
+                code if answered else f"Non HTTP response code: {kind}",
+                responses.get(int(code), "") if answered else f"Non HTTP response message: {kind}",
+                thread,
+                "text",
+                "false" if kind else "true",
+                kind.replace("_", " "),
+                each_in if answered else 0,
+                each_out,
+                users,
+                users,
+                "null",
+            )
+            text = io.StringIO()
+            csv.writer(text, lineterminator="").writerow(fields)
+            return text.getvalue(), ",0,0\n"
+
+        order = np.argsort(ends, kind="stable")
+        starts_ms = np.rint(ends - elapsed).astype(np.int64)[order].tolist()
+        elapsed_ms = np.rint(elapsed).astype(np.int64)[order].tolist()
+        places = order.tolist()
+        for begin in range(0, len(places), AT_ONCE):
+            lines = []
+            for at in range(begin, min(begin + AT_ONCE, len(places))):
+                head, tail = around(failure[places[at]], codes[places[at]])
+                lines.append(f"{starts_ms[at]},{elapsed_ms[at]},{head},{elapsed_ms[at]}{tail}")
+            yield "".join(lines)
+
+
+def _groups(window: Window, workload: str, times: Histogram) -> list[_Group]:
+    """By step where the workload has several: there errors are known by their number only."""
+    if not window.steps:
+        return [_Group(workload, times, window.completed, window.failed, window.status, window.errors)]
+    return [
+        _Group(
+            step.name, request_times(step), step.completed, step.failed, step.status, {"failed": step.failed}
+        )
+        for step in window.steps
+    ]
+
+
+def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
+    """The time of each sample in ms, shortest first, and the kind of its error, empty for none: timeouts are
+    the longest, responses that missed an expectation any, and what has no time comes last with 0.
+    """
+    values = np.empty(0)
+    if group.times is not None and group.times.count:
+        try:
+            decoded = decode(group.times)
+        except HistogramError as fault:
+            raise UsageError(f"the stored histogram of {group.label} is damaged: {fault}") from fault
+        values = np.repeat(decoded.middle_ns, decoded.counts.astype(np.int64)) / 1e6
+    failure = [""] * len(values)
+    timed_out = max(0, len(values) - group.completed)
+    for at in range(len(values) - timed_out, len(values)):
+        failure[at] = "timeout"
+    missed = [
+        (kind, n) for kind, n in group.errors.items() if kind.startswith("expect_") or kind == "capture"
+    ]
+    places = iter(np.argsort(_spread(len(values) - timed_out), kind="stable"))
+    for kind, count in missed:
+        for _ in range(count):
+            at = next(places, None)
+            if at is not None:
+                failure[int(at)] = kind
+    left = max(0, group.failed - timed_out - sum(count for _, count in missed))
+    without: list[str] = []
+    for kind, count in group.errors.items():
+        if kind != "timeout" and not kind.startswith(EXPECTED):
+            without += [kind] * min(count, left - len(without))
+    without += ["failed"] * (left - len(without))
+    return np.concatenate([values, np.zeros(len(without))]), failure + without
+
+
+def _ends(one: Recorded, count: int) -> NDArray[np.float64]:
+    """Unix ms at which each of `count` samples ended: as many in each second as responses arrived in it."""
+    engine = one.trial.record.evidence.engine
+    assert engine is not None
+    opened_ms, length_ms = one.window.opened_ms, one.window.duration_s * 1000
+    rows = [row for row in engine.rows if row.in_window and row.completed]
+    edges = [0.0, *(min(max(0.0, row.t_ms - opened_ms), length_ms) for row in rows)]
+    shares = np.cumsum([0, *(row.completed for row in rows)], dtype=np.float64)
+    if len(rows) < 2:
+        edges, shares = [0.0, length_ms], np.asarray([0.0, 1.0])
+    base_ms = one.began.timestamp() * 1000
+    ends: NDArray[np.float64] = base_ms + np.interp(_spread(count), shares / shares[-1], np.asarray(edges))
+    return ends
+
+
+def _codes(group: _Group, count: int) -> list[str]:
+    """The status of each sample, dealt out evenly."""
+    dealt = [code for code, n in sorted(group.status.items()) for _ in range(n)][:count]
+    dealt += [next(iter(sorted(group.status)), "200")] * (count - len(dealt))
+    places = np.argsort(_spread(count), kind="stable")
+    found = [""] * count
+    for place, code in zip(places, dealt, strict=True):
+        found[int(place)] = code
+    return found
+
+
+def _spread(count: int) -> NDArray[np.float64]:
+    spread: NDArray[np.float64] = (np.arange(1, count + 1) * GOLDEN) % 1.0
+    return spread
+
+
+def _each(total: int | None, count: int) -> int:
+    return round(total / count) if total and count else 0
+
+
+FORMAT = Format("JMeter's log of samples (JTL)", write, ".jtl")

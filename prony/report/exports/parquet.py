@@ -1,0 +1,58 @@
+"""The tidy table as Parquet, through pyarrow. Must not know where the bytes go.
+
+The columns are those of the CSV, typed: `value`, `low` and `high` are numbers, and what a percentile among
+failed requests exceeds stands in `above`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+from dataclasses import fields
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.report import tidy
+from prony.report.exports import Exported, Format
+from prony.report.result import ResultView
+
+
+def write(view: ResultView) -> Exported:
+    """One row group. Raises EnvironmentFault without pyarrow."""
+    if importlib.util.find_spec("pyarrow") is None:
+        raise EnvironmentFault(
+            "Parquet needs pyarrow, which is not installed; install it: pip install 'prony[parquet]'"
+        )
+    import pyarrow as arrow
+    from pyarrow import parquet
+
+    schema = arrow.schema(
+        [
+            *(
+                (name, arrow.string())
+                for name in ("experiment", "part", "cell", "server", "workload", "load")
+            ),
+            ("trial", arrow.string()),
+            ("block", arrow.int32()),
+            ("kind", arrow.string()),
+            ("started", arrow.timestamp("us", tz="UTC")),
+            ("verdict", arrow.string()),
+            ("figure", arrow.string()),
+            ("unit", arrow.string()),
+            *((name, arrow.float64()) for name in ("value", "low", "high", "above")),
+        ],
+        metadata={"prony.experiment": view.id, "prony.title": view.title},
+    )
+    table = arrow.Table.from_pylist([_plain(row) for row in tidy.rows(view)], schema=schema)
+    file = io.BytesIO()
+    parquet.write_table(table, file, compression="zstd")
+    return Exported(file.getvalue())
+
+
+def _plain(row: tidy.Row) -> dict[str, Any]:
+    plain = {one.name: getattr(row, one.name) for one in fields(row) if one.name != "value"}
+    found = row.value or tidy.Value(None)
+    return plain | {name: getattr(found, name) for name in ("value", "low", "high", "above")}
+
+
+FORMAT = Format("Parquet, a row per trial and figure, typed", write, ".parquet", binary=True)

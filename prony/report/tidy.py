@@ -1,0 +1,105 @@
+"""One row per trial and figure, as values: what CSV and Parquet write. Pure; must not know any format.
+
+A rejected trial has one row, without a figure: it is on record, and no number of it may be used.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from prony.report.labels import stored_unit
+from prony.report.result import CellView, PartView, ResultView, TrialView
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """One figure of one trial. `low` and `high`: of a percentile its 95 % interval. A percentile that falls
+    among failed requests has no value; it exceeds `above`, and so does an end that is missing unless it is
+    `open`: then nothing bounds it.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    above: float | None = None
+    open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure of one trial, or a trial without any (`figure` is then empty and `value` None)."""
+
+    experiment: str
+    part: str
+    cell: str
+    server: str
+    workload: str
+    load: str
+    trial: str
+    block: int
+    """From 1."""
+    kind: str
+    """trial, control, or repeated: one that was run again."""
+    started: datetime
+    verdict: str
+    figure: str = ""
+    value: Value | None = None
+    unit: str = ""
+
+
+def rows(view: ResultView) -> Iterator[Row]:
+    """Part by part in the order in which the trials ran."""
+    for part in view.parts:
+        for cell, trial in every(part):
+            named = _named(view, part, cell, trial)
+            figures = values(trial)
+            if not figures:
+                yield Row(**named)
+            for figure, value in figures.items():
+                yield Row(**named, figure=figure, value=value, unit=stored_unit(figure))
+
+
+def every(part: PartView) -> list[tuple[CellView, TrialView]]:
+    """Each trial of a part with its cell, also those that were run again, in the order in which they ran."""
+    found = [(cell, trial) for cell in part.cells for trial in (*cell.every, *cell.superseded)]
+    return sorted(found, key=lambda one: (one[1].record.started_at, one[1].record.id))
+
+
+def values(trial: TrialView) -> dict[str, Value]:
+    """Its figures by name; none of a rejected trial."""
+    if trial.rejected_because is not None:
+        return {}
+    found = {name: Value(v) for name in trial.figures if (v := trial.figure(name)) is not None}
+    for name, one in trial.percentiles.items():
+        if name in found or math.isinf(one.value_ms):
+            low = one.low_ms if math.isfinite(one.low_ms) else None
+            high = one.high_ms if math.isfinite(one.high_ms) and not one.open else None
+            value = trial.figures.get(name, math.inf)
+            above = one.above_ms if math.inf in (value, one.low_ms, one.high_ms) else None
+            found[name] = Value(value if math.isfinite(value) else None, low, high, above, one.open)
+    return found
+
+
+def kind(cell: CellView, trial: TrialView) -> str:
+    """trial, control, or repeated."""
+    return "repeated" if trial in cell.superseded else trial.record.kind
+
+
+def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -> dict[str, object]:
+    record = trial.record
+    return {
+        "experiment": view.id,
+        "part": part.part.name,
+        "cell": cell.cell.id,
+        "server": cell.cell.server,
+        "workload": record.workload,
+        "load": record.load_name,
+        "trial": record.id,
+        "block": record.block + 1,
+        "kind": kind(cell, trial),
+        "started": record.started_at,
+        "verdict": trial.status.value,
+    }
