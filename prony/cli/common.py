@@ -25,6 +25,8 @@ GOES_WITH_RESUME = (
     "client_cpus",
     "repeat_disturbed",
     "hosts",
+    "metrics",
+    "push",
     "db",
     "json",
     "report",
@@ -96,6 +98,16 @@ class Common:
         Path | None,
         typer.Option("--hosts", metavar="FILE", help="Server and load on other hosts, as this hosts.yaml "
                      "says (docs/hosts.md)."),
+    ] = None  # fmt: skip
+    metrics: Annotated[
+        str | None,
+        typer.Option("--metrics", metavar="HOST:PORT", help="While it measures, serve its figures to "
+                     "Prometheus at http://HOST:PORT/metrics (a loopback address; docs/exports.md)."),
+    ] = None  # fmt: skip
+    push: Annotated[
+        str | None,
+        typer.Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
+                     "OpenSearch (docs/exports.md)."),
     ] = None  # fmt: skip
     db: options.Db = None
     json: options.Json = False

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from prony.plan.plan import Plan
 
 FLAGS = ("--explain", "--exit-like-original")
-SHARED = ("seed", "driver", "client_cpus", "limits", "db", "report")
+SHARED = ("seed", "driver", "client_cpus", "limits", "metrics", "push", "db", "report")
 """Of the options that all measuring commands have (prony.cli.common), those that go with any tool's own."""
 OWN_USAGE = """
 Prony's own options, with any tool:

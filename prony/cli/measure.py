@@ -96,7 +96,7 @@ def _measured(
     if lacking:
         plan = requirements.without(plan, lacking)
     store = Store.open(common.db)
-    with listening(progress, store) as told:
+    with listening(common, progress, store) as told:
         experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
         with saying_how_to_continue(experiment):
             try:
@@ -192,7 +192,7 @@ def _resumed(
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, testbed, common.json)
-    with progress_for(common.json) as progress, listening(progress, store) as told:
+    with progress_for(common.json) as progress, listening(common, progress, store) as told:
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)

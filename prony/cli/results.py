@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from prony.cli import exporting, options, rejudge, results_list, results_prune
+from prony.cli import exporting, options, pushing, rejudge, results_list, results_prune
 from prony.cli.showing import show as show_result
 from prony.errors import UsageError
 
@@ -84,6 +84,7 @@ app.command("prune")(results_prune.command)
 
 
 app.command("export")(exporting.export)
+app.command("push")(pushing.push)
 
 
 @app.command("import")

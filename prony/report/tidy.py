@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from prony.report.labels import stored_unit
@@ -57,9 +57,9 @@ def rows(view: ResultView) -> Iterator[Row]:
             named = _named(view, part, cell, trial)
             figures = values(trial)
             if not figures:
-                yield Row(**named)
+                yield named
             for figure, value in figures.items():
-                yield Row(**named, figure=figure, value=value, unit=stored_unit(figure))
+                yield replace(named, figure=figure, value=value, unit=stored_unit(figure))
 
 
 def every(part: PartView) -> list[tuple[CellView, TrialView]]:
@@ -88,18 +88,18 @@ def kind(cell: CellView, trial: TrialView) -> str:
     return "repeated" if trial in cell.superseded else trial.record.kind
 
 
-def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -> dict[str, object]:
+def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -> Row:
     record = trial.record
-    return {
-        "experiment": view.id,
-        "part": part.part.name,
-        "cell": cell.cell.id,
-        "server": cell.cell.server,
-        "workload": record.workload,
-        "load": record.load_name,
-        "trial": record.id,
-        "block": record.block + 1,
-        "kind": kind(cell, trial),
-        "started": record.started_at,
-        "verdict": trial.status.value,
-    }
+    return Row(
+        experiment=view.id,
+        part=part.part.name,
+        cell=cell.cell.id,
+        server=cell.cell.server,
+        workload=record.workload,
+        load=record.load_name,
+        trial=record.id,
+        block=record.block + 1,
+        kind=kind(cell, trial),
+        started=record.started_at,
+        verdict=trial.status.value,
+    )

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from prony.judge.finding import Status
 from prony.metrics.figures import in_base_units
 from prony.report import exports
 from prony.report.delivery import as_plain
@@ -152,7 +153,7 @@ def test_a_trial_document_holds_figures_only_where_they_may_be_printed() -> None
 
 def test_ten_megabytes_of_a_finding_become_a_document_that_is_taken() -> None:
     long = "x" * 10_000_000
-    huge = factory.finding("content", factory.Status.SUSPECT, reason=long, advice=long)
+    huge = factory.finding("content", Status.SUSPECT, reason=long, advice=long)
     view = factory.experiment([factory.trial(factory.record("spring-tomcat"), huge)], ["spring-tomcat"])
     (body,) = [one.body for one in documents(view) if one.stream == TRIALS]
     (finding,) = [one for one in body["findings"] if one["check"] == "content"]

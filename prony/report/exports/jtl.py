@@ -143,15 +143,13 @@ def _samples(group: _Group) -> tuple[NDArray[np.float64], list[str]]:
     timed_out = max(0, len(values) - group.completed)
     for at in range(len(values) - timed_out, len(values)):
         failure[at] = "timeout"
-    missed = [
-        (kind, n) for kind, n in group.errors.items() if kind.startswith("expect_") or kind == "capture"
-    ]
+    missed = [(kind, n) for kind, n in group.errors.items() if kind.startswith(EXPECTED)]
     places = iter(np.argsort(_spread(len(values) - timed_out), kind="stable"))
     for kind, count in missed:
         for _ in range(count):
-            at = next(places, None)
-            if at is not None:
-                failure[int(at)] = kind
+            place = next(places, None)
+            if place is not None:
+                failure[int(place)] = kind
     left = max(0, group.failed - timed_out - sum(count for _, count in missed))
     without: list[str] = []
     for kind, count in group.errors.items():
@@ -172,8 +170,8 @@ def _ends(one: Recorded, count: int) -> NDArray[np.float64]:
     if len(rows) < 2:
         edges, shares = [0.0, length_ms], np.asarray([0.0, 1.0])
     base_ms = one.began.timestamp() * 1000
-    ends: NDArray[np.float64] = base_ms + np.interp(_spread(count), shares / shares[-1], np.asarray(edges))
-    return ends
+    after_ms = np.interp(_spread(count), shares / shares[-1], np.asarray(edges))
+    return np.asarray(base_ms + after_ms, dtype=np.float64)
 
 
 def _codes(group: _Group, count: int) -> list[str]:

@@ -1,0 +1,46 @@
+"""Which documents a cluster has acknowledged, as a file in the cache: a push that crashed goes on behind
+them. Must not know documents or clusters; losing the file costs time, never a result.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from prony.server.cache import cache_dir
+
+
+class Remembered:
+    """Of one experiment at one cluster. A key stands for documents that were acknowledged together."""
+
+    def __init__(self, cluster: str, experiment: str) -> None:
+        folder = cache_dir("push", hashlib.sha256(cluster.encode()).hexdigest()[:16])
+        self._file: Path = folder / f"{experiment}.acknowledged"
+        self._keys = self._read()
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._keys
+
+    def add(self, key: str) -> None:
+        """Written at once, as a line of its own: two pushes may add to one file. A file that cannot be
+        written is not worth losing a push over: what is sent twice is there once all the same.
+        """
+        self._keys.add(key)
+        with suppress(OSError), self._file.open("a", encoding="utf-8") as file:
+            file.write(f"{key}\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def forget(self) -> None:
+        """The cluster has lost what it acknowledged."""
+        self._keys = set()
+        with suppress(OSError):
+            self._file.unlink(missing_ok=True)
+
+    def _read(self) -> set[str]:
+        with suppress(OSError, UnicodeDecodeError):
+            lines = self._file.read_text(encoding="utf-8").split("\n")
+            return set(lines[:-1])  # the last one is empty, or was cut by a crash
+        return set()
