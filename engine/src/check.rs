@@ -89,7 +89,11 @@ fn check_faults(plan: &Plan) -> Result<(), PlanError> {
     if plan.driver == DriverChoice::IoUring {
         return refuse("injected_faults is set, but driver is io_uring: expected epoll or auto");
     }
-    if plan.target.url.starts_with("https:") {
+    let others = plan.other_targets.iter().map(|other| &other.url);
+    if std::iter::once(&plan.target.url)
+        .chain(others)
+        .any(|url| url.starts_with("https:"))
+    {
         return refuse("injected_faults is set, but target.url is https: expected http");
     }
     let poisson = matches!(

@@ -2,6 +2,7 @@
 //! Shared by all threads and never changed while the load runs.
 
 mod quota;
+mod servers;
 mod shape;
 mod step;
 
@@ -22,8 +23,7 @@ use crate::pace::think::ThinkTime;
 use crate::plan::{Plan, RatesPlan, Reuse};
 use crate::population::Populations;
 use crate::scenario::capture::Look;
-use crate::scenario::compile::Scenarios;
-use crate::scenario::redirect::TargetOrigin;
+use crate::scenario::compile::{Scenarios, Server};
 use crate::scenario::request::RenderContext;
 use crate::scenario::vars::Vars;
 use crate::script::{Language, Script};
@@ -33,6 +33,7 @@ use crate::tls::config::ClientTls;
 use shape::LoadShape;
 
 pub use quota::Quota;
+pub use servers::ServerJob;
 pub use shape::OpenJob;
 pub use step::{StepJob, WRITTEN_ANEW};
 
@@ -42,9 +43,10 @@ const MAX_SEALED_BYTES: u64 = 64 * 1024 * 1024;
 /// A plan that is ready to run.
 #[derive(Debug)]
 pub struct Job {
+    /// Of all servers, one after the other.
     pub addresses: Arc<[Address]>,
-    /// What a redirect may name.
-    pub origin: TargetOrigin,
+    /// The target, and the plan's other servers.
+    pub servers: Vec<ServerJob>,
     pub sources: Arc<[Address]>,
     /// How TLS is spoken; without it requests go out in plain.
     pub tls: Option<Arc<ClientTls>>,
@@ -95,29 +97,20 @@ pub struct Job {
 impl Job {
     pub fn new(plan: &Plan, threads: usize, language: &Language) -> Result<Self, PlanError> {
         let mut target = ResolvedTarget::resolve(&plan.target)?;
-        let tls = match (&plan.target.tls, target.secure) {
-            (None, false) => None,
-            (Some(_), false) => {
-                return refuse(format!(
-                    "target.tls is set, but target.url is \"{}\", expected it to begin with https://",
-                    plan.target.url
-                ));
-            }
-            (tls, true) => Some(Arc::new(ClientTls::new(
-                tls.as_ref().unwrap_or(&crate::plan::Tls::default()),
-                &target.host,
-            )?)),
-        };
+        let others = ResolvedTarget::resolve_others(plan)?;
         let faults = Faults::new(&plan.injected_faults);
         let shape = LoadShape::new(&plan.load, faults);
         let populations = Populations::new(plan);
         let script = load_script(plan, &target, threads, language)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
+        let tls = servers::tls(plan, &target, &others)?;
         let per_thread = script
             .as_ref()
             .map(|script| one_step_per_thread(plan, script));
         let plan = per_thread.as_ref().unwrap_or(plan);
-        let scenarios = Scenarios::compile(plan, &target.authority)?;
+        let (servers, addresses) = servers::together(target, others)?;
+        let hosts: Vec<Server<'_>> = servers.iter().map(ServerJob::written).collect();
+        let scenarios = Scenarios::compile(plan, &hosts)?;
         let longest = scenarios
             .steps
             .iter()
@@ -162,6 +155,7 @@ impl Job {
             steps.push(StepJob {
                 staying,
                 closing,
+                target: step.target,
                 head_request: said.map_or(step.method == "HEAD", |said| said.1[0].head),
                 expectation: Expectation::new(&step.expect),
                 judges: compiled.look.is_some()
@@ -191,15 +185,9 @@ impl Job {
         marks.sort_unstable();
         marks.dedup();
         Ok(Self {
-            sources: Arc::from(sources::resolve(
-                &plan.target.source_addresses,
-                &target.addresses,
-            )?),
-            addresses: Arc::from(target.addresses),
-            origin: TargetOrigin {
-                secure: target.secure,
-                authority: target.authority,
-            },
+            sources: Arc::from(sources::resolve(&plan.target.source_addresses, &addresses)?),
+            addresses,
+            servers,
             tls,
             fixed: Arc::from(fixed),
             steps,
@@ -238,6 +226,13 @@ impl Job {
             part,
             completed: AtomicU64::new(0),
         })
+    }
+
+    /// Whether TLS is spoken with the server at this address.
+    #[inline]
+    pub fn is_secure(&self, address: u16) -> bool {
+        let Some(tls) = &self.tls else { return false };
+        tls.name(usize::from(address)).is_some()
     }
 
     /// Whether a user may have several requests under way.

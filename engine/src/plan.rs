@@ -28,6 +28,10 @@ pub struct Plan {
     /// Version of the contract; 1.
     pub version: u32,
     pub target: Target,
+    /// Further servers of the same load: a step says by `target` which of them it is sent to. TLS is
+    /// spoken with them as `target.tls` says.
+    #[serde(default)]
+    pub other_targets: Vec<OtherTarget>,
     #[serde(default)]
     pub driver: DriverChoice,
     #[serde(default)]
@@ -41,9 +45,11 @@ pub struct Plan {
     /// Files whose rows fill placeholders.
     #[serde(default)]
     pub feeders: Vec<FeederPlan>,
-    /// Whether each user keeps the cookies that it is given and sends them back.
-    #[serde(default)]
-    pub cookies: bool,
+    /// Whether each user keeps the cookies that it is given and sends them back: `true`, or an object
+    /// that also says with which it begins.
+    #[serde(default, deserialize_with = "flag_or_cookies")]
+    #[schemars(with = "Option<FlagOrCookies>")]
+    pub cookies: Option<CookiePlan>,
     /// Whether each user remembers what a cache would, and asks again only whether a response has
     /// changed.
     #[serde(default)]
@@ -152,6 +158,17 @@ pub struct Target {
     /// has about 28,000 ports.
     #[serde(default)]
     pub source_addresses: Sources,
+}
+
+/// A server beside the target.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtherTarget {
+    /// Scheme, host and port.
+    pub url: String,
+    /// Where connections go to instead of the host of the URL, in turn.
+    #[serde(default)]
+    pub addresses: Vec<String>,
 }
 
 /// How TLS is spoken with the target.
@@ -279,10 +296,12 @@ pub enum Load {
         /// Between the requests of a user; only with `session` = `user`.
         #[serde(default)]
         think: Think,
-        /// So many arrivals may be under way at once, shared out evenly over the threads; one that
-        /// finds no place is blocked.
+        /// So many arrivals may be under way at once, shared out evenly over the threads.
         #[serde(default = "default_max_users")]
         max_users: u32,
+        /// What becomes of an arrival that finds no place.
+        #[serde(default)]
+        at_cap: AtCap,
         /// So many connections are opened before the first arrival and kept open; more are opened
         /// when all are in use.
         #[serde(default)]
@@ -295,6 +314,17 @@ pub enum Load {
 
 fn default_max_users() -> u32 {
     1_000
+}
+
+/// What becomes of an arrival that finds no place.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum AtCap {
+    /// It is not sent, and counted as blocked.
+    #[default]
+    Block,
+    /// It waits until one is free; its latency counts from when it was due.
+    Wait,
 }
 
 /// How the gaps between arrivals are made.

@@ -14,7 +14,7 @@ pub const MOST_ADDRESSES: usize = 4_096;
 /// What goes into `Host` for a Unix socket, which has no name of its own.
 const UNIX_AUTHORITY: &str = "localhost";
 
-/// The target of a run.
+/// A server that requests go to.
 #[derive(Debug)]
 pub struct ResolvedTarget {
     /// Whether TLS is spoken.
@@ -32,12 +32,29 @@ impl ResolvedTarget {
         if let Some(path) = target.url.strip_prefix("unix:") {
             return Self::unix(path, target);
         }
-        let url = Authority::parse(&target.url)?;
+        Self::host(&target.url, &target.addresses)
+    }
+
+    /// The plan's `other_targets`, in their order.
+    pub fn resolve_others(plan: &plan::Plan) -> Result<Vec<Self>, PlanError> {
+        let others = plan.other_targets.iter();
+        others
+            .enumerate()
+            .map(|(place, other)| {
+                Self::host(&other.url, &other.addresses).map_err(|error| {
+                    PlanError(format!("other_targets, entry {}: {error}", place + 1))
+                })
+            })
+            .collect()
+    }
+
+    fn host(url: &str, listed: &[String]) -> Result<Self, PlanError> {
+        let url = Authority::parse(url)?;
         let mut addresses = Vec::new();
-        if target.addresses.is_empty() {
+        if listed.is_empty() {
             addresses = look_up("target.url", &url.host, url.port)?;
         }
-        for entry in &target.addresses {
+        for entry in listed {
             let Some((host, port)) = split_port(entry) else {
                 return refuse(format!(
                     "target.addresses holds \"{entry}\", expected a host and perhaps a port, such as 127.0.0.1:8080, [::1]:8080 or name"

@@ -421,3 +421,31 @@ fn an_open_plan_that_contradicts_itself_is_refused() {
     assert_eq!(ended.code, Some(2));
     assert!(ended.stderr.contains("session user"), "{}", ended.stderr);
 }
+
+#[test]
+fn arrivals_may_wait_for_a_place_and_their_latency_counts_from_when_they_were_due() {
+    for driver in drivers() {
+        let server = Server::start(|peer| {
+            while peer.request().is_some() {
+                std::thread::sleep(std::time::Duration::from_millis(20));
+                peer.send(HELLO);
+            }
+        });
+        let mut plan = open(&server, driver, 100, 200, |plan| {
+            plan["load"]["max_users"] = 1.into();
+            plan["load"]["connections"] = 1.into();
+            plan["load"]["at_cap"] = "wait".into();
+            plan["stop"] = json!({"after_ms": 60_000});
+        });
+        let finished = run(&plan).finished().clone();
+        assert_counts(
+            &finished["totals"],
+            &json!({"offered": 20, "completed": 20, "failed": 0, "blocked": 0, "due_unsent": 0,
+                "connections_opened": 1}),
+        );
+        // The last was due within 100 ms, and 19 others came before it.
+        assert!(histogram(&finished["window"]["latency"]).max() >= 19 * 20_000_000 - 100_000_000);
+        plan["load"]["at_cap"] = "block".into();
+        assert!(totals(&plan)["blocked"].as_u64().unwrap() > 0);
+    }
+}

@@ -65,6 +65,7 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
     let group = json!([{"name": "a", "users": 1, "duration_ms": 5}]);
     let faults = json!({"injected_faults": ["even_arrivals"]});
     let secure = json!({"target": {"url": "https://127.0.0.1:1", "tls": {"insecure": true}}});
+    let others = json!({"other_targets": [{"url": "http://127.0.0.1:2"}]});
     let two = json!([{"path": "/"}, {"path": "/b"}]);
     let continued = json!({"body": "x", "expect_continue": true});
     let chunked = json!({"body": {"text": "x", "chunked": true}});
@@ -81,8 +82,8 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
         ),
         (
             "a script and an open load",
-            with_script(&open(&json!({}))),
-            "closed",
+            with_script(&open(&json!({"session": "user"}))),
+            "session request",
         ),
         (
             "an open load and feeders",
@@ -146,6 +147,21 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
                 &sending(&json!({"body": {"file": file("huge", 65 << 20)}})),
             ]),
             "67108864",
+        ),
+        (
+            "`other_targets` and",
+            all(&[&others, &json!({"connection": {"pipeline": 2}})]),
+            "connection.pipeline",
+        ),
+        (
+            "`other_targets` and",
+            all(&[&others, &with_script(&json!({}))]),
+            "a script writes",
+        ),
+        (
+            "`other_targets` and",
+            all(&[&others, &json!({"target": {"url": "unix:/s"}})]),
+            "a Unix socket",
         ),
         (
             "`ramp_down_ms` without",

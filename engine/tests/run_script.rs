@@ -404,3 +404,25 @@ fn a_script_that_waits_outside_of_lua_is_given_up() {
     );
     assert!(seen.is_empty());
 }
+
+#[test]
+fn arrivals_of_an_open_load_are_what_request_returns() {
+    let lua = "local n = 0
+        request = function() n = n + 1; return wrk.format(nil, '/' .. n) end
+        response = function(status) if status ~= 200 then error('status ' .. status) end end";
+    for driver in drivers() {
+        let (ended, seen) = run_script(lua, driver, |plan| {
+            plan["load"] = serde_json::json!({"model": "open", "max_users": 3, "connections": 3, "at_cap": "wait",
+                "phases": [{"duration_ms": 100, "from_per_s": 200, "to_per_s": 200}]});
+        });
+        let finished = ended.finished();
+        assert_eq!(finished["totals"]["completed"], 20);
+        assert_eq!(finished["totals"]["offered"], 20);
+        assert_eq!(finished["window"]["latency"]["count"], 20);
+        let mut paths = first_lines(&seen);
+        paths.sort_unstable();
+        let mut expected: Vec<String> = (2..22).map(|n| format!("GET /{n} HTTP/1.1")).collect();
+        expected.sort();
+        assert_eq!(paths, expected);
+    }
+}

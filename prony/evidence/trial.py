@@ -74,6 +74,8 @@ class LoadFacts(Record):
     """Unix: connections have no ports."""
     sources: int = 1
     destinations: int = 1
+    servers: int = 1
+    """Each user keeps a connection to each of them that it has asked something."""
     duration_s: float | None = None
     expected_requests_per_s: float | None = None
     """A forecast of the rate (probe or calibration), for the port forecast before the run."""

@@ -4,6 +4,7 @@ pipes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -124,17 +125,18 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
     return {
         "version": 1,
         "target": _target(load),
+        **_others(load.workload),
         "driver": load.driver,
         "threads": {"cpus": list(load.cpus), "pin": True},
         "load": _closed(load.load, load.workload)
         if isinstance(load.load, ClosedLoad)
         else _open(load.load, load.after_s),
-        "scenarios": [_scenario(scenario) for scenario in load.workload.walks],
+        "scenarios": [_scenario(scenario, load.workload.other_servers) for scenario in load.workload.walks],
         "scenario_choice": load.workload.scenario_choice,
         "feeders": [
             {"name": name, **feeder.model_dump(mode="json")} for name, feeder in load.workload.feeders.items()
         ],
-        "cookies": load.workload.cookies,
+        "cookies": _cookies(load.workload),
         "cache": None if load.workload.cache is None else load.workload.cache.model_dump(mode="json"),
         "connection": {
             "reuse": _reuse(load),
@@ -158,6 +160,31 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "log": _file(load.log),
         **({"report": list(load.report)} if load.report else {}),
         "injected_faults": list(load.injected_faults),
+    }
+
+
+def _others(workload: Workload) -> dict[str, Any]:
+    """The servers beside the target, which have their numbers from 1 on."""
+    others = workload.other_servers
+    return {"other_targets": [{"url": url} for url in others]} if others else {}
+
+
+def _number(server: str | None, others: Sequence[str]) -> dict[str, int]:
+    return {} if server is None else {"target": others.index(server) + 1}
+
+
+def _cookies(workload: Workload) -> bool | dict[str, Any]:
+    """Those given for a server that nothing is sent to are left out."""
+    if isinstance(workload.cookies, bool):
+        return workload.cookies
+    others = workload.other_servers
+    return {
+        "each_iteration": workload.cookies.each_iteration,
+        "given": [
+            {"name": one.name, "value": one.value, "path": one.path, **_number(one.server, others)}
+            for one in workload.cookies.given
+            if one.server is None or one.server in others
+        ],
     }
 
 
@@ -194,7 +221,7 @@ def _target(load: EngineLoad) -> dict[str, Any]:
         where["addresses"] = list(load.addresses)
     if load.source_addresses:
         where["source_addresses"] = list(load.source_addresses)
-    if not load.url.startswith("https://"):
+    if not any(url.startswith("https://") for url in (load.url, *load.workload.other_servers)):
         return where
     tls: dict[str, Any] = {
         "ca": _file(load.tls.ca),
@@ -212,26 +239,26 @@ def _file(path: Path | None) -> str | None:
     return None if path is None else str(path.absolute())
 
 
-def _scenario(scenario: Scenario) -> dict[str, Any]:
+def _scenario(scenario: Scenario, others: Sequence[str]) -> dict[str, Any]:
     plan: dict[str, Any] = {
         "name": scenario.name,
         "weight": scenario.weight,
         "loops": scenario.loops,
-        "steps": [_entry(entry) for entry in scenario.steps],
+        "steps": [_entry(entry, others) for entry in scenario.steps],
     }
     if scenario.variables:
         plan["variables"] = [[name, value] for name, value in scenario.variables.items()]
     return plan
 
 
-def _entry(entry: Entry) -> dict[str, Any]:
+def _entry(entry: Entry, others: Sequence[str]) -> dict[str, Any]:
     if not isinstance(entry, Block):
-        return _step(entry)
+        return _step(entry) | _number(entry.server, others)
     plan = entry.engine_keys()
     if entry.steps:
-        plan["steps"] = [_entry(inner) for inner in entry.steps]
+        plan["steps"] = [_entry(inner, others) for inner in entry.steps]
     if entry.otherwise:
-        plan["else"] = [_entry(inner) for inner in entry.otherwise]
+        plan["else"] = [_entry(inner, others) for inner in entry.otherwise]
     return plan
 
 
@@ -276,6 +303,7 @@ def _open(load: OpenLoad, after_s: float | None) -> dict[str, Any]:
         "session": load.session,
         "think": _think(load.think),
         "max_users": load.user_cap,
+        **({} if load.at_cap == "block" else {"at_cap": load.at_cap}),
         "connections": load.ready_connections,
         "deadline_ms": load.deadline_ms,
     }

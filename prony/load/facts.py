@@ -42,6 +42,7 @@ def load_facts(
         claim=claim or ("capacity" if capacity else "latency"),
         content_declared=workload.content_declared,
         length_from_preflight=workload.length_from_preflight,
+        servers=1 + len(workload.other_servers),
     )
     if isinstance(load, ClosedLoad):
         known = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}

@@ -127,7 +127,8 @@ def reference_server(
 
 def _for_reference(workload: Workload) -> Workload:
     """The same requests with expectations that the reference server meets: status 200 only, and a default for
-    every captured value, also those of the preparation. No think times: the ceiling is wanted.
+    every captured value, also those of the preparation. One server stands for all. No think times: the
+    ceiling is wanted.
     """
 
     def stand_in(capture: Capture) -> str:
@@ -138,7 +139,8 @@ def _for_reference(workload: Workload) -> Workload:
             name: capture.model_copy(update={"default": stand_in(capture), "optional": False})
             for name, capture in step.capture.items()
         }
-        return step.model_copy(update={"expect": Expectation(status=(200,)), "capture": captures})
+        right = Expectation(status=(200,))
+        return step.model_copy(update={"server": None, "expect": right, "capture": captures})
 
     prepared = {name: stand_in(one) for step in workload.prepare for name, one in step.capture.items()}
     return given.knowing(workload, prepared).with_steps(step, pausing=False)

@@ -106,8 +106,10 @@ class OpenLoad(Record):
     think: Think = NO_THINK
     """Between the requests of a user; only with session: user."""
     max_users: int | None = Field(default=None, ge=1)
-    """Arrivals under way at once; one that finds no place is blocked and counted. A second's worth, 100 to
-    10,000, when not given.
+    """Arrivals under way at once. A second's worth, 100 to 10,000, when not given."""
+    at_cap: Literal["block", "wait"] = "block"
+    """An arrival that finds no place is blocked and counted, or waits for one; its latency counts from when
+    it was due.
     """
     connections: int | None = Field(default=None, ge=0)
     """Opened before the first arrival and kept open; ten milliseconds' worth when not given."""

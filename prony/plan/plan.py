@@ -13,12 +13,13 @@ from typing import Any, Literal, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
+from prony.errors import UsageError
 from prony.evidence.base import Record
 from prony.plan.balanced import balanced_orders
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.part import Part, Shape
 from prony.plan.planfile import CpuKeys, NeedKeys
-from prony.plan.target import Target
+from prony.plan.target import Target, Url
 from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
 MAIN = "main"
@@ -296,7 +297,16 @@ def cell_id(part: str, server: str, trial: TrialPlan) -> str:
 
 
 def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:
-    """A cell with the id that follows from what it is."""
+    """A cell with the id that follows from what it is. Raises UsageError for steps that name servers beside
+    one that is launched.
+    """
+    if others := trial.workload.other_servers:
+        if not isinstance(target, Url):
+            raise UsageError(
+                f"a step of the workload '{trial.workload.name}' names the server {others[0]}, and "
+                f"{server} is launched here; start it yourself and give its URL"
+            )
+        target = target.model_copy(update={"others": others})
     return Cell(
         id=cell_id(part, server, trial),
         part=part,

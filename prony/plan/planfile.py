@@ -136,6 +136,8 @@ class LoadKeys(Record):
     arrivals: Literal["constant", "poisson"] = "constant"
     session: Literal["request", "user"] = "request"
     max_users: int | None = Field(default=None, ge=1)
+    at_cap: Literal["block", "wait"] = "block"
+    """Open: what becomes of an arrival that finds no place."""
     connections: int | None = Field(default=None, ge=0)
     deadline_ms: float | None = Field(default=None, gt=0)
 
@@ -151,7 +153,7 @@ class LoadKeys(Record):
             )
         closed = self.users is not None or self.populations is not None
         other = (
-            ("arrivals", "session", "max_users", "connections", "deadline_ms")
+            ("arrivals", "session", "max_users", "at_cap", "connections", "deadline_ms")
             if closed
             else ("ramp_up_steps", "ramp_down_s", "ramp_down_steps")
         )

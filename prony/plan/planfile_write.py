@@ -43,7 +43,7 @@ def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
 
 def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
     """What differs from the defaults; files with their whole path."""
-    found = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls"}) | {
+    found = target.model_dump(mode="json", exclude_defaults=True, exclude={"tls", "others"}) | {
         name: str(value.absolute()) if isinstance(value, Path) else value
         for name, value in target.tls
         if value

@@ -76,6 +76,8 @@ class Step(Record):
 
     name: str = "request"
     method: Method = "GET"
+    server: str | None = Field(default=None, pattern=r"^https?://[^\s/?#@]+$")
+    """Scheme, host and port of a server beside the load's own; each user keeps a connection to each."""
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
     body: str | None = None

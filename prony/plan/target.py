@@ -69,6 +69,8 @@ class Url(Record):
     """Only used with https."""
     addresses: tuple[str, ...] = ()
     """HOST:PORT where connections go in place of the URL's host, such as a proxy; several in turn."""
+    others: tuple[str, ...] = ()
+    """The URLs of further servers that the workload's steps name."""
     counts: CountKeys | None = None
     """A server that counts its requests: the engine's own count is held against it."""
 
@@ -99,6 +101,12 @@ class Url(Record):
             return ((self.host, self.port),)
         parts = (address.rpartition(":") for address in self.addresses)
         return tuple((host.strip("[]"), int(port)) for host, _, port in parts)
+
+    @property
+    def every_address(self) -> tuple[tuple[str, int], ...]:
+        """Those of the further servers too."""
+        others = (Url(url=other) for other in self.others)
+        return (*self.all_addresses, *((other.host, other.port) for other in others))
 
     @property
     def first_address(self) -> tuple[str, int]:

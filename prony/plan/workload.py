@@ -62,6 +62,25 @@ class Feeder(Record):
         return self
 
 
+class GivenCookie(Record):
+    """A cookie that each user has before any server sets it."""
+
+    name: str = Field(min_length=1)
+    value: str
+    path: str = Field(default="/", pattern="^/")
+    """It is sent to this path and to those below it."""
+    server: str | None = None
+    """Of a step, whose host it is for; None: the load's own server."""
+
+
+class Cookies(Record):
+    """How each user keeps cookies."""
+
+    each_iteration: bool = False
+    """They are forgotten at the begin of each iteration, but for those that are given."""
+    given: tuple[GivenCookie, ...] = ()
+
+
 class Cache(Record):
     """What each user remembers of responses to GET: it asks again only whether they have changed."""
 
@@ -149,7 +168,7 @@ class Workload(Record):
     """In place of steps: several, drawn by their weights."""
     scenario_choice: Literal["per_user", "per_iteration"] = "per_user"
     feeders: dict[str, Feeder] = Field(default_factory=dict)
-    cookies: bool = False
+    cookies: bool | Cookies = False
     """Whether each user keeps its cookies and sends them back."""
     cache: Cache | None = None
     users: int = Field(default=10, ge=1)
@@ -252,6 +271,12 @@ class Workload(Record):
     def all_steps(self) -> tuple[Step, ...]:
         """The steps of all scenarios."""
         return tuple(step for scenario in self.walks for step in scenario.requests)
+
+    @property
+    def other_servers(self) -> tuple[str, ...]:
+        """The servers beside the load's own that its steps name, in their order."""
+        named = (step.server for step in self.all_steps)
+        return tuple(dict.fromkeys(server for server in named if server is not None))
 
     @property
     def has_blocks(self) -> bool:

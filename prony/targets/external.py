@@ -62,7 +62,7 @@ class ExternalServer:
 
     @property
     def destinations(self) -> int:
-        return max(1, len(self.at.addresses))
+        return max(1, len(self.at.every_address))
 
     @property
     def has_services(self) -> bool:
@@ -108,7 +108,7 @@ class RunningExternal:
         self._at = at
         self._host, self._port = at.first_address
         # A name is asked for once: its resolver is no part of what is watched each second.
-        self._asked = [(port, sockets.resolved(host)) for host, port in at.all_addresses]
+        self._asked = [(port, sockets.resolved(host)) for host, port in at.every_address]
         self._holders = self._find()
         self._watch = ListenerWatch(self._listeners, self._tree)
 

@@ -96,13 +96,19 @@ def probe_workload(
         values = Values(workload.feeders, known)
         for step in scenario.leading:
             try:
-                probe = _probe(address, step, values)
+                probe = _probe(address if step.server is None else _at(step.server), step, values)
             except OSError:
                 return None
             probes.append(probe)
             if not probe.meets_expectation:
                 return tuple(probes)
     return tuple(probes)
+
+
+def _at(server: str) -> Address:
+    parts = urlsplit(server)
+    tls = parts.scheme == "https"
+    return Address(parts.hostname or "", parts.port or (443 if tls else 80), tls)
 
 
 def _asked(address: Address, step: Step, values: Values) -> ProbeResponse:

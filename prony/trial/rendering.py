@@ -13,6 +13,7 @@ import re
 import time
 import uuid
 from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -98,6 +99,8 @@ class Values:
                 return str(time.time_ns() // 1_000_000)
             case ["time", "s"]:
                 return str(int(time.time()))
+            case ["date", _, *_]:
+                return _date(words[1:])
             case ["user" | "iteration"]:
                 return "1"
             case ["next", _]:
@@ -109,8 +112,41 @@ class Values:
         known = ", ".join(self._known) or "none"
         raise UsageError(
             f"the placeholder ${{{' '.join(words)}}} is not known; known names: {known}; "
-            "and sequence, uuid, random, time, user, iteration"
+            "and sequence, uuid, random, time, date, user, iteration"
         )
+
+
+DATE_PARTS = {
+    "year": "%Y", "year repr:last_two": "%y", "month": "%m", "month repr:short": "%b",
+    "month repr:long": "%B", "day": "%d", "ordinal": "%j", "weekday": "%A", "weekday repr:short": "%a",
+    "hour": "%H", "hour repr:12": "%I", "period": "%p", "minute": "%M", "second": "%S",
+}  # fmt: skip
+"""Of the engine's dates (docs/engine.md) -> Python's."""
+
+
+def _date(words: list[str]) -> str:
+    options = {"offset_s": 0, "shift_s": 0}
+    while words and (found := re.fullmatch(r"(offset_s|shift_s)=(-?\d+)", words[0])):
+        options[found.group(1)] = int(found.group(2))
+        words = words[1:]
+    zone = timezone(timedelta(seconds=options["offset_s"]))
+    when = datetime.now(zone) + timedelta(seconds=options["shift_s"])
+    zone_text = when.strftime("%z")
+
+    def part(match: re.Match[str]) -> str:
+        name, _, plain = match.group(1).partition(" padding:")
+        if name.startswith("subsecond"):
+            return f"{when.microsecond:06}"[: int(name[-1])]
+        if name.startswith("unix_timestamp"):
+            return str(int(when.timestamp() * (1000 if name.endswith("millisecond") else 1)))
+        if name.startswith("offset_hour"):
+            return zone_text[:3]
+        if name == "offset_minute":
+            return zone_text[3:5]
+        shown = when.strftime(DATE_PARTS.get(name, match.group(0)))
+        return shown.lstrip("0") or "0" if plain == "none" else shown
+
+    return re.sub(r"\[([^\]]*)\]", part, " ".join(words))
 
 
 def _first_row(name: str, feeder: Feeder) -> dict[str, str]:

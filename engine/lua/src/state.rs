@@ -2,8 +2,9 @@
 //! through which it is called. It knows nothing of threads and of when they are called.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Variadic};
+use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Value, Variadic};
 use prony_script::{DefaultRequest, Setup};
 
 use super::luajit;
@@ -12,6 +13,7 @@ use super::thread::{self, AddressObject};
 use super::watch::{Call, Watchdog, Watched};
 
 const PRELUDE: &str = include_str!("prelude.lua");
+const MODULES: &str = include_str!("modules.lua");
 
 /// The functions through which a script is called.
 #[derive(Debug)]
@@ -51,6 +53,9 @@ impl LuaState {
         native.set("print", print)?;
         native.set("lookup", lua.create_function(thread::look_up)?)?;
         native.set("connect", lua.create_function(thread::connects)?)?;
+        lua.load(MODULES)
+            .set_name("=modules")
+            .call::<()>(host(&lua)?)?;
         let known = known(&lua, &setup.request)?;
         let calls: Table = lua.load(PRELUDE).set_name("=wrk").call((known, native))?;
         if let Some(address) = setup.address {
@@ -97,6 +102,34 @@ impl LuaState {
         };
         self.watched.call(call, || function.call(args))
     }
+}
+
+/// Longer waits outlast any run.
+const LONGEST_SLEEP_S: f64 = 7.0 * 24.0 * 3600.0;
+
+/// What the modules need of the host: its clock, a wait, and what stands for JSON's `null`.
+fn host(lua: &Lua) -> Result<Table, Error> {
+    let host = lua.create_table()?;
+    host.set(
+        "time_s",
+        lua.create_function(|_, ()| {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH);
+            Ok(since.unwrap_or_default().as_secs_f64())
+        })?,
+    )?;
+    host.set(
+        "wait_s",
+        lua.create_function(|_, seconds: f64| {
+            // A comparison that is false for what is no number.
+            if seconds > 0.0 {
+                let seconds = seconds.min(LONGEST_SLEEP_S);
+                std::thread::sleep(Duration::from_secs_f64(seconds));
+            }
+            Ok(())
+        })?,
+    )?;
+    host.set("null", Value::NULL)?;
+    Ok(host)
 }
 
 /// The fields of `wrk`: the request of a script that says nothing else.

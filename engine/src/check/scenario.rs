@@ -5,6 +5,8 @@ use crate::plan::{Plan, Scenario, Step};
 
 const MAX_STEPS: usize = 1_000;
 const MAX_LOOPS: u32 = 1_000_000_000;
+/// Servers of one load, the target among them.
+const MOST_TARGETS: usize = 64;
 /// More are a circle.
 const MAX_REDIRECTS: u32 = 100;
 /// One bit for each while a body streams by.
@@ -36,6 +38,8 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "scenarios hold {steps} steps together, expected at most {MAX_STEPS}"
         ));
     }
+    check_targets(plan)?;
+    check_cookies(plan)?;
     for (place, feeder) in plan.feeders.iter().enumerate() {
         let name = &feeder.name;
         if name.is_empty() || name.contains(['.', ' ', '|', '}']) {
@@ -49,6 +53,73 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         {
             return refuse(format!(
                 "feeders holds two named {name:?}, expected different names"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_targets(plan: &Plan) -> Result<(), PlanError> {
+    let others = plan.other_targets.len();
+    if others >= MOST_TARGETS {
+        return refuse(format!(
+            "other_targets holds {others}, expected fewer than {MOST_TARGETS}"
+        ));
+    }
+    for step in plan.scenarios.iter().flat_map(Scenario::requests) {
+        check_target(step.target, others, &format!("the step {}", step.path))?;
+    }
+    if others == 0 {
+        return Ok(());
+    }
+    if plan.target.url.starts_with("unix:") {
+        return refuse(
+            "other_targets is set, but target.url is a Unix socket: expected host and port of each server",
+        );
+    }
+    if plan.connection.pipeline > 1 {
+        return refuse(
+            "other_targets is set, but connection.pipeline is above 1: what goes out together goes to one server",
+        );
+    }
+    if plan.script.is_some() {
+        return refuse(
+            "other_targets is set, but a script writes the requests: expected one server with it",
+        );
+    }
+    Ok(())
+}
+
+fn check_target(target: u16, others: usize, whose: &str) -> Result<(), PlanError> {
+    if usize::from(target) > others {
+        return refuse(format!(
+            "{whose} has target {target}, expected 0 or the number of one of the {others} other_targets"
+        ));
+    }
+    Ok(())
+}
+
+fn check_cookies(plan: &Plan) -> Result<(), PlanError> {
+    for cookie in plan.cookies.iter().flat_map(|cookies| &cookies.given) {
+        let name = &cookie.name;
+        check_target(
+            cookie.target,
+            plan.other_targets.len(),
+            &format!("the cookie {name:?}"),
+        )?;
+        let breaks = |text: &str| {
+            text.bytes()
+                .any(|byte| byte < b' ' || byte == b';' || byte == 0x7f)
+        };
+        if name.is_empty() || breaks(name) || name.contains('=') || breaks(&cookie.value) {
+            return refuse(format!(
+                "cookies.given holds {name:?}, expected a name and a value without semicolons and line breaks"
+            ));
+        }
+        if !cookie.path.starts_with('/') {
+            return refuse(format!(
+                "cookies.given: the path of {name:?} is {:?}, expected it to begin with /",
+                cookie.path
             ));
         }
     }

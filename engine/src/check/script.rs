@@ -1,7 +1,7 @@
 //! Refuses scripts beside what a script decides itself, and rates that cannot be counted.
 
 use super::{PlanError, duration, refuse};
-use crate::plan::{HttpVersion, Load, Node, Plan, Reuse};
+use crate::plan::{HttpVersion, Load, Node, Plan, Reuse, Session};
 
 const MOST_THREADS: u32 = 1_000;
 /// Shorter ones would end calls on a busy host.
@@ -40,8 +40,14 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             script.call_timeout_ms
         ));
     }
-    if !matches!(plan.load, Load::Closed { .. }) {
-        return refuse("script is set, expected load.model closed with it");
+    if let Load::Open {
+        session: Session::User,
+        ..
+    } = plan.load
+    {
+        return refuse(
+            "script is set, expected load.model closed with it, or an open load with session request",
+        );
     }
     if plan.http_version != HttpVersion::V1_1 {
         return refuse(
@@ -68,7 +74,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "script is set, expected a step without loops, repeat, capture, follow_redirects, expect.json, body_matches and expect_continue with it: the script does that itself",
         );
     }
-    if plan.cookies || plan.cache.is_some() || !plan.feeders.is_empty() {
+    if plan.cookies.is_some() || plan.cache.is_some() || !plan.feeders.is_empty() {
         return refuse(
             "script is set, expected no cookies, no cache and no feeders with it: the script does that itself",
         );

@@ -8,7 +8,7 @@ use crate::fault::{Fault, Faults};
 use crate::pace::arrivals::Spacing;
 use crate::pace::ramp::Ramp;
 use crate::pace::rate::{Rate, RateStretch};
-use crate::plan::{ArrivalSpacing, Load, Session, Think};
+use crate::plan::{ArrivalSpacing, AtCap, Load, Session, Think};
 
 /// What only an open load has.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct OpenJob {
     pub caps: Vec<(u64, Option<u32>)>,
     /// An arrival is a user who walks the scenario, and such walks are timed.
     pub walks: bool,
+    /// An arrival that finds no place waits for one.
+    pub waits: bool,
     /// After the intended send.
     pub deadline_ns: Option<u64>,
 }
@@ -55,6 +57,7 @@ impl LoadShape {
                 think,
                 connections,
                 deadline_ms,
+                at_cap,
                 ..
             } => {
                 let mut ends_ns = 0u64;
@@ -87,6 +90,7 @@ impl LoadShape {
                         connections,
                         caps: if capped { caps } else { Vec::new() },
                         walks: session == Session::User,
+                        waits: at_cap == AtCap::Wait,
                         deadline_ns: deadline_ms.map(ms_to_ns),
                     }),
                 }

@@ -13,6 +13,8 @@ pub struct StepJob {
     /// The same as the last request of a connection.
     pub(super) closing: u32,
     pub head_request: bool,
+    /// The number of the server that it is sent to.
+    pub target: u16,
     pub expectation: Expectation,
     /// Whether something of the response is kept to look at.
     pub looks: bool,

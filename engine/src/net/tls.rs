@@ -1,23 +1,26 @@
 //! TLS on top of another driver: plain bytes above, TLS records below. Plans without TLS do not use
-//! it.
+//! it. Where a load has servers with TLS and others without, what goes to the others is passed on as
+//! it is.
 
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
 
 use super::sys::Waker;
 use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 use crate::payload::Outgoing;
+use crate::tls::config::ClientTls;
 use crate::tls::session::TlsSession;
 
-/// The driver `D`, with TLS on each of its connections.
+/// The driver `D`, with TLS on each of its connections whose server speaks it.
 pub struct TlsDriver<D> {
     wire: D,
     config: Arc<ClientConfig>,
-    name: ServerName<'static>,
+    tls: Arc<ClientTls>,
+    /// By connection: the address that it goes to.
+    addresses: Vec<u16>,
     fixed: Arc<[Vec<u8>]>,
     conns: Vec<Option<Box<Conn>>>,
     /// What is left to say of the last event of the driver beneath.
@@ -42,11 +45,22 @@ impl<D: Driver> TlsDriver<D> {
             .is_some_and(|conn| !conn.session.is_established())
     }
 
+    /// Whether this connection goes to a server without TLS.
+    fn is_plain(&self, conn: ConnId) -> bool {
+        self.tls
+            .name(usize::from(self.addresses[conn as usize]))
+            .is_none()
+    }
+
     /// The driver beneath has connected: begins the handshake.
     fn begin(&mut self, conn: ConnId) -> NetEvent {
+        let address = usize::from(self.addresses[conn as usize]);
+        let Some(name) = self.tls.name(address) else {
+            return NetEvent::Connected(conn);
+        };
         let mut outgoing = self.wire.spare();
         outgoing.clear();
-        match TlsSession::begin(Arc::clone(&self.config), self.name.clone(), &mut outgoing) {
+        match TlsSession::begin(Arc::clone(&self.config), name.clone(), &mut outgoing) {
             Ok(session) => {
                 self.conns[conn as usize] = Some(Box::new(Conn {
                     session,
@@ -66,6 +80,14 @@ impl<D: Driver> TlsDriver<D> {
         self.sealed.extend_from_slice(self.wire.bytes(&received));
         self.wire.release(received);
         self.plain.clear();
+        if self.is_plain(conn) {
+            std::mem::swap(&mut self.plain, &mut self.sealed);
+            return Some(NetEvent::Received(Received {
+                conn,
+                buffer: 0,
+                length: self.plain.len() as u32,
+            }));
+        }
         let slot = self.conns[conn as usize].as_mut()?;
         let was_established = slot.session.is_established();
         match slot
@@ -184,7 +206,8 @@ impl<D: Driver> Driver for TlsDriver<D> {
         })?;
         Ok(Self {
             config: tls.for_thread(),
-            name: tls.name.clone(),
+            tls,
+            addresses: vec![0; config.connections.max(1)],
             fixed: Arc::clone(&config.fixed),
             conns: (0..config.connections.max(1)).map(|_| None).collect(),
             pending: VecDeque::new(),
@@ -195,10 +218,14 @@ impl<D: Driver> Driver for TlsDriver<D> {
     }
 
     fn connect(&mut self, conn: ConnId, address: usize) {
+        self.addresses[conn as usize] = address as u16;
         self.wire.connect(conn, address);
     }
 
     fn send(&mut self, conn: ConnId, payload: Payload) {
+        if self.is_plain(conn) {
+            return self.wire.send(conn, payload);
+        }
         if let Err(reason) = self.seal(conn, payload) {
             self.pending.push_back(unsecured(conn, reason));
         }

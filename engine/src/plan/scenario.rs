@@ -82,6 +82,9 @@ pub struct Step {
     pub method: String,
     /// Path and query, beginning with `/`.
     pub path: String,
+    /// Which server it is sent to: 0 is the plan's `target`, 1 the first of `other_targets`.
+    #[serde(default)]
+    pub target: u16,
     /// Name and value; `Host` and, with a body, `Content-Length` are added when they are not listed.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
@@ -473,6 +476,58 @@ pub enum FeederEnd {
     Stop,
     /// Every value is `<EOF>` from then on.
     Eof,
+}
+
+/// The cookies of each user.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CookiePlan {
+    /// They are forgotten at the begin of each iteration, but for those that are given.
+    #[serde(default)]
+    pub each_iteration: bool,
+    /// Those that a user begins with.
+    #[serde(default)]
+    pub given: Vec<GivenCookie>,
+}
+
+/// A cookie that a user has before any server sets it.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct GivenCookie {
+    pub name: String,
+    pub value: String,
+    /// It is sent to this path and to those below it.
+    #[serde(default = "root")]
+    pub path: String,
+    /// Which server it is for, as in a step.
+    #[serde(default)]
+    pub target: u16,
+}
+
+fn root() -> String {
+    "/".to_owned()
+}
+
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[allow(dead_code, reason = "only its schema is used")]
+pub(super) enum FlagOrCookies {
+    Flag(bool),
+    Cookies(CookiePlan),
+}
+
+pub(super) fn flag_or_cookies<'de, D>(deserializer: D) -> Result<Option<CookiePlan>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+{
+    // Not an untagged enum: its errors would not say which key is wrong.
+    match serde_json::Value::deserialize(deserializer)? {
+        serde_json::Value::Null | serde_json::Value::Bool(false) => Ok(None),
+        serde_json::Value::Bool(true) => Ok(Some(CookiePlan::default())),
+        value => serde_json::from_value(value)
+            .map(Some)
+            .map_err(|error| serde::de::Error::custom(format!("cookies: {error}"))),
+    }
 }
 
 /// A cache of each user's own, without bodies: of GET requests, by path and query.

@@ -195,6 +195,17 @@ impl Record {
         }
     }
 
+    /// A connection that was open is not any more.
+    pub fn closed_connection(&mut self, by_client: bool) {
+        self.recorder.connections_open -= 1;
+        let counters = &mut self.recorder.counters;
+        if by_client {
+            counters.connections_closed_by_client += 1;
+        } else {
+            counters.connections_closed_by_server += 1;
+        }
+    }
+
     /// The TLS handshake ended well.
     pub fn secured(&mut self, index: u32, took_ns: u64) {
         if let Some(rows) = &mut self.rows {

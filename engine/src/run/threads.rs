@@ -158,7 +158,8 @@ fn spawn(
             set_exact_timers();
             memory::set_budget(job.partial_answer_bytes);
             let users = job.share(link.thread, link.threads).of(job.users);
-            let several = driver == Uring::NAME && users > most_per_ring();
+            let connections = users * job.servers.len();
+            let several = driver == Uring::NAME && connections > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
                 (true, false) if several => run::<Rings>(&job, link),
                 (true, true) if several => run::<TlsDriver<Rings>>(&job, link),

@@ -24,8 +24,8 @@ pub struct Look {
     filled: Vec<(String, Template)>,
     /// Each with whether it must be found.
     regexes: Vec<(regex::bytes::Regex, bool)>,
-    /// Whether the user keeps the cookies that the response sets.
-    pub cookies: bool,
+    /// The host whose cookies the user keeps that the response sets; `None`: it keeps none.
+    pub cookies: Option<u16>,
     /// Whether the user's cache keeps what the response says of itself.
     pub cache: Option<CachePlan>,
 }
@@ -67,7 +67,7 @@ impl Look {
     pub fn compile(
         captures: &[Capture],
         expect: &Expect,
-        cookies: bool,
+        cookies: Option<u16>,
         numbered: &Numbered,
         mut slot: impl FnMut(&str) -> usize,
     ) -> Result<Self, String> {
@@ -110,25 +110,24 @@ impl Look {
 
     /// Whether what it keeps depends on what the request asked for.
     pub fn remembers(&self) -> bool {
-        self.cookies || self.cache.is_some()
+        self.cookies.is_some() || self.cache.is_some()
     }
 
     /// Keeps what the response gives the user beside values. `target`: what its request asked for,
     /// where that was not the last. Returns how many cookies were dropped.
     pub fn remember(&self, seen: &CapturedResponse, target: Option<&[u8]>, vars: &mut Vars) -> u64 {
         if let Some(target) = target {
-            if self.cookies {
-                vars.cookies.asks_for(target);
+            if let Some(host) = self.cookies {
+                vars.jar(host).asks_for(target);
             }
             if let (Some(_), Some(cache)) = (&self.cache, &mut vars.cache) {
                 cache.asks_for(target);
             }
         }
         let now = vars.now();
-        let dropped = if self.cookies {
-            vars.cookies.keep(seen, now)
-        } else {
-            0
+        let dropped = match self.cookies {
+            Some(host) => vars.jar(host).keep(seen, now),
+            None => 0,
         };
         if let (Some(plan), Some(cache)) = (&self.cache, &mut vars.cache) {
             cache.keep(seen, plan, now);
@@ -155,7 +154,7 @@ impl Look {
 
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.captures.is_empty() && !self.judges() && !self.cookies && self.cache.is_none()
+        self.captures.is_empty() && !self.judges() && self.cookies.is_none() && self.cache.is_none()
     }
 
     fn judges(&self) -> bool {

@@ -10,7 +10,7 @@ fn look(captures: Value, expects: Value) -> Result<(Look, Vars), String> {
     let expects: Expect = serde_json::from_value(expects).unwrap();
     let numbered = Numbered::new("/${a_2}/${a_1}/${ba_3}/${a_04}/${a_5x}/${a_2}".to_owned());
     let mut next = 0;
-    let look = Look::compile(&captures, &expects, false, &numbered, |_| {
+    let look = Look::compile(&captures, &expects, None, &numbered, |_| {
         next += 1;
         next - 1
     })?;
@@ -125,7 +125,7 @@ fn what_is_expected_may_hold_values_of_the_run() {
     let mut scope = Scope::default();
     let slot = scope.capture("v");
     scope.visible.push(slot);
-    let mut look = Look::compile(&[], &expect, false, &Numbered::default(), |_| 0).unwrap();
+    let mut look = Look::compile(&[], &expect, None, &Numbered::default(), |_| 0).unwrap();
     look.fill(&expect, &mut scope).unwrap();
     let mut vars = Vars::new(ValueCounts {
         captured: 1,

@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU64;
 
 use super::assemble::{Assembly, names};
 use super::capture::Look;
+use super::cookies::Jar;
 use super::feeder::Feeder;
 use super::names::{Numbered, check_name};
 use super::program::Program;
@@ -14,7 +15,7 @@ use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, ValueCounts};
 use super::walk::Walk;
 use crate::pace::share::Part;
-use crate::plan::{Plan, Scenario, Step};
+use crate::plan::{CookiePlan, Plan, Scenario, Step};
 use crate::refusal::PlanError;
 
 /// One step, ready to be written and looked at.
@@ -29,6 +30,16 @@ pub struct CompiledStep {
     pub figure: usize,
     /// Where it follows redirects: the row of all requests that belong to one of its own.
     pub chain_figure: Option<usize>,
+}
+
+/// A server that requests are written for.
+#[derive(Debug, Clone, Copy)]
+pub struct Server<'a> {
+    /// Its host and port as written in its URL.
+    pub authority: &'a str,
+    /// The number of its host: servers on ports of one host share their cookies (RFC 6265, section
+    /// 8.5).
+    pub host: u16,
 }
 
 /// A row of the figures per step: steps of one scenario with the same name share it.
@@ -51,6 +62,10 @@ pub struct Scenarios {
     pub decides: bool,
     /// Whether a user's cache begins anew with each iteration.
     pub forgets_cache: bool,
+    /// The cookies that a user begins with, by host; empty: none.
+    pub given_cookies: Vec<Jar>,
+    /// Whether a user's cookies begin anew with each iteration.
+    pub forgets_cookies: bool,
     /// Number of a variable and its value for a user who starts.
     pub variables: Vec<(usize, Template)>,
     pub shared: Shared,
@@ -61,8 +76,8 @@ pub struct Scenarios {
 }
 
 impl Scenarios {
-    /// From a checked plan. `authority` is the target's host and port as written in its URL.
-    pub fn compile(plan: &Plan, authority: &str) -> Result<Self, PlanError> {
+    /// From a checked plan, for these servers: the target and the others of the plan, in their order.
+    pub fn compile(plan: &Plan, servers: &[Server<'_>]) -> Result<Self, PlanError> {
         let mut scope = Scope::default();
         let mut shared = Shared {
             part: Part::of(plan),
@@ -116,16 +131,18 @@ impl Scenarios {
                     ))
                 };
                 let version = plan.http_version;
+                let server = servers[usize::from(step.target)];
+                let cookies = plan.cookies.as_ref().map(|_| server.host);
                 let request = Request::compile(
                     step,
-                    authority,
+                    server.authority,
                     version,
-                    plan.cookies,
+                    cookies,
                     plan.cache,
                     &mut scope,
                 )
                 .map_err(wrong)?;
-                let (expect, cookies) = (&step.expect, plan.cookies);
+                let expect = &step.expect;
                 let slot = |name: &str| scope.capture(name);
                 let mut look = Look::compile(&step.capture, expect, cookies, &numbered, slot)
                     .map_err(wrong)?;
@@ -176,11 +193,21 @@ impl Scenarios {
             variables: variable_count,
             counters: scope.user_sequences(),
             feeders: shared.feeders.len(),
+            more_hosts: servers
+                .iter()
+                .map(|server| usize::from(server.host))
+                .max()
+                .unwrap_or(0),
         };
         Ok(Self {
             steps,
             walk: Walk::new(&plan.scenarios, &plan.walked(), plan.scenario_choice),
             forgets_cache: plan.cache.is_some_and(|cache| cache.each_iteration),
+            given_cookies: given_cookies(plan.cookies.as_ref(), servers),
+            forgets_cookies: plan
+                .cookies
+                .as_ref()
+                .is_some_and(|cookies| cookies.each_iteration),
             program: programmed.then(|| assembly.finish()),
             decides,
             variables,
@@ -190,6 +217,20 @@ impl Scenarios {
             reported,
         })
     }
+}
+
+/// By host; none where a user begins with none and keeps what it has.
+fn given_cookies(plan: Option<&CookiePlan>, servers: &[Server<'_>]) -> Vec<Jar> {
+    let Some(plan) = plan.filter(|plan| plan.each_iteration || !plan.given.is_empty()) else {
+        return Vec::new();
+    };
+    let hosts = servers.iter().map(|server| server.host).max().unwrap_or(0);
+    let mut jars = vec![Jar::default(); usize::from(hosts) + 1];
+    for cookie in &plan.given {
+        let host = servers[usize::from(cookie.target)].host;
+        jars[usize::from(host)].give(&cookie.name, &cookie.value, &cookie.path);
+    }
+    jars
 }
 
 impl Scenarios {
@@ -257,7 +298,14 @@ mod tests {
                 {"name": "get", "path": "/a/${id}"}]}], "stop": {"total_requests": 1}});
         edit(&mut plan);
         let plan = crate::check::read_plan(&plan.to_string()).map_err(|error| error.0)?;
-        Scenarios::compile(&plan, "h:1").map_err(|error| error.0)
+        Scenarios::compile(
+            &plan,
+            &[Server {
+                authority: "h:1",
+                host: 0,
+            }],
+        )
+        .map_err(|error| error.0)
     }
 
     #[test]

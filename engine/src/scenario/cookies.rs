@@ -1,4 +1,4 @@
-//! The cookies of one user: kept from `Set-Cookie` and sent back (RFC 6265), as far as one target
+//! The cookies of one user: kept from `Set-Cookie` and sent back (RFC 6265), as far as one host
 //! needs it: names, values, paths and the end of a cookie's life at once. An expiry in the future
 //! is not awaited. A server cannot fill the client's memory with them.
 //!
@@ -13,8 +13,8 @@ use cookie::{Cookie, time::OffsetDateTime};
 
 use crate::http::captured::CapturedResponse;
 
-/// The cookies of one user.
-#[derive(Debug, Default)]
+/// The cookies of one user for one host.
+#[derive(Debug, Clone, Default)]
 pub struct Jar {
     /// The one that was set longest ago first.
     kept: Vec<StoredCookie>,
@@ -22,7 +22,7 @@ pub struct Jar {
     default_path: Box<str>,
 }
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct StoredCookie {
     name: Box<str>,
     value: Box<str>,
@@ -44,6 +44,15 @@ const MAX_COOKIES: usize = 180;
 const MAX_JAR_BYTES: usize = 64 * 1024;
 
 impl Jar {
+    /// Puts in a cookie that the plan gives its users.
+    pub fn give(&mut self, name: &str, value: &str, path: &str) {
+        self.kept.push(StoredCookie {
+            name: name.into(),
+            value: value.into(),
+            path: path.into(),
+        });
+    }
+
     /// Keeps what the response to the last request sets. Returns how many cookies were too long or
     /// had to make room for others.
     pub fn keep(&mut self, seen: &CapturedResponse, now: SystemTime) -> u64 {

@@ -8,6 +8,7 @@ pub mod capture_source;
 pub mod compile;
 pub mod condition;
 pub mod cookies;
+mod date;
 pub mod feeder;
 pub mod filter;
 pub mod names;

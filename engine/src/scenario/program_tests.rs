@@ -4,13 +4,17 @@ use rand::rngs::SmallRng;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::scenario::compile::Scenarios;
+use crate::scenario::compile::{Scenarios, Server};
 
 fn compiled(steps: Value, variables: Value) -> Result<Scenarios, String> {
     let plan = json!({"version": 1, "target": {"url": "http://h:1"}, "load": {"model": "closed", "users": 1},
         "scenarios": [{"variables": variables, "steps": steps}], "stop": {"total_requests": 1}});
     let plan = crate::check::read_plan(&plan.to_string()).map_err(|error| error.0)?;
-    Scenarios::compile(&plan, "h:1").map_err(|error| error.0)
+    let servers = [Server {
+        authority: "h:1",
+        host: 0,
+    }];
+    Scenarios::compile(&plan, &servers).map_err(|error| error.0)
 }
 
 /// A user of compiled scenarios.

@@ -29,7 +29,8 @@ pub struct Request {
     /// Whether a header of ours says if the connection stays.
     adds_connection: bool,
     adds_length: bool,
-    cookies: bool,
+    /// The host whose cookies it carries; `None`: users keep none.
+    cookies: Option<u16>,
     cache: Option<CachePlan>,
     /// Before which header the validators of the cache stand.
     validators_at: usize,
@@ -83,7 +84,7 @@ impl Request {
 
     /// Whether it can be written once for all.
     pub fn is_fixed(&self) -> bool {
-        !self.cookies
+        self.cookies.is_none()
             && self.cache.is_none()
             && !self.expects_continue
             && !matches!(self.body, Some(Content::File(..)))
@@ -104,7 +105,7 @@ impl Request {
     }
 
     pub fn uses_vars(&self) -> bool {
-        self.cookies || self.cache.is_some() || self.templates().any(Template::uses_vars)
+        self.cookies.is_some() || self.cache.is_some() || self.templates().any(Template::uses_vars)
     }
 
     /// The captured values without which it cannot be sent.
@@ -150,9 +151,9 @@ impl Request {
         if self.validators_at >= self.headers.len() {
             self.write_validators(path.clone(), context.vars, &mut out);
         }
-        if self.cookies {
+        if let Some(host) = self.cookies {
             let path = out[path].to_vec();
-            context.vars.cookies.write(&path, &mut out);
+            context.vars.jar(host).write(&path, &mut out);
         }
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));
@@ -208,7 +209,7 @@ impl Request {
         out.extend_from_slice(again.path.as_bytes());
         out.extend_from_slice(self.version_line());
         let mut anew = Vec::new();
-        if self.cookies {
+        if self.cookies.is_some() {
             anew.push("cookie");
         }
         if self.cache.is_some() {
@@ -223,8 +224,8 @@ impl Request {
             let cache = vars.cache.get_or_insert_default();
             cache.write(again.path.as_bytes(), keeps, &mut out);
         }
-        if self.cookies {
-            vars.cookies.write(again.path.as_bytes(), &mut out);
+        if let Some(host) = self.cookies {
+            vars.jar(host).write(again.path.as_bytes(), &mut out);
         }
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));

@@ -12,7 +12,7 @@ fn compile(step: Value) -> Result<Request, String> {
         &step,
         "h:1",
         HttpVersion::V1_1,
-        false,
+        None,
         None,
         &mut Scope::default(),
     )
@@ -40,7 +40,7 @@ fn http_1_0_asks_for_a_connection_that_stays_and_says_nothing_of_one_that_does_n
             &step,
             "h:1",
             HttpVersion::V1_0,
-            false,
+            None,
             None,
             &mut Scope::default(),
         )

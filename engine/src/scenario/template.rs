@@ -7,6 +7,7 @@ use std::time::UNIX_EPOCH;
 
 use rand::Rng;
 
+use super::date::DateFormat;
 use super::feeder::NO_ROW;
 use super::filter::{Filter, RequestPart, make_safe};
 use super::vars::{Shared, Vars};
@@ -41,6 +42,8 @@ enum Source {
     Characters(Vec<char>, usize),
     /// Of the wall clock, in units of so many ms.
     Time(u64),
+    /// The same as a date.
+    Date(Box<DateFormat>),
     /// The number of the user, from 1.
     User,
     /// The number of its iteration, from 1.
@@ -268,6 +271,10 @@ impl Source {
                 let ms = since.map_or(0, |since| since.as_millis() as u64);
                 number((ms / unit_ms) as i64, out);
             }
+            Self::Date(format) => {
+                // Compiled formats have written a date before.
+                let _ = format.render(vars.now(), out);
+            }
             Self::User => number(vars.number.saturating_add(1) as i64, out),
             Self::Iteration => number(vars.iteration as i64, out),
             Self::Uuid => {
@@ -315,17 +322,21 @@ fn number(value: i64, out: &mut Vec<u8>) {
 /// The inside of a placeholder: words, then filters, each after a `|`.
 fn value(inside: &str, scope: &mut Scope) -> Result<(Source, Vec<Filter>), String> {
     let mut parts = inside.split('|');
-    let words = parts.next().unwrap_or_default();
+    let inside = parts.next().unwrap_or_default();
     let filters = parts
         .map(|name| Filter::named(name.trim()))
         .collect::<Result<_, _>>()?;
-    let words: Vec<&str> = words.split_whitespace().collect();
+    let words: Vec<&str> = inside.split_whitespace().collect();
     let source = match words.as_slice() {
         [] => return Err("is empty, expected a name or a generator".to_owned()),
         ["sequence", options @ ..] => sequence(options, scope)?,
         ["uuid"] => Source::Uuid,
         ["time"] => Source::Time(1),
         ["time", "s"] => Source::Time(1000),
+        ["date", _, ..] => {
+            let format = inside.trim_start().strip_prefix("date").unwrap_or_default();
+            Source::Date(Box::new(DateFormat::compile(format)?))
+        }
         ["next", feeder] => {
             let known = scope.feeders.iter().position(|(name, _)| name == feeder);
             Source::Next(known.ok_or_else(|| unknown(scope))?)
@@ -465,6 +476,7 @@ fn unknown(scope: &Scope) -> String {
             "random int LOW HIGH",
             "random string LENGTH",
             "time",
+            "date FORMAT",
             "user",
             "iteration",
             "random choice WORD…",

@@ -53,7 +53,8 @@ pub struct TlsReady {
 pub struct ClientTls {
     config: ClientConfig,
     resumption: bool,
-    pub name: ServerName<'static>,
+    /// By address of the load; `None`: plain HTTP is spoken there.
+    names: Vec<Option<ServerName<'static>>>,
     ready: TlsReady,
 }
 
@@ -61,15 +62,20 @@ impl std::fmt::Debug for ClientTls {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("ClientTls")
-            .field("name", &self.name)
+            .field("names", &self.names)
             .finish_non_exhaustive()
     }
 }
 
 impl ClientTls {
-    /// `host` is that of the target's URL, without brackets.
-    pub fn new(plan: &Tls, host: &str) -> Result<Self, PlanError> {
-        let name = server_name(plan, host)?;
+    /// `hosts`: by address of the load, the host of its server's URL without brackets, or `None` where
+    /// plain HTTP is spoken.
+    pub fn new<'a>(
+        plan: &Tls,
+        hosts: impl Iterator<Item = Option<&'a str>>,
+    ) -> Result<Self, PlanError> {
+        let names = hosts.map(|host| host.map(|host| server_name(plan, host)).transpose());
+        let names: Vec<_> = names.collect::<Result<_, _>>()?;
         let (trust, roots) = trusted(plan)?;
         let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&versions(plan)?)
@@ -114,13 +120,19 @@ impl ClientTls {
                     Trust::Anybody => "any",
                 }
                 .to_owned(),
-                server_name: name.to_str().into_owned(),
+                server_name: listed(&names),
                 resumption: plan.resumption,
                 alpn: plan.alpn.clone(),
                 client_certificate: plan.client_cert.is_some(),
             },
-            name,
+            names,
         })
+    }
+
+    /// The name of the server at this address of the load; `None`: plain HTTP is spoken there.
+    #[inline]
+    pub fn name(&self, address: usize) -> Option<&ServerName<'static>> {
+        self.names.get(address)?.as_ref()
     }
 
     /// As the report shows it.
@@ -136,6 +148,13 @@ impl ClientTls {
         }
         Arc::new(config)
     }
+}
+
+/// Each name once.
+fn listed(names: &[Option<ServerName<'static>>]) -> String {
+    let mut found: Vec<_> = names.iter().flatten().map(ServerName::to_str).collect();
+    found.dedup();
+    found.join(", ")
 }
 
 fn server_name(plan: &Tls, host: &str) -> Result<ServerName<'static>, PlanError> {

@@ -32,10 +32,14 @@ impl Users {
     }
 
     fn open_connection(&mut self, index: u32, limit_ns: u64, cx: &mut Context<'_>) -> Action {
+        let server = self.server(index);
+        let turn = &mut self.next_address[server];
+        let among = &self.job.servers[server].addresses;
+        let next = among.start + *turn % among.len();
+        *turn = turn.wrapping_add(1);
         let user = &mut self.all[index as usize];
         let said = self.job.script_addresses.get(usize::from(user.step));
-        let address = said.copied().unwrap_or(self.next_address);
-        self.next_address = (self.next_address + 1) % self.job.addresses.len();
+        let address = said.copied().unwrap_or(next);
         user.sent_ns = cx.now_ns;
         user.address = address as u16;
         cx.record.connecting(index, user.address);
@@ -46,7 +50,7 @@ impl Users {
         let user = &mut self.all[index as usize];
         let took_ns = cx.now_ns.saturating_sub(user.sent_ns);
         cx.record.connected(index, user.address, took_ns);
-        if !self.surroundings.secures {
+        if !self.surroundings.secures || !self.job.is_secure(user.address) {
             return self.on_usable(index, cx);
         }
         user.securing = true;
@@ -151,13 +155,7 @@ impl Users {
         let securing = std::mem::take(&mut user.securing);
         let was_open = std::mem::take(&mut user.connected) || securing;
         if was_open {
-            record.recorder.connections_open -= 1;
-            let counters = &mut record.recorder.counters;
-            if by_client {
-                counters.connections_closed_by_client += 1;
-            } else {
-                counters.connections_closed_by_server += 1;
-            }
+            record.closed_connection(by_client);
         }
         was_open
     }

@@ -13,6 +13,7 @@ mod redirects;
 mod retirement;
 mod scripted;
 mod send;
+mod servers;
 #[cfg(test)]
 mod tests;
 mod values;
@@ -39,6 +40,7 @@ use queue::Queues;
 use quota::Allowance;
 use redirects::Redirects;
 use retirement::Retirement;
+use servers::Servers;
 use values::UserValues;
 
 /// When something happens, and where it is recorded.
@@ -95,7 +97,7 @@ pub struct Bytes<'a> {
 #[derive(Debug)]
 #[must_use]
 pub struct Action {
-    /// Close its connection, or give up the attempt.
+    /// Close the connection that was its own when it was asked, or give up the attempt.
     pub close: bool,
     /// Its first request since it arrived goes out, or its connection is attempted: now.
     pub begins: bool,
@@ -107,7 +109,8 @@ pub struct Action {
 pub enum Next {
     /// What it waits for already.
     Stay,
-    /// Connect to the address of this index; a timer at that time.
+    /// Connect its own connection ([`Users::connection`]) to the address of this index; a timer at
+    /// that time.
     Connect { address: usize, limit_ns: u64 },
     /// Ask [`Users::write`] for its request when its turn to send has come.
     Send,
@@ -180,7 +183,7 @@ pub struct Surroundings {
     pub unix_offset_ns: u64,
 }
 
-/// The users of one thread; a user's index is also that of its connection.
+/// The users of one thread; with one server a user's index is also that of its connection.
 pub struct Users {
     job: Arc<Job>,
     place: Share,
@@ -202,8 +205,10 @@ pub struct Users {
     open: Option<Box<OpenTimes>>,
     retirement: Retirement,
     rng: SmallRng,
-    /// Of the target: where the next connection goes.
-    next_address: usize,
+    /// By server: which of its addresses the next connection goes to.
+    next_address: Vec<usize>,
+    /// `None`: all requests go to one server.
+    servers: Option<Box<Servers>>,
     /// Users that have not ended; in an open load those that have arrived and not gone.
     alive: usize,
     /// The first response's head was noted.
@@ -254,7 +259,8 @@ impl Users {
                     .wrapping_mul(0x9e37_79b9_7f4a_7c15)
                     .wrapping_add(place.stream()),
             ),
-            next_address: place.stream() as usize % job.addresses.len(),
+            next_address: vec![place.stream() as usize; job.servers.len()],
+            servers: Servers::new(job, count),
             head_noted: false,
             place,
             job: Arc::clone(job),

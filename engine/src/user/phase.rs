@@ -1,5 +1,5 @@
 //! One virtual user: where it is in its scenario and in its request. A small value, for there may
-//! be a million of them. It knows nothing of sockets; its number is also that of its connection.
+//! be a million of them. It knows nothing of sockets.
 
 use crate::http::response::ResponseReader;
 use crate::measure::recorder::Recorder;

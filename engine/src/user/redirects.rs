@@ -116,7 +116,9 @@ impl Users {
         let found = if chain.hops >= most {
             Err(format!("there are more than {most} one after the other"))
         } else {
-            self.job.origin.resolve(location, sent.path, sent.host())
+            self.job.servers[usize::from(self.job.steps[usize::from(user.step)].target)]
+                .origin
+                .resolve(location, sent.path, sent.host())
         };
         match found {
             Ok(path) => {

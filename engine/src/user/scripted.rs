@@ -73,6 +73,9 @@ impl Users {
             record.writes(index, count, Some(written));
         } else {
             record.writes_behind(index, count, Some(written));
+            if self.open.is_some() {
+                record.recorder.counters.offered += 1;
+            }
         }
         if let Some(queues) = &mut self.queues {
             let pending = Pending {

@@ -115,6 +115,9 @@ impl UserValues {
             vars.unix_ns = unix_ns;
             vars.iteration += 1;
             vars.forget_captured(shape);
+            if starts || job.scenarios.forgets_cookies {
+                vars.begin_with_cookies(&job.scenarios.given_cookies);
+            }
             if job.scenarios.forgets_cache
                 && let Some(cache) = &mut vars.cache
             {

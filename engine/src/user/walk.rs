@@ -67,13 +67,14 @@ impl Users {
     /// Begins a request that has its place in the quota.
     #[inline]
     fn begin(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+        let gives_up = self.turn_to_server(index, cx.record);
         let user = &mut self.all[index as usize];
         user.begin();
         if user.connected {
             user.enter(Phase::Queued, cx.now_ns, &mut cx.record.recorder);
-            return Action::next(Next::Send);
+            return Action::next(Next::Send).closing(gives_up);
         }
-        self.connect(index, cx)
+        self.connect(index, cx).closing(gives_up)
     }
 
     /// After a request: on to the next, thinking first where users think. `breaks_off`: the rest of

@@ -6,39 +6,42 @@ use std::io;
 use super::Worker;
 use super::pool::Free;
 use crate::measure::counters::ErrorKind;
-use crate::net::{Direction, Driver, NetEvent};
+use crate::net::{ConnId, Direction, Driver, NetEvent};
 use crate::user::{Action, Bytes, Context, Next, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
     #[inline]
     pub(super) fn handle(&mut self, event: NetEvent) -> io::Result<()> {
-        let (index, event) = match event {
+        let (conn, event) = match event {
             NetEvent::Received(received) => {
-                let index = received.conn;
+                let conn = received.conn;
                 let bytes = Bytes {
                     bytes: self.driver.bytes(&received),
-                    sending: self.driver.is_sending(index),
+                    sending: self.driver.is_sending(conn),
                     accepted_ns: match self.job.parts {
-                        true => self.driver.accepted_ns(index),
+                        true => self.driver.accepted_ns(conn),
                         false => None,
                     },
                 };
                 let event = UserEvent::Received(bytes);
-                let action = self.users.on(
-                    index,
-                    event,
-                    &mut Context::new(self.now_ns, &mut self.record),
-                );
+                let mut cx = Context::new(self.now_ns, &mut self.record);
+                let Some(index) = self.users.user_of(conn) else {
+                    self.users.on_parked(conn, &event, &mut cx);
+                    self.driver.release(received);
+                    self.driver.close(conn);
+                    return Ok(());
+                };
+                let action = self.users.on(index, event, &mut cx);
                 self.driver.release(received);
-                return self.act(index, action);
+                return self.act(index, conn, action);
             }
             NetEvent::Connected(conn) => {
                 // The timer was that of connecting.
-                self.wheel.unset(conn);
+                self.unset_timer(conn);
                 (conn, UserEvent::Connected)
             }
             NetEvent::Secured(conn, secured) => {
-                self.wheel.unset(conn);
+                self.unset_timer(conn);
                 (conn, UserEvent::Secured(secured))
             }
             NetEvent::Unsecured(conn, reason) => (conn, UserEvent::Unsecured(*reason)),
@@ -68,12 +71,20 @@ impl<D: Driver> Worker<'_, D> {
                 return Ok(());
             }
         };
-        let action = self.users.on(
-            index,
-            event,
-            &mut Context::new(self.now_ns, &mut self.record),
-        );
-        self.act(index, action)
+        let mut cx = Context::new(self.now_ns, &mut self.record);
+        let Some(index) = self.users.user_of(conn) else {
+            self.users.on_parked(conn, &event, &mut cx);
+            self.driver.close(conn);
+            return Ok(());
+        };
+        let action = self.users.on(index, event, &mut cx);
+        self.act(index, conn, action)
+    }
+
+    fn unset_timer(&mut self, conn: ConnId) {
+        if let Some(index) = self.users.user_of(conn) {
+            self.wheel.unset(index);
+        }
     }
 
     /// What the kernel's word for an attempt that failed means.
@@ -100,19 +111,20 @@ impl<D: Driver> Worker<'_, D> {
             return self.warm_again(index);
         }
         let event = UserEvent::Timer { due_ns };
+        let conn = self.users.connection(index);
         let action = self.users.on(
             index,
             event,
             &mut Context::new(self.now_ns, &mut self.record),
         );
-        self.act(index, action)
+        self.act(index, conn, action)
     }
 
-    /// Does what a user says.
+    /// Does what a user says, whose own connection was this one when it was asked.
     #[inline]
-    pub(super) fn act(&mut self, index: u32, action: Action) -> io::Result<()> {
+    pub(super) fn act(&mut self, index: u32, conn: ConnId, action: Action) -> io::Result<()> {
         if action.close {
-            self.driver.close(index);
+            self.driver.close(conn);
         }
         if action.begins {
             self.acted(self.now_ns);
@@ -128,19 +140,22 @@ impl<D: Driver> Worker<'_, D> {
             Next::WaitUntil(at_ns) => self.wheel.set(index, at_ns),
             Next::Connect { address, limit_ns } => {
                 self.wheel.set(index, limit_ns);
-                self.driver.connect(index, address);
+                self.driver.connect(self.users.connection(index), address);
             }
             Next::SendHeld { until_ns } => {
-                if !self.driver.is_sending(index)
+                if !self.driver.is_sending(conn)
                     && let Some(payload) = self.users.take_held(index, &mut self.record)
                 {
-                    self.driver.send(index, payload);
+                    self.driver.send(conn, payload);
                 }
                 if let Some(until_ns) = until_ns {
                     self.wheel.set(index, until_ns);
                 }
             }
             Next::Vacant { retry_ns } => {
+                if self.job.per_session {
+                    self.close_parked(index);
+                }
                 let free = self.free(index);
                 if let Some(open) = &mut self.open {
                     open.put(index, free);
@@ -151,14 +166,24 @@ impl<D: Driver> Worker<'_, D> {
                     None => {}
                 }
             }
-            Next::End => self.wheel.unset(index),
+            Next::End => {
+                self.close_parked(index);
+                self.wheel.unset(index);
+            }
         }
         Ok(())
+    }
+
+    fn close_parked(&mut self, index: u32) {
+        for conn in self.users.close_all_parked(index, &mut self.record) {
+            self.driver.close(conn);
+        }
     }
 
     /// Hands the requests of a queued user to the driver; false when it has none to send.
     #[inline]
     pub(super) fn send(&mut self, index: u32) -> io::Result<bool> {
+        let conn = self.users.connection(index);
         let spare = || self.driver.spare();
         match self.users.write(
             index,
@@ -166,11 +191,11 @@ impl<D: Driver> Worker<'_, D> {
             &mut Context::new(self.now_ns, &mut self.record),
         ) {
             Ok(payload) => {
-                self.driver.send(index, payload);
+                self.driver.send(conn, payload);
                 Ok(true)
             }
             Err(action) => {
-                self.act(index, action)?;
+                self.act(index, conn, action)?;
                 Ok(false)
             }
         }

@@ -31,6 +31,10 @@ pub(super) struct OpenArrivals {
     /// No more arrivals: the total of requests is used up.
     exhausted: bool,
     pool: Pool,
+    /// An arrival that finds no place waits for one.
+    waits: bool,
+    /// The next arrival is due and waits until a place is free.
+    held: bool,
     /// Connections to keep open.
     connections: usize,
     deadline_ns: Option<u64>,
@@ -62,6 +66,8 @@ impl OpenArrivals {
             lateness: Lateness::default(),
             exhausted: false,
             pool: Pool::new(places),
+            waits: open.waits,
+            held: false,
             connections: place.of(open.connections),
             deadline_ns: open.deadline_ns,
             caps: open
@@ -88,6 +94,7 @@ impl OpenArrivals {
         match self.due_ns() {
             u64::MAX if now_ns < self.end_ns() => self.end_ns(),
             u64::MAX => u64::MAX,
+            _ if self.held => u64::MAX,
             due_ns => {
                 due_ns
                     - self
@@ -164,7 +171,13 @@ impl OpenArrivals {
         self.pool.not_cold() < self.connections && self.due_ns() != u64::MAX
     }
 
+    /// Whether the next arrival waits for a place.
+    pub(super) fn is_held(&self) -> bool {
+        self.held
+    }
+
     pub(super) fn put(&mut self, index: u32, free: Free) {
+        self.held = false;
         self.pool.put(index, free);
     }
 
@@ -191,7 +204,12 @@ impl OpenArrivals {
         if free.is_none() {
             self.last_sent_ns = None;
         }
-        free.map_or(Placed::Blocked, Placed::At)
+        self.held = free.is_none() && self.waits;
+        match free {
+            Some(place) => Placed::At(place),
+            None if self.waits => Placed::Waits,
+            None => Placed::Blocked,
+        }
     }
 
     /// The total of requests is used up: nobody arrives any more.
@@ -218,6 +236,8 @@ pub(super) enum Placed {
     At(u32),
     /// No place is free.
     Blocked,
+    /// No place is free, and it waits for one.
+    Waits,
     /// It could not even be sent in time.
     Expired,
 }

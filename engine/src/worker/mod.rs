@@ -316,11 +316,12 @@ impl<'a, D: Driver> Worker<'a, D> {
             let Some(index) = self.users.next_retired(self.now_ns) else {
                 break;
             };
+            let conn = self.users.connection(index);
             let action = self
                 .users
                 .retire(index, &mut Context::new(self.now_ns, &mut self.record));
             if let Some(action) = action {
-                self.act(index, action)?;
+                self.act(index, conn, action)?;
             }
         }
         Ok(())

@@ -20,7 +20,8 @@ impl<D: Driver> Worker<'_, D> {
             };
             let due_ns = open.due_ns();
             // What is due after a cut waits for it, though the clock may have been read since.
-            if due_ns > self.now_ns || due_ns >= self.schedule.next_ns() || self.stopped {
+            let held = open.is_held();
+            if held || due_ns > self.now_ns || due_ns >= self.schedule.next_ns() || self.stopped {
                 return Ok(());
             }
             self.arrive(due_ns)?;
@@ -40,6 +41,7 @@ impl<D: Driver> Worker<'_, D> {
                 counters.blocked += 1;
                 return Ok(());
             }
+            Placed::Waits => return Ok(()),
             Placed::Expired => {
                 counters.offered += open.take();
                 counters.expired += 1;
@@ -56,12 +58,13 @@ impl<D: Driver> Worker<'_, D> {
             return Ok(());
         }
         counters.offered += open.take();
+        let conn = self.users.connection(index);
         let action = self.users.arrive(
             index,
             due_ns,
             &mut Context::new(self.now_ns, &mut self.record),
         );
-        self.act(index, action)
+        self.act(index, conn, action)
     }
 
     /// In which state a place is that nobody holds.
@@ -104,6 +107,6 @@ impl<D: Driver> Worker<'_, D> {
         let action = self
             .users
             .warm(index, &mut Context::new(self.now_ns, &mut self.record));
-        self.act(index, action)
+        self.act(index, self.users.connection(index), action)
     }
 }

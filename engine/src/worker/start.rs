@@ -56,7 +56,7 @@ fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
 pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<()> {
     let users = job.share(link.thread, link.threads).of(job.users);
     let config = Config {
-        connections: users,
+        connections: users * job.servers.len(),
         addresses: Arc::clone(&job.addresses),
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),

@@ -32,7 +32,8 @@ class ConnectionsLimits(DeclaredLimits):
 def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[float, float] | None:
     """(fewest, most) connections expected over the whole run; None when the plan does not determine it.
 
-    A user who closes after n requests may have one started connection left over. In an open load each user of
+    A user may ask one of several servers, or all of them. One who closes after n requests may have one
+    started connection left over. In an open load each user of
     a session has its own connection; where arrivals reuse idle connections, those still open at the end were
     enough, and all others are extra.
     """
@@ -45,8 +46,8 @@ def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[
         (n for n in (load.max_requests_per_connection, load.server_closes_after) if n and n > 0), default=None
     )
     if each is None:
-        return users, users
-    return max(users, sent / each), users + sent / each
+        return users, min(users * load.servers, max(users, float(sent)))
+    return max(users, sent / each), users * load.servers + sent / each
 
 
 def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:

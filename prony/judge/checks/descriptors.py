@@ -56,7 +56,7 @@ def forecast_descriptors(
     client_soft = None if host is None else host.descriptors_soft
     direct = _direct(load, host)
     sides = (
-        ("client", _client_need(load.users, bool(direct), client_soft, limits), client_soft),
+        ("client", _client_need(load.users * load.servers, bool(direct), client_soft, limits), client_soft),
         (
             "server",
             load.users + limits.descriptors_server_reserve,

@@ -19,12 +19,12 @@ const MAX_JOINED_BYTES: u64 = 16 * 1024 * 1024;
 
 impl Request {
     /// Compiles a checked step; the error says what is wrong with it. `authority` is the target's
-    /// host and port as in its URL.
+    /// host and port as in its URL, `cookies` the host whose cookies it carries.
     pub fn compile(
         step: &Step,
         authority: &str,
         version: HttpVersion,
-        cookies: bool,
+        cookies: Option<u16>,
         cache: Option<CachePlan>,
         scope: &mut Scope,
     ) -> Result<Self, String> {
@@ -53,7 +53,7 @@ impl Request {
             }
             add("Authorization", authorization(auth, scope)?);
         }
-        if cookies && listed("cookie") {
+        if cookies.is_some() && listed("cookie") {
             return Err(
                 "has a Cookie header, but cookies are kept by the engine (cookies: true), expected one of them"
                     .to_owned(),

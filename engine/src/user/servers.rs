@@ -1,0 +1,156 @@
+//! Users of a load on several servers: a connection to each of them, of which the one that the present
+//! request needs is the user's own and the others are parked. A load on one server has none of this.
+
+use super::phase::{Phase, User};
+use super::{Context, UserEvent, Users};
+use crate::job::Job;
+use crate::measure::counters::ErrorKind;
+use crate::record::Record;
+
+/// A connection that its user does not need at present.
+#[derive(Debug, Clone, Copy, Default)]
+struct Parked {
+    open: bool,
+    address: u16,
+    on_connection: u32,
+}
+
+/// The connections of the users of one thread. The connection of a user with its server has the
+/// number *server x users + user*.
+#[derive(Debug)]
+pub(super) struct Servers {
+    users: u32,
+    /// By user: the server of its own connection.
+    present: Vec<u16>,
+    /// By number of a connection.
+    parked: Vec<Parked>,
+}
+
+impl Servers {
+    /// `None`: all requests go to one server.
+    pub(super) fn new(job: &Job, users: usize) -> Option<Box<Self>> {
+        let count = job.servers.len();
+        (count > 1).then(|| {
+            Box::new(Self {
+                users: users as u32,
+                present: vec![0; users],
+                parked: vec![Parked::default(); users * count],
+            })
+        })
+    }
+
+    fn number(&self, index: u32) -> u32 {
+        u32::from(self.present[index as usize]) * self.users + index
+    }
+
+    /// Parks a user's connection, and makes that with another server its own.
+    fn exchange(&mut self, index: u32, server: u16, user: &mut User) {
+        let from = self.number(index) as usize;
+        self.parked[from] = Parked {
+            open: user.connected,
+            address: user.address,
+            on_connection: user.on_connection,
+        };
+        self.present[index as usize] = server;
+        let to = self.number(index) as usize;
+        let to = std::mem::take(&mut self.parked[to]);
+        user.connected = to.open;
+        user.address = to.address;
+        user.on_connection = to.on_connection;
+        user.reader.reset();
+    }
+}
+
+impl Users {
+    /// The number of a user's own connection.
+    #[inline]
+    pub fn connection(&self, index: u32) -> u32 {
+        match &self.servers {
+            None => index,
+            Some(servers) => servers.number(index),
+        }
+    }
+
+    /// Whose connection it is; `None`: it is parked.
+    #[inline]
+    pub fn user_of(&self, connection: u32) -> Option<u32> {
+        match &self.servers {
+            None => Some(connection),
+            Some(servers) => {
+                let index = connection % servers.users;
+                (servers.number(index) == connection).then_some(index)
+            }
+        }
+    }
+
+    /// The server that a user's own connection goes to.
+    pub(super) fn server(&self, index: u32) -> usize {
+        let servers = self.servers.as_ref();
+        servers.map_or(0, |servers| servers.present[index as usize].into())
+    }
+
+    /// Takes up the connection that the request of a user's step needs. Whether an attempt to connect
+    /// to another server was given up for it.
+    #[inline]
+    pub(super) fn turn_to_server(&mut self, index: u32, record: &mut Record) -> bool {
+        if self.servers.is_none() {
+            return false;
+        }
+        let server = self.job.steps[usize::from(self.all[index as usize].step)].target;
+        if self.server(index) == usize::from(server) {
+            return false;
+        }
+        let gives_up = self.all[index as usize].phase == Phase::Warming;
+        if gives_up {
+            self.close(index, true, record);
+            self.all[index as usize].phase = Phase::Idle;
+        }
+        if let Some(servers) = &mut self.servers {
+            servers.exchange(index, server, &mut self.all[index as usize]);
+        }
+        gives_up
+    }
+
+    /// Something came on a connection that is parked: whatever it was, the connection is closed.
+    pub fn on_parked(&mut self, connection: u32, event: &UserEvent<'_>, cx: &mut Context<'_>) {
+        let by_client = match event {
+            UserEvent::Received(bytes) => {
+                let counters = &mut cx.record.recorder.counters;
+                counters.bytes_received += bytes.bytes.len() as u64;
+                counters.fail(ErrorKind::Protocol);
+                true
+            }
+            UserEvent::Closed { .. } | UserEvent::Broken { .. } => false,
+            _ => true,
+        };
+        self.close_parked(connection, by_client, cx.record);
+    }
+
+    fn close_parked(&mut self, connection: u32, by_client: bool, record: &mut Record) -> bool {
+        let Some(servers) = &mut self.servers else {
+            return false;
+        };
+        let parked = std::mem::take(&mut servers.parked[connection as usize]);
+        if parked.open {
+            record.closed_connection(by_client);
+        }
+        parked.open
+    }
+
+    /// Closes the parked connections of a user who goes; their numbers.
+    pub fn close_all_parked(&mut self, index: u32, record: &mut Record) -> Vec<u32> {
+        let Some(servers) = &self.servers else {
+            return Vec::new();
+        };
+        let (first, users) = (index as usize, servers.users as usize);
+        let all = (first..servers.parked.len()).step_by(users.max(1));
+        let open: Vec<u32> = all
+            .filter(|place| servers.parked[*place].open)
+            .map(|place| place as u32)
+            .collect();
+        for connection in &open {
+            self.close_parked(*connection, true, record);
+        }
+        open
+    }
+}
