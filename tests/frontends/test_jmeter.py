@@ -127,7 +127,6 @@ REFUSED = {
         element("CSVDataSet", prop("filename", "people.csv"), prop("delimiter", "##")) + sampler(),
         "the delimiter '##'",
     ),
-    "second server": (sampler("http://127.0.0.1:1/") + sampler("http://127.0.0.1:2/"), "a second server"),
     "until failure": (
         element("WhileController", prop("WhileController.condition", "LAST"), below=sampler()),
         "a loop until a request fails",

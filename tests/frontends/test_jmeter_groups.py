@@ -166,11 +166,6 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
             + group("b", sampler(), 1, 3),
             "beside a group whose users stay",
         ),
-        (
-            group("a", sampler("http://127.0.0.1:1/"), tag="PostThreadGroup")
-            + group("b", sampler("http://127.0.0.1:2/")),
-            "a second server",
-        ),
         (SET_UP, "a thread group that is enabled"),
     ],
 )  # fmt: skip

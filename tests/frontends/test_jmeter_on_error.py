@@ -12,7 +12,6 @@ import pytest
 from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow
 from prony.frontends import jmeter
-from prony.frontends.base import Refused
 from prony.frontends.jmeter import Summariser, jmx
 from prony.frontends.jmeter.translate import of_tree
 from tests.frontends.conftest import Served, quick_desk
@@ -87,18 +86,6 @@ def test_the_test_is_stopped_by_the_first_second_with_an_error() -> None:
 def test_a_word_that_jmeter_does_not_know() -> None:
     with pytest.raises(UsageError, match="one of continue, startnextloop, stopthread"):
         load_of(sampler(), group=group("explode"))
-
-
-def test_cookies_that_are_cleared_after_the_only_loop_are_cleared() -> None:
-    clears = element("CookieManager", flag("CookieManager.clearEachIteration", True))
-    by_group = flag("CookieManager.clearEachIteration", True) + flag(
-        "CookieManager.controlledByThreadGroup", True
-    )
-    assert load_of(clears + sampler(), group=repeated(1)).workload.cookies
-    assert load_of(element("CookieManager", by_group) + sampler(), group=repeated(5)).workload.cookies
-    for where in ({"inside": clears + sampler()}, {"inside": sampler(), "beside": clears}):
-        with pytest.raises(Refused, match="it forgets its cookies after each of several iterations"):
-            load_of(**where, group=repeated(5))
 
 
 @needs_jmeter

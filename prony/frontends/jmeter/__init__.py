@@ -170,7 +170,8 @@ def _logged(
             thread_names = ThreadNames(thread_groups, read_log(log))
             outlined = outlines(workload, made.transactions)
             found = samples(read_log(log), outlined)
-            count += jtl.write(found, file, made.translated.target.url, thread_names)
+            servers = jtl.Servers(made.translated.target.url, workload)
+            count += jtl.write(found, file, servers, thread_names)
             unplaced += [name for outline in outlined.values() for name in outline.unplaced]
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""

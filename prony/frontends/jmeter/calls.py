@@ -6,13 +6,13 @@ import hashlib
 import re
 import socket
 import string
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import unquote_plus
 
+from prony.frontends.jmeter import dates
 from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
 
 LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
@@ -20,7 +20,6 @@ LONGEST_DRAWN = 64
 """Characters of a random string that are drawn one by one."""
 MOST_FILE_BYTES = 1 << 20
 """Of a file that becomes a text of the plan."""
-TIME_INSTEAD = "use ${__time()} or ${__time(/1000)}"
 
 
 @contextmanager
@@ -101,20 +100,6 @@ def _counter(call: Call) -> Text:
 
 def _thread_number(call: Call) -> Text:
     return Text.of("1") if call.values.users == 1 else _drawn("user")
-
-
-def _time(call: Call) -> Text:
-    given = call.constants(0, 2)
-    pattern = given[0] if given else ""
-    divided = re.fullmatch(r"/(\d{1,15})", pattern)
-    if not call.once and pattern in ("", "/1000"):
-        return call.stored(_drawn("time s" if pattern else "time"), given[1:])
-    now_ms = time.time_ns() // 1_000_000
-    if call.once and not pattern:
-        return call.stored(Text.of(str(now_ms)), given[1:])
-    if call.once and divided and int(divided.group(1)):
-        return call.stored(Text.of(str(now_ms // int(divided.group(1)))), given[1:])
-    raise call.refused(f"the format '{pattern}'", TIME_INSTEAD)
 
 
 def _sum(call: Call) -> Text:
@@ -230,7 +215,9 @@ CALLS.update(
         "__TestPlanName": _plan_name,
         "__intSum": _sum,
         "__longSum": _sum,
-        "__time": _time,
+        "__time": dates.now,
+        "__timeShift": dates.shifted,
+        "__dateTimeConvert": dates.converted,
         "__urlencode": _encoded,
         "__urldecode": _decoded,
         "__eval": _evaluated,

@@ -7,9 +7,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prony.frontends.jmeter.cookies import CookieRules
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.requests import SamplerRequest
+from prony.frontends.jmeter.scope import Shared
 from prony.plan.load import Connections
 from prony.plan.step import Entry, Step
 from prony.plan.target import TlsOptions, Url, parse_url
@@ -29,7 +31,7 @@ class TranslatedGroup:
     requests: tuple[SamplerRequest, ...]
     variables: dict[str, str]
     feeders: tuple[str, ...]
-    cookies: bool
+    cookies: CookieRules | None
 
     @property
     def scenario(self) -> Scenario:
@@ -37,27 +39,26 @@ class TranslatedGroup:
         return Scenario(name=self.group.name, steps=self.entries, variables=self.variables)
 
 
-def target(requests: Sequence[SamplerRequest]) -> Url:
-    """The one server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
-    found = parse_url(_one_server(requests)).target
+def target(requests: Sequence[SamplerRequest], shared: Shared) -> Url:
+    """The load's own server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
+    assert shared.server is not None
+    found = parse_url(shared.server).target
     address = requests[0].scope.hosts.get(found.host.lower())
     at = f"[{address}]:{found.port}" if address and ":" in address else f"{address}:{found.port}"
+    for one in requests:
+        other = parse_url(one.base).target
+        if one.base != shared.server and other.host.lower() in one.scope.hosts:
+            raise one.node.refused(
+                f"an address that a DNS cache manager gives a second server ({one.base})",
+                "write the address in place of the name",
+            )
+    secure = any(one.base.startswith("https:") for one in requests)
     return found.model_copy(
         update={
-            "tls": TlsOptions(insecure=True) if found.https else found.tls,
+            "tls": TlsOptions(insecure=True) if secure else found.tls,
             "addresses": (at,) if address else (),
         }
     )
-
-
-def _one_server(requests: Sequence[SamplerRequest]) -> str:
-    first = requests[0]
-    for one in requests:
-        if one.base != first.base:
-            raise one.node.refused(
-                f"a second server ({one.base} beside {first.base})", "make a plan for each server"
-            )
-    return first.base
 
 
 def connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:
@@ -70,9 +71,10 @@ def connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:
     numbers = {_always_sent(part.entries) for part in parts}
     number = numbers.pop()
     spares = any(one.scope.cache is not None for part in parts for one in part.requests)
-    if any(part.cookies for part in parts) or spares or number is None or numbers:
+    several = len({one.base for part in parts for one in part.requests}) > 1
+    if several or spares or number is None or numbers:
         raise new.group.node.refused(
-            "a new user for every iteration, with cookies, a cache or iterations of different lengths",
+            "a new user for every iteration, with several servers, a cache or iterations of unlike lengths",
             "tick 'Same user on each iteration'",
         )
     staying = next((part for part in parts if not part.group.new_users and part.group.loops != 1), None)

@@ -18,6 +18,7 @@ from prony.frontends.jmeter.requests import PORTS
 from prony.frontends.jmeter.samples import Made, Sample
 from prony.frontends.jmeter.thread_names import ThreadNames
 from prony.load.request_log import LoggedRequest
+from prony.plan.workload import Workload
 
 COLUMNS = ("timeStamp", "elapsed", "label", "responseCode", "responseMessage", "threadName", "dataType",
            "success", "failureMessage", "bytes", "sentBytes", "grpThreads", "allThreads", "URL", "Latency",
@@ -53,16 +54,32 @@ def open_log(path: Path, replace: bool) -> IO[str]:
     return file
 
 
-def write(rows: Iterable[Sample], file: IO[str], base: str, thread_names: ThreadNames) -> int:
-    """One line per sample that ended; returns how many are requests. `base`: scheme, host and port."""
+class Servers:
+    """Scheme, host and port of each request, as JMeter shows them."""
+
+    def __init__(self, own: str, workload: Workload) -> None:
+        """`own`: the load's own server."""
+        self._own = _shown(own)
+        self._named = {
+            walk.name: [self._own if one.server is None else _shown(one.server) for one in walk.requests]
+            for walk in workload.walks
+        }
+
+    def of(self, row: LoggedRequest) -> str:
+        """The server that this request went to."""
+        named = self._named.get(row.scenario, ())
+        return named[row.step_index] if row.step_index < len(named) else self._own
+
+
+def write(rows: Iterable[Sample], file: IO[str], servers: Servers, thread_names: ThreadNames) -> int:
+    """One line per sample that ended; returns how many are requests."""
     lines = csv.writer(file, lineterminator="\n")
-    shown = _shown(base)
     count = 0
     for row in rows:
         if isinstance(row, Made):
             lines.writerow(made_fields(row, thread_names))
         else:
-            lines.writerow(fields(row, shown, thread_names))
+            lines.writerow(fields(row, servers.of(row), thread_names))
             count += 1
     return count
 

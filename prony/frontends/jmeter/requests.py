@@ -108,8 +108,10 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     headers = _headers(asked, base, keep_alive, body, body_file, form, parts)
     name = values.constant(node.label, node)
     expect = expectation(scope.assertions, follows, values)
+    shared.server = shared.server or base
     given: dict[str, Any] = {
         "name": name,
+        "server": None if base == shared.server else base,
         "method": method,
         "path": path.engine,
         "headers": headers,

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from prony.frontends.jmeter import extractors, responses, rows, timers
+from prony.frontends.jmeter.cookies import CookieRules, cookie_rules
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.outline import Style
@@ -42,7 +43,6 @@ class TreeScope:
     defaults: tuple[JmxNode, ...] = ()
     """HTTP request defaults, the nearest first."""
     headers: Headers = Headers()
-    cookies: bool = False
     auth: tuple[tuple[str, Auth], ...] = ()
     """Prefix of the URL -> what is sent."""
     cache: JmxNode | None = None
@@ -60,9 +60,10 @@ class Shared:
 
     folder: Path
     feeders: dict[str, Feeder] = field(default_factory=dict)
-    cookies_anywhere: bool = False
-    clears_cookies: JmxNode | None = None
-    """The cookie manager that forgets them with each iteration."""
+    cookies: CookieRules | None = None
+    """None: no cookie manager, or one that sends none."""
+    server: str | None = None
+    """Scheme, host and port of the first request: the load's own server."""
     transactions: dict[str, Style] = field(default_factory=dict)
     """How they count, by their names."""
     paces: dict[int, str] = field(default_factory=dict)
@@ -166,7 +167,7 @@ def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, 
         case "HeaderManager":
             return replace(scope, headers=_headers(node, values).over(scope.headers))
         case "CookieManager":
-            return replace(scope, cookies=_cookies(node, shared))
+            shared.cookies = cookie_rules(node, values)
         case "AuthManager":
             return replace(scope, auth=(*_auth(node, values), *scope.auth))
         case "CacheManager":
@@ -234,18 +235,6 @@ def _headers(node: JmxNode, values: KnownValues) -> Headers:
         found[name.lower()] = (name, value)
     node.finish()
     return Headers(tuple(found.values()))
-
-
-def _cookies(node: JmxNode, shared: Shared) -> bool:
-    if node.members("CookieManager.cookies"):
-        raise node.refused("it brings cookies of its own", "write them in a header manager: Cookie")
-    by_group = node.flag("CookieManager.controlledByThreadGroup")
-    shared.clears_cookies = node if node.flag("CookieManager.clearEachIteration") and not by_group else None
-    policy = node.value("CookieManager.policy")
-    node.ignore("CookieManager.implementation")
-    node.finish()
-    shared.cookies_anywhere = policy != "ignoreCookies"
-    return shared.cookies_anywhere
 
 
 def _hosts(node: JmxNode, values: KnownValues) -> dict[str, str]:

@@ -18,6 +18,7 @@ from prony.frontends.jmeter.connections import (
     longest,
     target,
 )
+from prony.frontends.jmeter.cookies import CookieRules
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
@@ -33,7 +34,7 @@ from prony.plan.population import Population
 from prony.plan.stage import Stage
 from prony.plan.step import Block
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Cache, Workload
+from prony.plan.workload import Cache, Cookies, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +85,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
     users = [one.users for one in found[1]]
     beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
-    everybodys = CommonElements(
-        scope, beside, tuple(shared.feeders), shared.cookies_anywhere, shared.clears_cookies
-    )
+    everybodys = CommonElements(scope, beside, tuple(shared.feeders), shared.cookies)
     parts = [tuple(_part(one, everybodys, values, shared) for one in phase) for phase in found]
     requests = [one for phase in parts for part in phase for one in part.requests]
     several = len(main) > 1 or bool(found[1][0].waves or ((before or after) and main[0].tag == groups.CLOSED))
@@ -114,7 +113,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
     _note_undefined(values)
     return JMeterPlan(
-        Translated(TOOL, target(requests), trial, f"jmeter {path.name}", tuple(values.notes)),
+        Translated(TOOL, target(requests, shared), trial, f"jmeter {path.name}", tuple(values.notes)),
         _thread_groups(found[1], populations),
         _thread_groups(found[0], () if trial.before is None else trial.before.loads.populations),
         _thread_groups(found[2], () if trial.after is None else trial.after.loads.populations),
@@ -200,26 +199,20 @@ class CommonElements:
     counts: dict[str, str]
     """Set at the begin of every iteration."""
     feeders: tuple[str, ...]
-    cookies: bool
-    clears_cookies: JmxNode | None
+    cookies: CookieRules | None
 
 
 def _part(made: Group, above: CommonElements, values: KnownValues, shared: Shared) -> TranslatedGroup:
     """One group's way. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
-    shared.cookies_anywhere, shared.clears_cookies = above.cookies, above.clears_cookies
+    shared.cookies = above.cookies
     values.users, values.group = made.users, made.label
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     if not any(sends(entry) for entry in entries):
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
     entries = on_error.guarded(entries, made.on_error, made.node, values)
-    if shared.cookies_anywhere and shared.clears_cookies is not None and made.loops != 1:
-        raise shared.clears_cookies.refused(
-            f"it forgets its cookies after each of several iterations of {made.node.element}",
-            "untick 'Clear cookies each iteration', or give the group one loop",
-        )
     if above.counts:
         entries.insert(0, Block(set=above.counts))
     part = TranslatedGroup(
@@ -232,7 +225,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
             for name, feeder in shared.feeders.items()
             if name in above.feeders or name not in files or feeder.on_use
         ),
-        shared.cookies_anywhere,
+        shared.cookies,
     )
     changing = {variable: Text.placeholder(name) for variable, name in values.values.items()}
     values.variables, values.used, values.referred = names | changing, used, referred
@@ -256,9 +249,10 @@ def _workload(
     for part in parts:
         if part.cookies != parts[0].cookies:
             raise part.group.node.refused(
-                "cookies are kept in one group and not in another", "move the cookie manager above the groups"
+                "cookies are kept in one group otherwise than in another, or not at all",
+                "move one cookie manager above the groups",
             )
-    cookies = any(part.cookies for part in parts)
+    cookies = _cookies(parts, shared)
     requests = [one for part in parts for one in part.requests]
     cache = _cache(requests, any(part.group.new_users for part in parts), values)
     if alone:
@@ -280,6 +274,16 @@ def _workload(
         cookies=cookies,
         cache=cache,
     )
+
+
+def _cookies(parts: Sequence[TranslatedGroup], shared: Shared) -> bool | Cookies:
+    rules = parts[0].cookies
+    if rules is None or shared.server is None:
+        return False
+    bases = (one.base for part in parts for one in part.requests)
+    servers = tuple(dict.fromkeys((shared.server, *bases)))
+    new_users = any(part.group.new_users for part in parts)
+    return rules.kept(servers, new_users, any(part.group.loops != 1 for part in parts))
 
 
 def _stage(
