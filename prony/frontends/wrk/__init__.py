@@ -10,12 +10,12 @@ from typing import IO
 from pydantic import ValidationError
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.evidence.engine import EngineReport, Window
+from prony.evidence.engine import EngineReport, Histogram, Window
 from prony.frontends.base import Context, FrontEnd, Refused, Translated
 from prony.frontends.wrk import layout
-from prony.frontends.wrk.arguments import TOOL, USAGE, WrkArguments, WrongUsage, parse
+from prony.frontends.wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse
 from prony.judge.histogram import HistogramError, decode
-from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.load import ClosedLoad, Load, OpenLoad, WholeRun
 from prony.plan.script import Script
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
@@ -67,7 +67,7 @@ def translated(asked: WrkArguments) -> Translated:
     timeout_ms = max(1, asked.timeout_s * 1000)
     trial = TrialPlan(
         workload=workload,
-        load=ClosedLoad(users=asked.open_connections),
+        load=_load(asked),
         measured=WholeRun(duration_s=asked.duration_s),
         warm_up=fixed(0.0),
         request_timeout_ms=timeout_ms,
@@ -86,20 +86,32 @@ def translated(asked: WrkArguments) -> Translated:
     return Translated(TOOL, target, trial, f"wrk {asked.url}", tuple(notes))
 
 
+def _load(asked: WrkArguments) -> Load:
+    if asked.rate_per_s is None:
+        return ClosedLoad(users=asked.open_connections)
+    return OpenLoad(
+        rate_per_s=asked.rate_per_s,
+        arrivals="poisson" if asked.poisson else "constant",
+        max_users=asked.open_connections,
+        connections=asked.open_connections,
+        at_cap="wait",
+    )
+
+
 def _literal(text: str) -> str:
     """Text in which nothing is a placeholder."""
     return text.replace("${", "$${")
 
 
-def run(argv: Sequence[str], context: Context) -> int:
-    """One run, from the first line to the exit code."""
+def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
+    """One run of wrk, or of wrk2, from the first line to the exit code."""
     try:
-        asked = parse(argv)
+        asked = parse(argv, second)
         made = translated(asked) if asked.url else None
     except WrongUsage as fault:
         if str(fault):
             print(fault, file=context.stderr)
-        context.stdout.write(USAGE)
+        context.stdout.write(USAGE_2 if second else USAGE)
         return FAILED
     except Refused:
         raise
@@ -128,7 +140,12 @@ def run(argv: Sequence[str], context: Context) -> int:
         context.stdout.write(heading)
     if said is not None:
         context.stdout.write(said.printed_run)
-    context.stdout.write(layout.report(figures(report, ran.window), asked.latency))
+    context.stdout.write(layout.report(figures(report, ran.window), asked.latency, second))
+    if asked.uncorrected:
+        sent = layout.CountedValues.of(_times_us(ran.window.service_time))
+        context.stdout.write(
+            layout.recorded(sent, "Uncorrected Latency (measured without taking delayed starts into account)")
+        )
     if said is None:
         return context.end(ran)
     context.stdout.write(said.printed_done)
@@ -145,6 +162,17 @@ def failed(reason: str) -> int:
     return FAILED if left is None else int(left[1]) % 256
 
 
+def _times_us(histogram: Histogram | None) -> list[tuple[float, float]]:
+    """Time and how often it was seen. Raises EnvironmentFault for a histogram that cannot be read."""
+    if histogram is None:
+        return []
+    try:
+        times = decode(histogram)
+    except HistogramError as fault:
+        raise EnvironmentFault(f"the engine's histogram cannot be read: {fault}") from fault
+    return [(ns / 1000, n) for ns, n in zip(times.middle_ns.tolist(), times.counts.tolist(), strict=True)]
+
+
 def figures(report: EngineReport, window: Window) -> layout.WrkFigures:
     """What wrk prints, from what the engine recorded."""
     totals = report.totals
@@ -152,17 +180,9 @@ def figures(report: EngineReport, window: Window) -> layout.WrkFigures:
     def errors(kinds: Sequence[str]) -> int:
         return sum(totals.errors.get(kind, 0) for kind in kinds)
 
-    latency: Sequence[tuple[float, float]] = ()
-    if window.service_time is not None:
-        try:
-            times = decode(window.service_time)
-        except HistogramError as fault:
-            raise EnvironmentFault(f"the engine's histogram cannot be read: {fault}") from fault
-        latency = [
-            (ns / 1000, n) for ns, n in zip(times.middle_ns.tolist(), times.counts.tolist(), strict=True)
-        ]
     return layout.WrkFigures(
-        latency_us=layout.CountedValues.of(latency),
+        # Of an open load from when each was due.
+        latency_us=layout.CountedValues.of(_times_us(window.latency or window.service_time)),
         rates_per_s=layout.CountedValues.of(report.rates or ()),
         requests=totals.completed,
         elapsed_s=report.elapsed_ms / 1000,

@@ -27,6 +27,11 @@ Usage: prony wrk <options> <url> [-- script arguments]
 
 Numbers may have a unit (1k, 1M, 1G), times too (2s, 2m, 2h).
 """
+USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
+    "  -v, --version", "  -R, --rate        N   Requests per second, of all connections together (required)\n"
+    "  -D, --dist        D   Of the arrivals: fixed or exp (default fixed)\n"
+    "  -U, --u_latency       Print the latency that counts from the send, too\n  -v, --version"
+)  # fmt: skip
 _LONG = [
     "connections=",
     "duration=",
@@ -40,6 +45,8 @@ _LONG = [
 ]
 _SHORT = {"-c": "--connections", "-d": "--duration", "-t": "--threads", "-s": "--script", "-H": "--header",
           "-L": "--latency", "-T": "--timeout", "-h": "--help", "-v": "--version"}  # fmt: skip
+_LONG_2 = [*_LONG, "rate=", "u_latency", "dist=", "batch_latency"]
+_SHORT_2 = {**_SHORT, "-R": "--rate", "-U": "--u_latency", "-D": "--dist", "-B": "--batch_latency"}
 _METRIC = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
 _TIME = {"": 1, "s": 1, "m": 60, "h": 3600}
 LONGEST_S = 366 * 24 * 3600
@@ -62,6 +69,10 @@ class WrkArguments(Addressed):
     headers: dict[str, str] = field(default_factory=dict)
     latency: bool = False
     version: bool = False
+    rate_per_s: int | None = None
+    """Of wrk2: an open load."""
+    poisson: bool = False
+    uncorrected: bool = False
     rest: tuple[str, ...] = ()
 
     @property
@@ -70,15 +81,21 @@ class WrkArguments(Addressed):
         return self.connections // self.threads * self.threads
 
 
-def parse(argv: Sequence[str]) -> WrkArguments:
-    """The arguments. Raises WrongUsage for what wrk refuses, Refused for what Prony does not do."""
+def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
+    """The arguments of wrk, or of wrk2. Raises WrongUsage for what it refuses, Refused for what Prony does
+    not do.
+    """
+    names = _SHORT_2 if second else _SHORT
     try:
-        options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:Lhv", _LONG)
+        if second:
+            options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:R:D:ULBhv", _LONG_2)
+        else:
+            options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:Lhv", _LONG)
     except getopt.GetoptError as fault:
         raise WrongUsage(f"wrk: {fault.msg}") from fault
     asked = WrkArguments()
     for given, value in options:
-        _take(asked, _SHORT.get(given, given), given, value)
+        _take(asked, names.get(given, given), given, value)
     if asked.version and not rest:
         return asked
     if not rest:
@@ -88,6 +105,8 @@ def parse(argv: Sequence[str]) -> WrkArguments:
         raise WrongUsage(f"invalid URL: {asked.url}")
     if not asked.threads or not asked.duration_s:
         raise WrongUsage("wrk: --threads and --duration must be at least 1")
+    if second and not asked.rate_per_s:
+        raise WrongUsage("Throughput MUST be specified with the --rate or -R option")
     if asked.connections < asked.threads:
         raise WrongUsage(FEW_CONNECTIONS)
     if asked.threads > 1000:
@@ -119,6 +138,16 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
         asked.duration_s = _scaled(given, value, _TIME)
         if asked.duration_s > LONGEST_S:
             raise Refused("--duration", TOOL, None, value, "use at most a year")
+    elif name == "--rate":
+        asked.rate_per_s = _scaled(given, value, _METRIC)
+    elif name == "--u_latency":
+        asked.uncorrected = asked.latency = True
+    elif name == "--dist":
+        if value not in ("fixed", "exp"):
+            raise Refused("--dist", TOOL, None, f"'{value}'", "use fixed or exp")
+        asked.poisson = value == "exp"
+    elif name == "--batch_latency":
+        raise Refused("--batch_latency", TOOL, None, "latency of batches", "leave it out")
     elif name == "--timeout":
         asked.timeout_s = _scaled(given, value, _TIME)
 

@@ -5,7 +5,8 @@ Pure; must not know where figures come from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -132,12 +133,55 @@ def _row(name: str, sample: CountedValues, unit: Callable[[float], str]) -> str:
     return f"    {name:<10}{columns}{sample.within_stdev:8.2f}%\n"
 
 
-def report(figures: WrkFigures, distribution: bool) -> str:
-    """Everything after the run."""
+SPECTRUM_TICKS = 5
+"""Of HdrHistogram's percentile spectrum: lines for each halving of the distance to 100 %."""
+
+
+def recorded(times_us: CountedValues, what: str) -> str:
+    """wrk2's distribution, and the spectrum that HdrHistogram prints."""
+    lines = [f"  Latency Distribution (HdrHistogram - {what})\n"]
+    for percent in (50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0):
+        lines.append(f"{percent:7.3f}%{_column(time_us(times_us.percentile(percent)), 10)}\n")
+    lines.append("\n  Detailed Percentile spectrum:\n")
+    names = ("Value", "Percentile", "TotalCount", "1/(1-Percentile)")
+    lines.append("{:>12} {:>12} {:>12} {:>12}\n\n".format(*names))
+    lines += [
+        f"{us / 1000:12.3f} {percent / 100:12f} {count:12d} "
+        + (f"{1 / (1 - percent / 100):12.2f}\n" if percent < 100 else f"{'inf':>12}\n")
+        for us, percent, count in _spectrum(times_us)
+    ]
+    mean, stdev = times_us.mean / 1000, times_us.stdev / 1000
+    lines.append(f"#[Mean    = {mean:12.3f}, StdDeviation   = {stdev:12.3f}]\n")
+    lines.append(
+        f"#[Max     = {times_us.highest / 1000:12.3f}, Total count    = {int(times_us.count):12d}]\n"
+    )
+    lines.append(f"{'-' * 58}\n")
+    return "".join(lines)
+
+
+def _spectrum(times: CountedValues) -> Iterator[tuple[float, float, int]]:
+    """Value, percentile and how many are no higher, as `hdr_percentiles_print` goes through them."""
+    wanted, seen, total = 0.0, 0, int(times.count)
+    for value, count in zip(times.values.tolist(), times.counts.tolist(), strict=True):
+        seen += int(count)
+        while count and wanted <= 100 * seen / total and wanted < 100:
+            yield value, wanted, seen
+            if seen == total:
+                break
+            halvings = int(math.log2(100 / (100 - wanted))) + 1
+            wanted += 100 / (SPECTRUM_TICKS * 2**halvings)
+    if total:
+        yield times.highest, 100.0, total
+
+
+def report(figures: WrkFigures, distribution: bool, second: bool = False) -> str:
+    """Everything after the run, of wrk or of wrk2."""
     lines = [f"  Thread Stats{'Avg':>6}{'Stdev':>11}{'Max':>8}{'+/- Stdev':>12}\n"]
     lines.append(_row("Latency", figures.latency_us, time_us))
     lines.append(_row("Req/Sec", figures.rates_per_s, metric))
-    if distribution:
+    if distribution and second:
+        lines.append(recorded(figures.latency_us, "Recorded Latency"))
+    elif distribution:
         lines.append("  Latency Distribution\n")
         for percent in PERCENTILES:
             value = figures.latency_us.percentile(percent)
