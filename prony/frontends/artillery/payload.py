@@ -55,8 +55,9 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
         if child is not None and child.value is not False:
             raise child.refused(f"payload '{key}'", "name the columns in fields; each user has one row")
     delimiter = node.get("delimiter")
-    if delimiter is not None and delimiter.value != ",":
-        raise delimiter.refused(f"the delimiter '{delimiter.value}'", "separate columns by commas")
+    mark = "," if delimiter is None else str(delimiter.value)
+    if delimiter is not None and (len(mark) != 1 or not mark.isascii() or mark in '"\r\n'):
+        raise delimiter.refused(f"the delimiter '{mark}'", "separate columns by one character of ASCII")
     fields = node.get("fields")
     if fields is None:
         raise node.wrong("fields, the names of the columns")
@@ -66,12 +67,11 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
     if kind not in ("random", "sequence"):
         raise (order or node).wrong("the order random or sequence")
     header = node.get("skipHeader")
-    head, rows = _read(file, node)
-    if header is None or header.value is not True:
-        raise node.refused(
-            "a CSV file without a line of column names",
-            "give it such a first line, and skipHeader: true",
-        )
+    head, rows = _read(file, node, mark)
+    columns: tuple[str, ...] = ()
+    if header is None or header.value is not True:  # its first line is a row as the others
+        columns = tuple(f"column{place + 1}" for place in range(len(head)))
+        rows, head = [head, *rows], list(columns)
     if len(head) < len(names):
         raise fields.wrong(f"at most {len(head)} fields, as many as {file.name} has columns")
     cast = node.get("cast")
@@ -82,13 +82,14 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
         found[label] = FeederColumn(f"{name}.{title}", numeric)
     order_of: Literal["sequence", "random"] = "sequence" if kind == "sequence" else "random"
     at_end: Literal["recycle"] | None = "recycle" if kind == "sequence" else None
-    return Feeder(file=str(file.absolute()), order=order_of, at_end=at_end), found
+    feeder = Feeder(file=str(file.absolute()), order=order_of, at_end=at_end, columns=columns, delimiter=mark)
+    return feeder, found
 
 
-def _read(file: Path, node: ScriptNode) -> tuple[list[str], list[list[str]]]:
+def _read(file: Path, node: ScriptNode, delimiter: str) -> tuple[list[str], list[list[str]]]:
     try:
         with file.open(newline="", encoding="utf-8") as stream:
-            rows = [row for row in csv.reader(stream) if row]
+            rows = [row for row in csv.reader(stream, delimiter=delimiter) if row]
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault

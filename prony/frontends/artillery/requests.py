@@ -80,7 +80,7 @@ class ScriptSettings:
 
     target: Url
     base_path: str
-    """The path of config.target, put before relative URLs; without a slash at its end."""
+    """The path of config.target, put before relative URLs as it is written."""
     headers: ScriptNode | None
     """Default headers, in place of the user agent."""
     expects: bool
@@ -124,7 +124,7 @@ def request(
     url = params.get("url") or params.get("uri")
     if url is None:
         raise params.wrong("a url")
-    path = _path(url, params.get("qs"), scope, settings)
+    server, path = _where(url, params.get("qs"), scope, settings)
     body, content_type = _body(method, params, scope)
     found = looked(params, scope, settings.strict, settings.taken)
     otherwise = STATUS_200 if settings.default_200 else NOTHING
@@ -143,6 +143,7 @@ def request(
         step = Step(
             name=settings.endpoints.called(url, label, settings.base_path),
             method=method.upper(),
+            server=server,
             path=path,
             headers=headers,
             body=body,
@@ -188,7 +189,11 @@ def _hops(params: ScriptNode, scope: NameScope) -> int | None:
     return int(most)
 
 
-def _path(url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings) -> str:
+def _where(
+    url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings
+) -> tuple[str | None, str]:
+    """The server, where it is another than the target, and the path."""
+    server: str | None = None
     text = rendered(url, scope).strip()
     if text.startswith(("http://", "https://")):
         scheme, _, rest = text.partition("://")
@@ -199,10 +204,7 @@ def _path(url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: Sc
             )
         there, _ = parse_url(f"{scheme}://{authority.partition('?')[0]}")
         if there.url != settings.target.url:
-            raise url.refused(
-                f"a request to {there.url}, another server than {settings.target.url}",
-                "run one server per script",
-            )
+            server = there.url
         path = slash + path if slash else "/"
     elif text.startswith("/"):
         path = settings.base_path + text
@@ -215,7 +217,8 @@ def _path(url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: Sc
         pairs = "&".join(_pairs(qs, scope))
         path = path.partition("?")[0] + (f"?{pairs}" if pairs else "")
     # % stays: the script has encoded what it wanted encoded
-    return quote(path, safe="%/:?#[]@!$&'()*+,;=-._~{}|") if "${" not in path else _quoted_around(path)
+    plain = "${" not in path
+    return server, quote(path, safe="%/:?#[]@!$&'()*+,;=-._~{}|") if plain else _quoted_around(path)
 
 
 def _quoted_around(path: str) -> str:

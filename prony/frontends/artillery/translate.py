@@ -7,17 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from pydantic import ValidationError
 
 from prony.errors import UsageError
 from prony.frontends.artillery import script
+from prony.frontends.artillery.config import PLUGINS, left_out
 from prony.frontends.artillery.flags import COMMAND_LINE, Flags, parse
 from prony.frontends.artillery.flow import TranslatedScenario, walked
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
-from prony.frontends.artillery.requests import JAVASCRIPT, Endpoints, ScriptSettings
+from prony.frontends.artillery.requests import Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, constant
 from prony.frontends.base import Translated
@@ -28,20 +30,6 @@ from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
-CONFIG_KEYS = frozenset({
-    "target", "phases", "environments", "payload", "variables", "defaults", "http", "plugins", "ensure",
-    "tls", "timeout", "statsInterval", "name", "engines", "environment", "includeFiles",
-})  # fmt: skip
-CONFIG_INSTEAD = {"processor": JAVASCRIPT, "mode": "give each phase its mode"}
-PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
-HTTP_KEYS = frozenset({"timeout", "defaults"})
-HTTP_INSTEAD = {
-    "pool": "leave it out; each user has a connection of its own",
-    "maxSockets": "leave it out; each user has one connection",
-    "extendedMetrics": "leave it out; prony results show prints what connecting and TLS took",
-    "cookieJarOptions": "leave it out",
-    "maxRedirects": "Artillery does not read it there; give the requests maxRedirects",
-}
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
@@ -83,11 +71,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     root.only("key", SCRIPT_KEYS, "a script has config, scenarios, before and after")
     config, notes = _config(root, given)
     scope = _scope(config, given)
-    for key, child in config.items():
-        if key not in CONFIG_KEYS:
-            raise child.refused(
-                f"config.{key}", CONFIG_INSTEAD.get(key, f"use {', '.join(sorted(CONFIG_KEYS))}")
-            )
+    notes += left_out(root, config)
     plugins = _plugins(config)
     http, defaults = _http(config)
     target, base_path = _target(config, scope)
@@ -255,22 +239,17 @@ def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
     if not url.startswith(("http://", "https://")):
         raise node.wrong("an HTTP target such as http://HOST:PORT")
     try:
-        target, path = parse_url(url)
+        target, _ = parse_url(url)
     except UsageError as fault:
         raise UsageError(f"{node.place}: {fault}") from fault
-    base_path = path.partition("?")[0].rstrip("/")
+    # A slash at its end stays before that of a request's URL: what is sent then begins with two.
+    base_path = urlsplit(url).path
     return target, base_path.replace("${", "$${")
 
 
 def _plugins(config: ScriptNode) -> frozenset[str]:
     node = config.get("plugins")
     named = frozenset(node.children) if node is not None and isinstance(node.value, dict) else frozenset()
-    if node is not None:
-        for name, child in node.items():
-            if name not in PLUGINS:
-                raise child.refused(
-                    f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}"
-                )
     engines = config.get("engines")
     if engines is not None:
         for name, child in engines.items():
@@ -323,10 +302,6 @@ def _ensure(config: ScriptNode) -> ScriptNode | None:
 def _http(config: ScriptNode) -> tuple[ScriptNode | None, ScriptNode | None]:
     """config.http and the defaults of requests, wherever they stand."""
     http = config.get("http")
-    if http is not None:
-        for key, child in http.items():
-            if key not in HTTP_KEYS:
-                raise child.refused(f"config.http.{key}", HTTP_INSTEAD.get(key, "leave it out"))
     outer = config.get("defaults")
     inner = None if http is None else http.get("defaults")
     for given in (outer, inner):

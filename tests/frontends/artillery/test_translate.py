@@ -289,7 +289,6 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
         ("- get: {url: /, beforeRequest: f}", "get 'beforeRequest'", "runs no JavaScript"),
         ("- post: {url: /, formData: {a: b}}", "post 'formData'", "send a form"),
         ("- get: {url: /, json: {a: b}}", "a GET with a body", "post or put"),
-        ("- get: {url: 'http://other/'}", "another server than", "one server per script"),
         ("- get: {url: '/{{ $fake() }}'}", "the function $fake()", "use $randomNumber"),
         ("- get: {url: /, capture: {xpath: //a, as: b}}", "capture 'xpath'", "json, regexp or header"),
         ("- get: {url: /, capture: {json: '$.a[?(@.b)]', as: b}}", "the JSONPath", "filters such as"),
@@ -316,11 +315,9 @@ def test_what_is_not_done_is_refused_with_its_line(
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        ("  processor: ./f.js\n", "s.yml:4: config.processor is not supported: './f.js'"),
-        ("  plugins: {publish-metrics: []}\n", "the plugin 'publish-metrics' is not supported"),
+        ("  plugins: {fuzzer: {}}\n", "the plugin 'fuzzer' is not supported"),
         ("  engines: {playwright: {}}\n", "the engine 'playwright' is not supported"),
-        ("  http: {pool: 10}\n", "config.http.pool is not supported: 10; leave it out"),
-        ("  http: {maxRedirects: 3}\n", "give the requests maxRedirects"),
+        ("  http: {cookieJarOptions: {}}\n", "config.http.cookieJarOptions is not supported"),
         ("  payload: {path: no.csv, fields: [a]}\n", "expected a CSV file that can be read"),
         ("  variables: {a: '{{ $env.NO_SUCH_WORD_HERE }}'}\n", "set the environment variable"),
         ("  timeout: never\n", "s.yml:4: found 'never'; expected seconds above 0"),

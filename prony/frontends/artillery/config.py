@@ -1,0 +1,75 @@
+"""What config of a script holds that changes no request: noted, and left out. Must not know flows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from prony.frontends.artillery.requests import JAVASCRIPT
+from prony.frontends.artillery.script import ScriptNode
+
+KNOWN = frozenset({
+    "target", "phases", "environments", "payload", "variables", "defaults", "http", "plugins", "ensure",
+    "tls", "timeout", "statsInterval", "name", "engines", "environment", "includeFiles",
+})  # fmt: skip
+CALLING = frozenset(
+    {"function", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError"}
+)
+"""Keys whose values are functions of the processor."""
+PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
+REPORTING = frozenset({
+    "publish-metrics", "apdex", "slack", "cloudwatch", "aws-cloudwatch", "datadog", "statsd", "influxdb",
+    "prometheus", "newrelic", "elasticsearch", "graphite", "splunk", "honeycomb", "lightstep", "dynatrace",
+    "mixpanel", "memory-inspector", "html-report", "junit", "teamcity", "opentelemetry", "ui",
+})  # fmt: skip
+"""Plugins that pass figures on."""
+HTTP_KNOWN = frozenset({"timeout", "defaults"})
+HTTP_NOTED = {
+    "pool": "config.http.pool is not followed: each user has a connection of its own",
+    "maxSockets": "config.http.maxSockets is not followed: each user has one connection",
+    "extendedMetrics": "config.http.extendedMetrics: prony results show prints what connecting and TLS took",
+    "maxRedirects": "config.http.maxRedirects is not read by Artillery either; requests have maxRedirects",
+}
+
+
+def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
+    """A sentence for each key that nothing is made of. Raises Refused for one that changes requests."""
+    strange: list[str] = []
+    for key, child in config.items():
+        if key == "mode":
+            raise child.refused("config.mode", "give each phase its mode")
+        if key == "processor":
+            if called := _called(root.value):
+                raise child.refused(f"config.processor with '{called}'", JAVASCRIPT)
+            yield f"config.processor ({child.shown}) is not loaded: no request or step names a function of it"
+        elif key not in KNOWN:
+            strange.append(f"config.{key}")
+    if strange:
+        yield f"keys that Artillery itself does not read are left out: {', '.join(strange)}"
+    http = config.get("http")
+    for key, child in () if http is None else http.items():
+        if key in HTTP_NOTED:
+            yield HTTP_NOTED[key]
+        elif key not in HTTP_KNOWN:
+            raise child.refused(f"config.http.{key}", "leave it out")
+    plugins = config.get("plugins")
+    for name, child in () if plugins is None else plugins.items():
+        if name in REPORTING:
+            yield f"the plugin '{name}' is left out: what it reports elsewhere is not sent"
+        elif name not in PLUGINS:
+            raise child.refused(
+                f"the plugin '{name}'",
+                f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}, and leaves out those that report",
+            )
+
+
+def _called(value: Any) -> str | None:
+    """The first key by which something calls the processor."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            found = str(key) if key in CALLING and inner else _called(inner)
+            if found is not None:
+                return found
+    elif isinstance(value, list):
+        return next((found for inner in value if (found := _called(inner)) is not None), None)
+    return None

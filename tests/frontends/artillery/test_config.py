@@ -1,0 +1,120 @@
+"""What config holds that changes no request, payloads of every form, and requests to several servers."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prony.frontends.artillery import run
+from prony.frontends.base import Refused
+from prony.load.contract import engine_plan
+from tests.frontends.artillery.test_run import requests
+from tests.frontends.artillery.test_translate import flow, script
+from tests.frontends.conftest import Served, as_asked, quick_desk
+from tests.programs import program
+
+PHASE = "  phases: [{duration: 1, arrivalCount: 2}]\n"
+
+
+def text(url: str, steps: str, config: str = "") -> str:
+    flow = "".join(f"      {line}\n" for line in steps.splitlines())
+    return f"config:\n  target: '{url}'\n{PHASE}{config}scenarios:\n  - flow:\n{flow}"
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ("  processor: ./f.js\n", "config.processor ('./f.js') is not loaded"),
+        ("  plugins: {publish-metrics: [], apdex: {}}\n", "the plugin 'apdex' is left out"),
+        ("  http: {pool: 10}\n", "config.http.pool is not followed"),
+        ("  http: {maxRedirects: 3}\n", "requests have maxRedirects"),
+        ("  http: {extendedMetrics: true}\n", "prony results show"),
+        ("  apdex: {threshold: 100}\n  owner: me\n", "left out: config.apdex, config.owner"),
+    ],
+)
+def test_what_changes_no_request_is_noted(tmp_path: Path, config: str, said: str) -> None:
+    made = script(tmp_path, text("http://h:80", "- get: {url: /}", config))
+    assert any(said in note for note in made.notes), made.notes
+    plain = script(tmp_path, text("http://h:80", "- get: {url: /}"))
+    assert made.trial == plain.trial
+
+
+@pytest.mark.parametrize(
+    "step", ["- function: f", "- get: {url: /, beforeRequest: f}", "- get: {url: /, afterResponse: [f]}"]
+)
+def test_a_processor_that_is_called_is_refused(tmp_path: Path, step: str) -> None:
+    with pytest.raises(Refused, match=r"config\.processor with '(function|beforeRequest|afterResponse)'"):
+        script(tmp_path, text("http://h:80", step, "  processor: ./f.js\n"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "content", "columns", "mark"),
+    [
+        ("fields: [a, b]", "1,x\n2,y\n", ("column1", "column2"), ","),
+        ("fields: [a], skipHeader: false", "n,m\n1,2\n", ("column1", "column2"), ","),
+        ("fields: [a, b], delimiter: ';'", "1;x\n", ("column1", "column2"), ";"),
+        ("fields: [a], skipHeader: true, delimiter: '|'", "n|m\n1|2\n", (), "|"),
+    ],
+)
+def test_a_payload_with_and_without_a_line_of_names(
+    tmp_path: Path, keys: str, content: str, columns: tuple[str, ...], mark: str
+) -> None:
+    (tmp_path / "p.csv").write_text(content)
+    made = script(
+        tmp_path, text("http://h:80", "- get: {url: '/{{ a }}'}", f"  payload: {{path: p.csv, {keys}}}\n")
+    )
+    (feeder,) = made.trial.workload.feeders.values()
+    assert (feeder.columns, feeder.delimiter) == (columns, mark)
+    (step,) = made.trial.workload.scenarios[0].requests
+    assert step.path == "/${payload1." + ("column1" if columns else "n") + "}"
+
+
+def test_a_slash_at_the_end_of_the_target_stays(tmp_path: Path) -> None:
+    for target, path in (("http://h:80", "/a"), ("http://h:80/", "//a"), ("http://h:80/b/", "/b//a")):
+        (step,) = script(tmp_path, text(target, "- get: {url: /a}")).trial.workload.scenarios[0].requests
+        assert step.path == path
+
+
+def test_requests_to_another_server(tmp_path: Path) -> None:
+    steps = flow(
+        tmp_path, "- get: {url: /a}\n- get: {url: 'http://other:81/b'}\n- get: {url: 'http://h:8080/c'}"
+    )
+    assert [(step.server, step.path) for step in steps] == [
+        (None, "/base/a"), ("http://other:81", "/b"), (None, "/c"),
+    ]  # fmt: skip
+    made = script(tmp_path, text("http://h:80", "- get: {url: 'http://other:81/b'}"))
+    assert engine_plan(as_asked(made))["other_targets"] == [{"url": "http://other:81"}]
+
+
+@pytest.mark.needs("artillery")
+def test_artillery_itself_sends_the_same(serve: Callable[..., Served], tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("first;1\nfirst;1\n")
+    config = (
+        "  payload: {path: p.csv, fields: [who, n], delimiter: ';'}\n  http: {pool: 5}\n  owner: me\n"
+        "  plugins: {publish-metrics: []}\n"
+    )
+    sent = []
+    for who in ("theirs", "ours"):
+        one, other = serve(), serve()
+        steps = f"- get: {{url: '/{{{{ who }}}}/{{{{ n }}}}'}}\n- get: {{url: '{other.url}/there'}}\n"
+        file = tmp_path / f"{who}.yml"
+        file.write_text(text(f"{one.url}/", steps, config))
+        if who == "theirs":
+            subprocess.run(
+                [program("artillery"), "run", str(file)], capture_output=True, timeout=240, check=True,
+                env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
+            )  # fmt: skip
+        else:
+            assert run(["run", str(file)], quick_desk()[0]) == 0
+        for server in (one, other):
+            server.ended()
+            sent.append([
+                (line, body, {name: text for name, text in headers.items() if name != "host"})
+                for line, headers, body in requests(server.recorded())
+            ])  # fmt: skip
+    assert sent[:2] == sent[2:]
+    assert sent[0][0][0] == "GET //first/1 HTTP/1.1"
