@@ -41,6 +41,7 @@ impl DateFormat {
             };
             if let Some(value) = word.strip_prefix("offset_s=") {
                 let found = i32::try_from(seconds(value)?).ok();
+                let found = found.filter(|found| found.abs() < 86_400);
                 let found = found.and_then(|found| UtcOffset::from_whole_seconds(found).ok());
                 offset = found.ok_or_else(|| format!("has {word:?}, expected less than a day"))?;
             } else if let Some(value) = word.strip_prefix("shift_s=") {
