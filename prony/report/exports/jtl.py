@@ -186,8 +186,7 @@ def _codes(group: _Group, count: int) -> list[str]:
 
 
 def _spread(count: int) -> NDArray[np.float64]:
-    spread: NDArray[np.float64] = (np.arange(1, count + 1) * GOLDEN) % 1.0
-    return spread
+    return np.asarray((np.arange(1, count + 1) * GOLDEN) % 1.0, dtype=np.float64)
 
 
 def _each(total: int | None, count: int) -> int:
