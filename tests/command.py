@@ -9,6 +9,7 @@ requests, JVMs' compilers) is a fraction of what a user gets, as no test of a co
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import importlib
 import logging
@@ -18,6 +19,7 @@ import random
 import signal
 import subprocess
 import sys
+import time
 import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -33,6 +35,8 @@ HASTY_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """For a server's environment: its JVM compiles with the first compiler alone, which is sooner ready and good
 enough for who looks at responses and counts.
 """
+STACKS = signal.SIGUSR2
+"""A fork prints the stacks of its threads."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
@@ -83,6 +87,20 @@ def run(
     return subprocess.CompletedProcess(list(words), process.returncode, out, err)
 
 
+def ended(process: subprocess.Popen[str], timeout_s: float) -> tuple[str, str]:
+    """What it printed on standard output and error until its end. Where it does not end, AssertionError with
+    the stacks of its threads: what hangs once in a hundred runs is not seen again.
+    """
+    try:
+        return process.communicate(timeout=timeout_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(STACKS)  # one that is no fork of this process ends by it
+        time.sleep(2)
+        process.kill()
+        out, err = process.communicate(timeout=60)
+        raise AssertionError(f"still running after {timeout_s:g} s: {out[-2000:]}{err[-8000:]}") from None
+
+
 @cache
 def _load_everything() -> None:
     """What commands import when they need it, once for all children."""
@@ -131,6 +149,7 @@ def _enter(words: list[str], env: Mapping[str, str]) -> int:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    faulthandler.register(STACKS, file=2, all_threads=True)
     logging.getLogger().handlers.clear()
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
     sys.argv = [str(PRONY), *words]

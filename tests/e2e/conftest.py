@@ -62,6 +62,8 @@ stall_floor_ms: 1000000
 host_frequency_drop: 1
 """
 """Limits under which no trial is rejected for what else runs on the host: a test may expect a verdict."""
+PATIENCE_S = 240.0
+"""For a command to end: it takes seconds, but on a host with ten others that compute."""
 SHORTEST = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
 """Where only the number of trials and their order matter. A server under test should burn little CPU for a
 response, and answer some hundred a second: each trial first counts its requests as published.
@@ -116,10 +118,10 @@ class Lab:
             text=True,
         )
 
-    def run(self, *words: str, timeout_s: float = 240) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, timeout_s: float = PATIENCE_S) -> subprocess.CompletedProcess[str]:
         """Run to the end. No output may ever hold a traceback."""
         process = self.start(*words)
-        out, err = process.communicate(timeout=timeout_s)
+        out, err = command.ended(process, timeout_s)
         assert "Traceback" not in out + err, err
         return subprocess.CompletedProcess(words, process.returncode, out, err)
 
@@ -152,6 +154,11 @@ class Lab:
             if str(self.folder) in line and process.info["status"] != psutil.STATUS_ZOMBIE:
                 found.append(line)
         return found
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[str, str]:
+    """Its output and errors, when it has ended."""
+    return command.ended(process, PATIENCE_S)
 
 
 def said_until(process: subprocess.Popen[str], *words: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command import PRONY
-from tests.e2e.conftest import Here, Lab
+from tests.e2e.conftest import PATIENCE_S, Here, Lab
 from tests.ports import refusing
 from tests.server.test_jdk import home
 
@@ -150,7 +150,7 @@ def test_a_reader_that_leaves_early_is_no_defect(lab: Lab) -> None:
     process.stdout.close()
     assert process.stderr is not None
     assert process.stderr.read() == ""
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE_S) == 0
 
 
 def test_a_full_disk_below_the_output_is_no_defect(lab: Lab) -> None:

@@ -12,7 +12,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.e2e.conftest import PROMPT, SHORT, SHORTEST, SLUGGISH, Lab, said_until
+from tests.e2e.conftest import PATIENCE_S, PROMPT, SHORT, SHORTEST, SLUGGISH, Lab, ended, said_until
 from tests.verdicts import demanded_code
 
 
@@ -87,7 +87,7 @@ def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab) ->
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
     said_until(process, "trial 2 of 6", ": warm-up")
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = ended(process)
     assert process.returncode == 130, err
     assert "interrupted" in err
     assert "Traceback" not in err
@@ -103,8 +103,8 @@ def test_a_laboratory_that_is_killed_leaves_no_server_behind(two: Lab) -> None:
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
     wait_for_server(two, process)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
-    deadline = time.monotonic() + 60
+    ended(process)
+    deadline = time.monotonic() + PATIENCE_S
     while two.leftovers() and time.monotonic() < deadline:
         time.sleep(0.2)
     assert two.leftovers() == []
@@ -114,7 +114,7 @@ def test_a_server_that_is_killed_under_load_is_a_failed_trial_not_a_crash(two: L
     process = two.start("compare", "quick-one", "slow-one", *SHORT, "--window", "8s", "--trials", "1")
     said_until(process, ": warm-up")  # to be asked whether it conforms, a server is started as well
     os.kill(wait_for_server(two, process), signal.SIGKILL)
-    _, err = process.communicate(timeout=120)
+    _, err = ended(process)
     assert process.returncode == 3, err
     assert "Traceback" not in err
     assert "killed by SIGKILL" in json.dumps(two.json("results", "show", "latest"))
@@ -125,7 +125,7 @@ def wait_for_server(lab: Lab, process: subprocess.Popen[str]) -> int:
     """The process id of the server under test, once it runs."""
     import psutil
 
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline and process.poll() is None:
         for candidate in psutil.process_iter(["cmdline"]):
             words = candidate.info["cmdline"] or []

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from prony.load.engine import find_engine
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import PATIENCE_S, Lab
 from tests.load.test_load_models import server
 
 
@@ -89,7 +89,7 @@ def test_a_unix_socket_has_no_ports(lab: Lab, tmp_path: Path) -> None:
         assert serving.stdout is not None
         assert json.loads(serving.stdout.readline())["address"] == f"unix:{file}"
         shown = lab.trial("load", f"unix:{file}:/hello", "-n", "200", "-c", "2")
-        serving.communicate(timeout=30)
+        serving.communicate(timeout=PATIENCE_S)
     assert shown["counters"]["requests"] == 200
     found = findings(shown)
     assert (found["ports"]["status"], found["ports"]["value"]) == ("valid", 0)

@@ -13,7 +13,7 @@ from contextlib import closing
 import pytest
 
 from prony.plan.trial import CONFORMANCE_S
-from tests.e2e.conftest import Lab
+from tests.e2e.conftest import PATIENCE_S, Lab, ended
 from tests.verdicts import demanded_code
 
 PLAN = """
@@ -57,7 +57,7 @@ def stored(lab: Lab) -> list[tuple[str, str]]:
             return []
 
 
-def await_trials(lab: Lab, count: int, within_s: float = 120) -> None:
+def await_trials(lab: Lab, count: int, within_s: float = PATIENCE_S) -> None:
     deadline_s = time.monotonic() + within_s
     while len(stored(lab)) < count:
         assert time.monotonic() < deadline_s, f"only {len(stored(lab))} trials were stored"
@@ -79,7 +79,7 @@ def test_a_run_killed_half_way_goes_on_without_losing_or_repeating_a_trial(small
     process = small.start("run", "small.yaml")
     await_trials(small, 3)
     os.kill(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    ended(process)
     before = stored(small)
     assert 3 <= len(before) < TRIALS
 
@@ -98,7 +98,7 @@ def test_a_run_killed_half_way_goes_on_without_losing_or_repeating_a_trial(small
     assert shown["ended_trials"] == shown["planned_trials"] == TRIALS
     assert {cell["id"] for part in shown["parts"] for cell in part["cells"]} == set(order)
     assert small.json("run", "--resume", "latest") == shown, "nothing is left to run"
-    deadline_s = time.monotonic() + 15
+    deadline_s = time.monotonic() + PATIENCE_S
     while small.leftovers() and time.monotonic() < deadline_s:
         time.sleep(0.1)
     assert small.leftovers() == []
@@ -176,7 +176,7 @@ def test_a_comparison_is_continued_like_a_plan(small: Lab) -> None:
     process = small.start("compare", "one", "two", *short)
     await_trials(small, 1)
     os.kill(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = ended(process)
     assert process.returncode == 130, said
     assert "prony compare --resume" in said
     before = stored(small)

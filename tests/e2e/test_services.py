@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from prony.store import Store
-from tests.e2e.conftest import SHORT, Lab, said_until
+from tests.e2e.conftest import SHORT, Lab, ended, said_until
 
 KEEPER = """
 import pathlib, select, socket, sys
@@ -77,7 +77,7 @@ def test_a_service_that_dies_under_load_ends_the_trial_with_a_sentence(lab: Lab)
     process = lab.start("compare", "one", "plain", *SHORT, "--window", "8s", "--trials", "1")
     said_until(process, " one: warm-up")
     (folder / "end").touch()
-    _, err = process.communicate(timeout=120)
+    _, err = ended(process)
     assert process.returncode == 3, err
     (part,) = lab.json("results", "show", "latest")["parts"]
     (trial,), (plain,) = (cell["trials"] for cell in part["cells"])

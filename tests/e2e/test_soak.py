@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 
-from tests.e2e.conftest import Lab, said_until
+from tests.e2e.conftest import Lab, ended, said_until
 
 PLAN = """
 title: A soak
@@ -26,7 +26,7 @@ def test_what_was_measured_before_ctrl_c_is_kept(lab: Lab) -> None:
     said_until(process, ": window")
     time.sleep(WORTH_KEEPING_S + 3)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = ended(process)
     assert process.returncode == 130, out + err
     assert "Traceback" not in out + err
 

@@ -1,0 +1,21 @@
+"""tests/command.py: a command that does not end says where its threads are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests import command
+from tests.load.test_load_models import server
+
+
+def test_a_command_that_hangs_is_ended_and_prints_its_stacks(tmp_path: Path) -> None:
+    with server("--delay", "fixed:5ms") as url:
+        words = ["load", url, "-c", "1", "-d", "500s", "--warmup", "0s", "--db", tmp_path / "results.db"]
+        with command.start(words) as process:
+            assert process.stderr is not None
+            assert process.stderr.readline()  # it runs
+            with pytest.raises(AssertionError, match=r"still running after 0\.2 s[\s\S]*prony/cli/main\.py"):
+                command.ended(process, 0.2)
+        assert process.returncode == -9
