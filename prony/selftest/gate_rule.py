@@ -96,11 +96,13 @@ def share(ended: Sequence[Ended], change: Change) -> Rate:
 
 
 def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = SEED) -> Rate:
-    """What a fixed threshold on one run each does: an unchanged candidate called worse."""
+    """What a fixed threshold on one run each does: an unchanged candidate called worse. The runs are the
+    first block of a gate, rejected or not: nobody judges them.
+    """
     rng = np.random.default_rng(seed)
     false = 0
     for _ in range(rounds):
-        by_server = {one.server: one.value or math.nan for one in draw(rng, 1)}
+        by_server = {one.server: one.value or math.nan for one in draw(rng, LOOKS.most) if one.block == 0}
         false += by_server[CANDIDATE] / by_server[BASE] > 1 + margin
     return Rate(false, rounds)
 

@@ -13,6 +13,7 @@ from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.faults.clean_run import BUSY
 from prony.selftest.faults.entries import ALL
 from prony.selftest.faults.single_trial import markdown
+from prony.selftest.gate_rule import gate_tables
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
 from prony.selftest.steady_tables import steady_tables
@@ -27,6 +28,8 @@ def printed(section: str) -> str:
         return statistics_tables(Repetitions(2, 2))
     if section == "percentiles":
         return percentile_tables(2)
+    if section == "gate-rule":
+        return gate_tables(1)
     if section == "steady":
         return steady_tables(1)
     return usl_table(0.0) if section == "usl" else markdown([])
@@ -43,7 +46,7 @@ def test_the_page_has_its_marks(section: str) -> None:
     assert changed.count("TABLE\n") == 1
 
 
-@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue", "steady"])
+@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule"])
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     section: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
