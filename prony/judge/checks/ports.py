@@ -225,8 +225,11 @@ def _time_wait(sockets: dict[str, int]) -> int:
     )
 
 
+MORE_HOSTS = "more load hosts (docs/hosts.md)"
+
+
 def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
-    """The three remedies: fewer new connections, more ports, more addresses."""
+    """The three remedies: fewer new connections, more ports, more addresses or hosts."""
     size = host.ports.size if host is not None and host.ports is not None else None
     keep = "1. find out why connections are not reused (see connections)"
     if need is not None and (load.users or load.at_once or 0) > 0.8 * need.available:
@@ -239,8 +242,8 @@ def _remedies(load: LoadFacts, host: Limits | None, need: Need | None) -> str:
     )
     if size is not None and size >= widest:
         wider = "2. the port range is at its maximum: lower the rate"
-    addresses = "3. use more source addresses (127.0.0.2, 127.0.0.3 ... on loopback)"
+    addresses = f"3. use more source addresses (127.0.0.2, ... on loopback), or {MORE_HOSTS}"
     if need is not None and size:
         least = math.ceil(need.ports / (0.8 * size))
-        addresses = f"3. use at least {least} source addresses (127.0.0.2, ... on loopback)"
+        addresses = f"3. use at least {least} source addresses (127.0.0.2, ... on loopback), or {MORE_HOSTS}"
     return f"{keep}; {wider}; {addresses}"
