@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import stats as untyped_stats
 
 from prony.compare import otava
@@ -42,8 +43,9 @@ class Change:
     trials_before: int
     trials_after: int
     p_value: float
-    """Welch's t-test of the logarithms of both levels, two-sided. The place was searched for, so it is a rank
-    among changes and no error rate; docs/serve.md has the measured one.
+    """Two-sided t-test of the sessions' mean logarithms, with a common variance: that of a few sessions which
+    happen to agree says nothing. The place was searched for, so it is a rank among changes and no error rate;
+    docs/serve.md has the measured one.
     """
 
     @property
@@ -53,26 +55,31 @@ class Change:
 
 
 def changes(
-    values: Sequence[float], *, least: float = BAND, detector: Detector = otava.indices
+    values: Sequence[float],
+    sessions: Sequence[object] | None = None,
+    *,
+    least: float = BAND,
+    detector: Detector = otava.indices,
 ) -> tuple[Change, ...]:
     """Every change of at least `least` (a share) with FEWEST_EACH trials on either side, in order. Values are
     positive and in the order of time; a series with one that is not has no changes.
+
+    `sessions` says of each value which session it is of, such as its experiment: trials of one night are
+    alike, so that the sample of the test is the session (None: each trial is one).
     """
     if len(values) < FEWEST or not all(math.isfinite(one) and one > 0 for one in values):
         return ()
     at = [index for index in detector(values, least) if 0 < index < len(values)]
-    while (weak := _weakest(values, at, least)) is not None:
+    series = _Series(values, range(len(values)) if sessions is None else sessions)
+    while (weak := _weakest(series.changes(at), least)) is not None:
         at.remove(weak)
-    edges = [0, *at, len(values)]
-    return tuple(_change(values, *edges[k : k + 3]) for k in range(len(at)))
+    return tuple(series.changes(at))
 
 
-def _weakest(values: Sequence[float], at: Sequence[int], least: float) -> int | None:
+def _weakest(found: Sequence[Change], least: float) -> int | None:
     """The change to take away next: one with too few trials on a side, one that is not significant (any more,
     as its neighbour went), one that is too small; None when all stand. Its neighbours are then judged anew.
     """
-    edges = [0, *at, len(values)]
-    found = [_change(values, *edges[k : k + 3]) for k in range(len(at))]
     short = [one for one in found if _fewer(one) < FEWEST_EACH]
     if short:
         return min(short, key=lambda one: (_fewer(one), abs(math.log(one.ratio)))).index
@@ -87,20 +94,37 @@ def _fewer(change: Change) -> int:
     return min(change.trials_before, change.trials_after)
 
 
-def _change(values: Sequence[float], begin: int, at: int, end: int) -> Change:
-    before, after = values[begin:at], values[at:end]
-    return Change(at, _level(before), _level(after), len(before), len(after), _p_value(before, after))
+@dataclass(frozen=True, slots=True)
+class _Series:
+    values: Sequence[float]
+    sessions: Sequence[object]
+
+    def changes(self, at: Sequence[int]) -> list[Change]:
+        """One for each of these places, between its neighbours."""
+        edges = [0, *at, len(self.values)]
+        return [self._change(*edges[k : k + 3]) for k in range(len(at))]
+
+    def _change(self, begin: int, at: int, end: int) -> Change:
+        before, after = self.values[begin:at], self.values[at:end]
+        p_value = _p_value(self._means(begin, at), self._means(at, end))
+        return Change(at, _level(before), _level(after), len(before), len(after), p_value)
+
+    def _means(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Mean logarithm of each session."""
+        grouped: dict[object, list[float]] = {}
+        for value, session in zip(self.values[begin:end], self.sessions[begin:end], strict=True):
+            grouped.setdefault(session, []).append(math.log(value))
+        return np.array([math.fsum(logs) / len(logs) for logs in grouped.values()])
 
 
-def _p_value(before: Sequence[float], after: Sequence[float]) -> float:
-    """1 where it cannot be told; 0 where neither level has any spread and they differ."""
-    if min(len(before), len(after)) < 2:
+def _p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """1 where it cannot be told; 0 where neither side has any spread and they differ."""
+    if min(len(left), len(right)) < 2:
         return 1.0
-    left, right = np.log(before), np.log(after)
     if np.ptp(left) == 0 and np.ptp(right) == 0:
         return 1.0 if left[0] == right[0] else 0.0
     told = [(part.mean(), part.std(ddof=1), len(part)) for part in (left, right)]
-    return float(stats.ttest_ind_from_stats(*told[0], *told[1], equal_var=False).pvalue)
+    return float(stats.ttest_ind_from_stats(*told[0], *told[1], equal_var=True).pvalue)
 
 
 def _level(values: Sequence[float]) -> float:

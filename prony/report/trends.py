@@ -177,7 +177,8 @@ def trend(
     try:
         for setting in settings:
             own = [one for one in ordered if one.setting == setting and one.counts]
-            points = changes([one.value or 0.0 for one in own], detector=detector)
+            nights = [one.experiment_id for one in own]
+            points = changes([one.value or 0.0 for one in own], nights, detector=detector)
             found += [_point(own, one, figure, differences) for one in points]
             levels += _levels(own, points)
         if not any(sum(t.counts for t in ordered if t.setting == one) >= FEWEST for one in settings):

@@ -42,6 +42,20 @@ def test_noise_alone_is_left_alone() -> None:
 
 
 @needs_otava
+def test_nights_that_differ_are_no_changes_and_a_change_of_many_nights_is_one() -> None:
+    """Trials of a night share what differs that night: five of them are one sample."""
+    source = np.random.default_rng(2)
+    night = np.repeat(source.normal(0, 0.02, 30), 5) + source.normal(0, 0.004, 150)
+    sessions = [k // 5 for k in range(150)]
+    values = [float(one) for one in 7000 * np.exp(night)]
+    assert changes(values) != ()  # as if each trial were a night
+    assert changes(values, sessions) == ()
+    slower = [one * (0.9 if k >= 75 else 1) for k, one in enumerate(values)]
+    (found,) = changes(slower, sessions)
+    assert abs(found.index - 75) <= 5
+
+
+@needs_otava
 def test_a_change_below_the_band_is_none() -> None:
     assert changes(series([(60, 7000.0), (60, 7000.0 * 1.01)], 0.001, seed=1)) == ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -166,3 +167,34 @@ def test_a_defect_is_one_sentence_with_its_details_in_a_file(
     kept = Path(re.findall(r"in (/\S+) on", said)[0])
     assert "ZeroDivisionError: secret detail" in kept.read_text()
     kept.unlink()
+
+
+def test_what_is_stored_is_text_and_no_page(shown: Shown, tmp_path: Path) -> None:
+    """A server's title, a tag's note, a reason: whoever wrote them."""
+    evil = "<img src=x onerror=alert(1)>'\""
+    store = Store.open(tmp_path / "evil.db")
+    (newest,) = shown.store.search(Search(), limit=1).experiments
+    store.add_raw(shown.store.raw(newest.id))
+    store.note(newest.id, evil)
+    with store._database.writing() as connection:
+        for table, column in (("experiments", "name"), ("trials", "server"), ("trial_summaries", "reason")):
+            connection.exec_driver_sql(f"UPDATE {table} SET {column} = ?", (evil,))
+    client = reader(store)
+    for path in (
+        "/",
+        f"/results/{newest.id}",
+        "/trends",
+        "/changes",
+        f"/?q={quote(evil)}",
+        f"/?tag={quote(evil)}",
+    ):
+        reply = client.get(path)
+        assert reply.status == 200, path
+        assert "<img src=x" not in reply.text, path
+    (series,) = {(one.server, one.workload, one.load_name) for one in store.series_names()}
+    words = urlencode(dict(zip(("server", "workload", "load"), series, strict=True)))
+    trend = client.get(f"/trend?{words}")
+    assert trend.status == 200
+    assert "<img src=x" not in trend.text
+    assert evil in client.get("/trends").page.all("th")[-1].text
+    store.close()
