@@ -150,7 +150,8 @@ def test_a_closed_loop_has_no_latency_of_its_own() -> None:
 def test_every_schema_is_one() -> None:
     schema = json_schema()
     second = {"result", "results", "compare-results", "rejudge"}
-    assert set(schema) == second | {"conformance", "dry-run", "doctor", "hosts-check", "prune", "servers"}
+    first = {"conformance", "dry-run", "doctor", "hosts-check", "prune", "servers", "trend", "trends"}
+    assert set(schema) == second | first
     for name, one in schema.items():
         jsonschema.Draft202012Validator.check_schema(one)
         assert one["properties"]["schema"]["const"] == (2 if name in second else 1)
