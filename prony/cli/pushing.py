@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import typer
@@ -46,7 +47,11 @@ def push(
     from prony.push.pushing import push as push_to
     from prony.store import Store
 
-    cluster = Cluster(to)
+    def wait(seconds: float) -> None:
+        print(f"{cluster.where} takes nothing now; trying again in {seconds:g} s", file=sys.stderr)
+        time.sleep(seconds)
+
+    cluster = Cluster(to, sleep=wait)
     store = Store.open(db)
     identifier = store.experiment(which).id
     try:

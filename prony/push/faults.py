@@ -57,9 +57,18 @@ def why_of(fault: Any) -> str:
     if isinstance(info, dict) and "error" in info:
         return reason_of(info["error"], fault.status_code)
     if fault.status_code in {"N/A", "TIMEOUT"}:
-        cause = getattr(info, "reason", None) or info
-        return first_line(getattr(cause, "args", [cause])[-1] if not isinstance(cause, str) else cause)
+        return _system_words(info)
     return str(fault.status_code)
+
+
+def _system_words(cause: Any) -> str:
+    """What the system said of a connection: its own words, where the libraries between have kept them."""
+    seen: BaseException | None = cause if isinstance(cause, BaseException) else None
+    while seen is not None:
+        if isinstance(seen, OSError) and seen.strerror:
+            return seen.strerror
+        seen = seen.__cause__ or seen.__context__
+    return first_line(cause)
 
 
 def reason_of(error: Any, status: Any) -> str:
