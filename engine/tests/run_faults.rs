@@ -57,7 +57,7 @@ fn too_few_descriptors_are_counted_with_epoll_and_no_bound_with_io_uring() {
         let plan = plan(server.address, driver, |plan| {
             plan["load"]["users"] = 60.into();
             plan["load"]["think"] = json!({"kind": "constant", "ms": 10});
-            plan["stop"]["after_ms"] = 300.into();
+            plan["stop"]["after_ms"] = 1_500.into(); // by then all users have tried, also on a busy host
         });
         let ended = Engine::start_with_descriptors(&plan, 40).end();
         let totals = &ended.finished()["totals"];
@@ -85,7 +85,7 @@ fn very_many_users_without_descriptors_back_off_and_finish() {
     let plan = plan(target.address, "epoll", |plan| {
         plan["load"]["users"] = 25_000.into();
         plan["load"]["think"] = json!({"kind": "constant", "ms": 500});
-        plan["stop"]["after_ms"] = 3_000.into();
+        plan["stop"]["after_ms"] = 6_000.into();
     });
     let ended = Engine::start_with_descriptors(&plan, 1_000).end();
     let finished = ended.finished();
@@ -94,7 +94,7 @@ fn very_many_users_without_descriptors_back_off_and_finish() {
     let emfile = count(totals, "emfile");
     assert!(emfile >= 24_000, "{totals}");
     // Each user fails at most this often: its waits double from 10 ms to a second.
-    assert!(emfile <= 25_000 * 9, "{totals}");
+    assert!(emfile <= 25_000 * 13, "{totals}");
     assert!((1..1_000).contains(&count(totals, "connections_opened")));
     assert_counts(
         totals,
@@ -126,13 +126,13 @@ fn too_few_ports_are_counted_and_the_others_go_on() {
         let plan = plan("127.0.0.1:8080".parse().unwrap(), driver, |plan| {
             plan["load"]["users"] = 60.into();
             plan["load"]["think"] = json!({"kind": "constant", "ms": 20});
-            plan["stop"]["after_ms"] = 700.into();
+            plan["stop"]["after_ms"] = 1_500.into();
         });
         let ended = Engine::start_in_shell(&plan, &script).end();
         std::fs::remove_file(listening).unwrap();
         let totals = &ended.finished()["totals"];
         let refused = count(totals, "eaddrnotavail");
-        assert!((40..=60 * 8).contains(&refused), "{totals}");
+        assert!((40..=60 * 9).contains(&refused), "{totals}");
         assert!(count(totals, "completed") > 0, "{totals}");
         // One port may still be held by the engine's own probe.
         assert!((15..=20).contains(&count(totals, "connections_opened")));
@@ -266,7 +266,7 @@ fn a_target_that_is_killed_is_counted_and_the_run_finishes() {
             plan["threads"] = json!({"cpus": [0, 1], "pin": false});
             plan["load"]["users"] = 20.into();
             plan["load"]["think"] = json!({"kind": "constant", "ms": 1});
-            plan["stop"]["after_ms"] = 1_200.into();
+            plan["stop"]["after_ms"] = 3_000.into();
         });
         let mut engine = Engine::start(&plan);
         while engine.wait_for("interval")["completed"] == 0 {}
@@ -288,7 +288,7 @@ fn a_target_that_is_killed_is_counted_and_the_run_finishes() {
             "{totals}"
         );
         let refused = errors["connect_refused"].as_u64().unwrap();
-        assert!((20..=20 * 10).contains(&refused), "{totals}");
+        assert!((20..=20 * 11).contains(&refused), "{totals}");
         assert_eq!(totals["users"], 20);
     }
 }

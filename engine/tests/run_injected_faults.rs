@@ -50,7 +50,7 @@ fn one_user_in_ten_vanishes_and_is_still_counted() {
     let server = Server::answering(HELLO);
     let ended = with(&json!(["vanishing_users"]), &server, |plan| {
         plan["load"]["users"] = 20.into();
-        plan["stop"] = json!({"iterations_per_user": 3, "after_ms": 1000});
+        plan["stop"] = json!({"iterations_per_user": 3, "after_ms": 3000});
     });
     let finished = ended.finished();
     assert_eq!(finished["reason"], "duration");

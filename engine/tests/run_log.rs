@@ -6,7 +6,7 @@ mod run_support;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use run_support::{HELLO, Server, drivers, plan, run};
+use run_support::{HELLO, Server, drivers, plan, refusing, run};
 use serde_json::json;
 
 type Row = std::collections::HashMap<String, String>;
@@ -118,9 +118,7 @@ fn what_went_wrong_stands_in_the_row() {
 
 #[test]
 fn a_request_that_finds_no_connection_is_a_row() {
-    let nobody = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = nobody.local_addr().unwrap();
-    drop(nobody);
+    let (_held, address) = refusing();
     for driver in drivers() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("requests.csv");

@@ -7,7 +7,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::Deserializer;
-use run_support::{Engine, HELLO, Server, assert_counts, drivers, plan, run, totals, user_time_s};
+use run_support::{
+    Engine, HELLO, Server, assert_counts, drivers, plan, refusing, run, totals, user_time_s,
+};
 use serde_json::{Value, json};
 
 /// An open load of one phase at this rate; `edit` changes the plan.
@@ -139,7 +141,7 @@ fn arrivals_over_the_cap_are_blocked_and_counted() {
         });
         let plan = open(&server, driver, 200, 100, |plan| {
             plan["load"]["max_users"] = 5.into();
-            plan["stop"]["after_ms"] = 250.into();
+            plan["stop"]["after_ms"] = 1500.into();
         });
         let totals = totals(&plan);
         assert_counts(
@@ -283,9 +285,7 @@ fn a_total_is_exact_and_ends_the_schedule() {
 
 #[test]
 fn nobody_listens_and_every_arrival_says_so() {
-    let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = unused.local_addr().unwrap();
-    drop(unused);
+    let (_held, address) = refusing();
     for driver in drivers() {
         let plan = plan(address, driver, |plan| {
             plan["load"] = json!({"model": "open", "connections": 2, "phases": [{"duration_ms": 200, "from_per_s": 100, "to_per_s": 100}]});
@@ -346,10 +346,11 @@ fn users_go_again_over_the_ramp_down() {
         let plan = plan(server.address, driver, |plan| {
             plan["load"]["users"] = 8.into();
             plan["load"]["think"] = json!({"kind": "constant", "ms": 2});
-            plan["load"]["ramp_up_ms"] = 400.into();
+            plan["load"]["ramp_up_ms"] = 1200.into();
             plan["load"]["ramp_up_steps"] = 4.into();
-            plan["load"]["ramp_down_ms"] = 400.into();
-            plan["stop"]["after_ms"] = 1000.into();
+            plan["load"]["ramp_down_ms"] = 1200.into();
+            plan["stop"]["after_ms"] = 3000.into();
+            plan["interval_ms"] = 300.into();
         });
         let ended = run(&plan);
         let users: Vec<u64> = ended
@@ -362,7 +363,7 @@ fn users_go_again_over_the_ramp_down() {
         for (users, most) in users.iter().zip([2, 4, 6, 8, 8, 8]) {
             assert!(*users <= most, "{users:?}");
         }
-        // One ends every 50 ms: at 650, 700, … 1000 ms.
+        // One ends every 150 ms: at 1950, 2100, … 3000 ms.
         assert!(users[6..].is_sorted_by(|a, b| a >= b), "{users:?}");
         assert!(*users.last().unwrap() <= 2, "{users:?}");
         assert_eq!(ended.finished()["totals"]["failed"], 0);

@@ -116,7 +116,7 @@ fn tens_of_thousands_of_users_fit_in_little_memory_and_keep_their_laws() {
                 "think": {"kind": "exponential", "mean_ms": 15_000}});
             plan["timeouts"] = json!({"connect_ms": 30_000, "request_ms": 30_000});
             plan["window"] = json!({"mode": "commanded"});
-            plan["stop"]["after_ms"] = 55_000.into();
+            plan["stop"]["after_ms"] = 150_000.into(); // the test ends it as soon as all are there
             plan["interval_ms"] = 500.into();
         });
         let (my_own, their_own) = (with_one_user(&targets[0], driver), resident_of(&targets));

@@ -7,7 +7,7 @@ mod serve_support;
 
 use std::net::SocketAddr;
 
-use run_support::{Ended, assert_counts, drivers, plan, run, totals};
+use run_support::{Ended, assert_counts, drivers, plan, refusing, run, totals};
 use serde_json::{Value, json};
 use serve_support::Server;
 
@@ -85,9 +85,7 @@ fn a_user_with_a_connection_per_request_goes_from_address_to_address() {
 fn an_address_where_nobody_listens_costs_its_turns_only() {
     for driver in drivers() {
         let server = Server::start("");
-        let dead = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let gone = dead.local_addr().unwrap();
-        drop(dead);
+        let (_held, gone) = refusing();
         let ended = run(&spread(&[&server], driver, |plan| {
             plan["target"]["addresses"] = json!([gone.to_string(), server.address()]);
             plan["stop"]["total_requests"] = 20.into();

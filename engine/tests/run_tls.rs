@@ -197,7 +197,7 @@ fn failing(plan: Value, kind: &str) -> String {
 }
 
 fn for_a_moment(plan: &mut Value) {
-    plan["stop"] = json!({"after_ms": 300});
+    plan["stop"] = json!({"after_ms": 1000});
 }
 
 #[test]

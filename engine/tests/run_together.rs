@@ -42,10 +42,10 @@ fn prepared(server: &Server, driver: &str, edit: impl Fn(&mut Value)) -> Vec<Eng
     engines
 }
 
-/// Begins the load of all engines in a second: the instant.
+/// Begins the load of all engines two seconds after the last of them was prepared: the instant.
 fn start(engines: &mut [Engine]) -> u64 {
-    let now = engines[0].events[0]["monotonic_ns"].as_u64().unwrap();
-    let at_ns = now + 1_000_000_000;
+    let prepared = |engine: &Engine| engine.events[0]["monotonic_ns"].as_u64().unwrap();
+    let at_ns = engines.iter().map(prepared).max().unwrap() + 2_000_000_000;
     for engine in engines {
         engine.command(&json!({"command": "start", "at_monotonic_ns": at_ns}));
     }

@@ -230,6 +230,17 @@ pub fn full_listener() -> (TcpListener, TcpStream) {
     (listener, filler)
 }
 
+/// A port at which every connection is refused: it is bound, and nobody listens. Held, so that no other
+/// test is given it.
+pub fn refusing() -> (rustix::fd::OwnedFd, SocketAddr) {
+    use rustix::net::{AddressFamily, SocketType, bind, getsockname, socket};
+    let any: std::net::SocketAddrV4 = "127.0.0.1:0".parse().unwrap();
+    let held = socket(AddressFamily::INET, SocketType::STREAM, None).unwrap();
+    bind(&held, &any).unwrap();
+    let address = getsockname(&held).unwrap().try_into().unwrap();
+    (held, address)
+}
+
 /// The time of all users, part by part, in the keys of the contract.
 pub fn user_time_s(counters: &Value) -> f64 {
     ["cycle", "connect", "turnaround", "back_off"]

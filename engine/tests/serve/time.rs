@@ -111,7 +111,7 @@ fn workers_are_shared_by_all_threads() {
 fn a_client_that_leaves_gives_its_place_back() {
     let server = Server::start("--workers 1");
     let mut first = server.connect();
-    first.ask("/?delay=2s");
+    first.ask("/?delay=5s");
     while server.stats()["requests"] != 1 {
         std::thread::sleep(Duration::from_millis(5));
     }
