@@ -207,6 +207,6 @@ def test_a_real_prometheus_scrapes_a_running_load(lab: Lab, reference_server: st
         assert set(seen) == set(wanted), load.communicate(timeout=60) if load.poll() is not None else seen
     finally:
         load.terminate()
-        load.communicate(timeout=60)
+        load.communicate(timeout=180)
         prometheus.terminate()
         prometheus.wait(60)
