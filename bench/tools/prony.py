@@ -17,13 +17,15 @@ from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line
 
 PLAN_REFUSED = 2
 """The engine's exit code for a plan that it cannot run (docs/engine.md)."""
+UNSTAMPED = "unstamped"
 MAX_USERS = 4096
 """Open loop: arrivals that may be under way at once, so that a stall of a few 100 ms blocks none."""
 
 
 class Prony:
     """prony-engine with one of its drivers. `evidence` is what it is asked for beyond what is always on:
-    `parts` (the parts of each request's time), `log` (a row per request in a file), or both with a plus.
+    `parts` (the parts of each request's time), `log` (a row per request in a file), or both with a plus;
+    `UNSTAMPED`: without the kernel's receive time stamps, which are always on.
     """
 
     install = "make setup"
@@ -68,6 +70,8 @@ class Prony:
             "expect": {"status": [200], "body_equals": request.body},
         }
         extra: dict[str, Any] = {"parts": True} if "parts" in self._evidence else {}
+        if UNSTAMPED in self._evidence:
+            extra["receive_stamps"] = False
         if self._folder is not None:
             extra["log"] = str(Path(self._folder.name) / "requests.csv")
         return {

@@ -75,6 +75,8 @@ pub struct Job {
     pub partial_answer_bytes: u64,
     /// Whether the time of each request is taken apart.
     pub parts: bool,
+    /// Whether the kernel is asked when it took in what is read.
+    pub receive_stamps: bool,
     /// One row per request, where it is asked for.
     pub log: Option<Log>,
     pub interval_ns: u64,
@@ -207,6 +209,7 @@ impl Job {
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             parts: plan.parts,
+            receive_stamps: plan.receive_stamps,
             log,
             most_head_bytes: plan.limits.header_bytes as usize,
             partial_answer_bytes: plan.limits.partial_answer_bytes,

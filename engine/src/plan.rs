@@ -69,6 +69,10 @@ pub struct Plan {
     /// Whether the time of each request is taken apart: sending, waiting for the first byte, receiving.
     #[serde(default)]
     pub parts: bool,
+    /// Whether the kernel is asked when it took in the responses of one connection in 16 per thread;
+    /// it then stamps every packet of the host that it receives. Not of a Unix socket.
+    #[serde(default = "yes")]
+    pub receive_stamps: bool,
     /// A file for one row per request, as CSV; written anew.
     #[serde(default)]
     pub log: Option<PathBuf>,
@@ -99,6 +103,10 @@ pub struct Plan {
     /// Defects of the client, for a self-test of whoever judges its output; runs on epoll and without TLS.
     #[serde(default)]
     pub injected_faults: Vec<Fault>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 fn default_interval_ms() -> f64 {

@@ -144,3 +144,20 @@ fn one_thread_stands_still_and_its_own_figures_say_so() {
         assert!(of("timeslices").as_u64().unwrap() > 10, "{threads}");
     }
 }
+
+#[test]
+fn what_came_while_a_thread_stood_still_lay_in_its_socket() {
+    let server = Server::answering(HELLO);
+    let ended = with(&json!(["stalled_thread"]), &server, |plan| {
+        plan["threads"]["cpus"] = json!([0, 0]);
+        plan["threads"]["pin"] = false.into();
+        // One of each thread, so that it is its response that nobody looks at.
+        plan["load"]["users"] = 2.into();
+        plan["stop"] = json!({"after_ms": 2500});
+    });
+    let thread = &ended.finished()["window"]["threads"][0];
+    assert!(
+        thread["receive_delay_max_ns"].as_u64().unwrap() >= 49_000_000,
+        "{thread}"
+    );
+}

@@ -66,6 +66,27 @@ fn totals(ended: &Ended) -> &Value {
 }
 
 #[test]
+fn what_was_read_of_a_record_has_the_receive_stamp_of_the_wire() {
+    let identity = Identity::new();
+    for driver in drivers() {
+        let server = identity.serve("--body-bytes 100000");
+        // The kernel begins to stamp in the background.
+        let ended = run(&https(&server, driver, &identity.ca(), |plan| {
+            plan["load"]["think"] = json!({"kind": "constant", "ms": 10});
+        }));
+        let thread = &ended.finished()["window"]["threads"][0];
+        let of = |key: &str| thread[key].as_u64().unwrap();
+        assert!(
+            0 < of("reads_stamped") && of("reads_stamped") < of("reads"),
+            "{thread}"
+        );
+        assert!(of("receive_delay_p99_ns") <= of("receive_delay_max_ns"));
+        assert_eq!(totals(&ended)["failed"], 0);
+        drop(server);
+    }
+}
+
+#[test]
 fn requests_that_go_out_together_are_counted_one_by_one() {
     let identity = Identity::new();
     for driver in drivers() {

@@ -47,7 +47,10 @@ class Gap(EngineRecord):
 
 
 class EngineThread(EngineRecord):
-    """One measuring thread over the window. Loop lag: how old an event may be before it is looked at."""
+    """One measuring thread over the window. Loop lag: how old an event may be before it is looked at, from
+    the wake-up on. Receive delay: from the arrival of a read's last packet, as the kernel stamped it, to the
+    receive time that the response is given.
+    """
 
     cpu: int | None = None
     pinned: bool | None = None
@@ -63,6 +66,14 @@ class EngineThread(EngineRecord):
     loop_lag_p50_ns: int | None = None
     loop_lag_p99_ns: int | None = None
     loop_lag_max_ns: int | None = None
+    reads: int | None = None
+    """How often bytes were taken from a connection."""
+    reads_stamped: int | None = None
+    """Those of them that have a receive delay; None or 0 where the kernel gave no time."""
+    receive_delay_mean_ns: int | None = None
+    receive_delay_p50_ns: int | None = None
+    receive_delay_p99_ns: int | None = None
+    receive_delay_max_ns: int | None = None
     gaps: tuple[Gap, ...] = ()
     """The longest spans in which this thread completed nothing although it had requests in flight."""
     gaps_total: int = 0

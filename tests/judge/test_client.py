@@ -151,6 +151,104 @@ class TestClient:
         assert finding.advice.startswith("keep other processes off the client's CPUs")
         assert "mean 7.92 ms per wake-up" in finding.reason
 
+    def test_how_long_a_response_lay_in_its_socket_takes_the_place_of_the_loop_lag(self) -> None:
+        """A thread that stands still for 50 ms once a second in an open loop: of its loops one in thousands
+        is late, of the responses one in twenty.
+        """
+        thread = EngineThread(
+            cpu=1,
+            cpu_s=1.0,
+            wall_s=10.0,
+            loop_lag_p99_ns=60_000,
+            reads=20_000,
+            reads_stamped=1_250,
+            receive_delay_p99_ns=41_000_000,
+            run_delay_s=0.0,
+            timeslices=1,
+        )
+        finding = client(f.window(self.ROOM, threads=(thread,)), LIMITS)
+        assert finding.status is Status.SUSPECT
+        assert (
+            "p99 41 ms from arrival to the look at it (kernel time stamps, 1,250 of 20,000 reads)"
+            in finding.reason
+        )
+        assert "loop lag" not in finding.reason
+        quiet = thread.model_copy(update={"receive_delay_p99_ns": 90_000, "loop_lag_p99_ns": 3_000_000})
+        found = client(f.window(self.ROOM, threads=(quiet,)), LIMITS)
+        assert found.status is Status.VALID
+        assert "p99 90 µs from arrival" in found.reason
+
+    @pytest.mark.parametrize("few", [0, 499, None])
+    def test_with_few_stamped_reads_the_loop_lag_is_asked(self, few: int | None) -> None:
+        thread = EngineThread(
+            cpu=1,
+            cpu_s=1.0,
+            wall_s=10.0,
+            loop_lag_p99_ns=60_000,
+            reads=20_000,
+            reads_stamped=few,
+            receive_delay_p99_ns=None if not few else 41_000_000,
+        )
+        finding = client(f.window(self.ROOM, threads=(thread,)), LIMITS)
+        assert finding.status is Status.VALID
+        assert "loop lag p99 60 µs" in finding.reason
+
+    @pytest.mark.parametrize(
+        ("mean_us", "p99_us", "status"),
+        [
+            # Koa, 10 users, 26,000 wake-ups a second that wait 1.2 µs each.
+            (4, 9, Status.VALID),
+            # One wait of 50 ms in 2 s: few responses, each of them late.
+            (25, 9, Status.SUSPECT),
+            # Every wait 5 % of the mean.
+            (50, 60, Status.SUSPECT),
+            # One response in fifty.
+            (10, 900, Status.SUSPECT),
+        ],
+    )
+    def test_waits_for_a_cpu_are_held_against_what_the_responses_took(
+        self, mean_us: int, p99_us: int, status: Status
+    ) -> None:
+        """Their sum is 3.2 % of the window in each case."""
+        thread = EngineThread(
+            cpu=1,
+            cpu_s=4.0,
+            wall_s=10.0,
+            loop_lag_p99_ns=60_000,
+            reads=200_000,
+            reads_stamped=12_500,
+            receive_delay_mean_ns=mean_us * 1000,
+            receive_delay_p99_ns=p99_us * 1000,
+            run_delay_s=0.32,
+            timeslices=260_000,
+        )
+        took = f.of_values([1_000_000] * 200_000)
+        evidence = f.window(self.ROOM, threads=(thread,), service_time=took)
+        finding = client(evidence, LIMITS)
+        assert finding.status is status, finding.reason
+        assert "runnable and not running for 3.2 % of the window" in finding.reason
+        assert "of their time to be looked at" in finding.reason
+        unstamped = thread.model_copy(update={"reads_stamped": 0})
+        assert client(f.window(evidence, threads=(unstamped,)), LIMITS).status is Status.SUSPECT
+
+    def test_a_wait_for_a_cpu_that_two_signals_show_counts_once(self) -> None:
+        """What arrives while the thread waits lies in its socket: one cause."""
+        thread = EngineThread(
+            cpu=1,
+            cpu_s=1.0,
+            wall_s=10.0,
+            loop_lag_p99_ns=60_000,
+            reads=20_000,
+            reads_stamped=1_250,
+            receive_delay_p99_ns=3_000_000,
+            run_delay_s=0.5,
+            timeslices=10_000,
+        )
+        assert client(f.window(self.ROOM, threads=(thread,)), LIMITS).status is Status.SUSPECT
+        # The loop lag has no wait for a CPU in it: with that the two are independent.
+        lagging = thread.model_copy(update={"reads_stamped": 0, "loop_lag_p99_ns": 3_000_000})
+        assert client(f.window(self.ROOM, threads=(lagging,)), LIMITS).status is Status.INVALID
+
     def test_a_kernel_that_does_not_count_waiting_is_named(self) -> None:
         unread = client(f.window(self.ROOM, threads=f.threads(0.4)), LIMITS)
         assert unread.status is Status.VALID

@@ -9,6 +9,7 @@ pub mod gaps;
 pub mod histogram;
 pub mod opened;
 pub mod rates;
+pub mod receive_delay;
 pub mod recorder;
 pub mod responses;
 pub mod running;

@@ -9,6 +9,7 @@ use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
 use super::opened::Opened;
 use super::rates::Rates;
+use super::receive_delay::ReceiveDelay;
 use super::segment::{Cut, OpenLoad, PartTimes, Segment};
 use super::steps::{RequestTimes, StepFigures};
 use super::uniformity::Uniformity;
@@ -31,6 +32,7 @@ pub struct Recorder {
     steps: Vec<StepFigures>,
     addresses: Vec<AddressFigures>,
     pub loop_lag: Durations,
+    pub receive_delay: ReceiveDelay,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
     /// `None`: rates are not asked for.
@@ -71,6 +73,7 @@ impl Recorder {
             steps: Vec::new(),
             addresses: Vec::new(),
             loop_lag: Durations::new(Digits::Two),
+            receive_delay: ReceiveDelay::default(),
             open_load: OpenLoad::default(),
             parts: PartTimes::default(),
             rates: None,
@@ -363,6 +366,7 @@ impl Recorder {
             steps: self.steps.iter_mut().map(std::mem::take).collect(),
             addresses: self.addresses.iter_mut().map(std::mem::take).collect(),
             loop_lag: std::mem::replace(&mut self.loop_lag, Durations::new(Digits::Two)),
+            receive_delay: std::mem::take(&mut self.receive_delay),
             loops: std::mem::take(&mut self.loops),
             cpu_ns: cpu_ns - self.cpu_before_ns,
             wall_ns: wall_ns.saturating_sub(self.wall_before_ns),

@@ -7,6 +7,7 @@ use super::gaps::Quiet;
 use super::histogram::{Digits, Durations};
 use super::opened::Opened;
 use super::rates::RateCounts;
+use super::receive_delay::ReceiveDelay;
 use super::scheduled::Scheduled;
 use super::steps::StepFigures;
 use super::uniformity::Uniformity;
@@ -100,6 +101,7 @@ pub struct Segment {
     /// By address of the target; empty with a single one.
     pub addresses: Vec<AddressFigures>,
     pub loop_lag: Durations,
+    pub receive_delay: ReceiveDelay,
     pub loops: u64,
     /// CPU and wall time, both read at the moment the cut was made, which may be a little later than `to_ns`.
     pub cpu_ns: u64,

@@ -55,14 +55,19 @@ impl BufferRing {
         self.publish();
     }
 
+    /// So many bytes of a buffer, from there on.
     #[inline]
-    pub fn bytes(&self, index: u16, length: u32) -> &[u8] {
-        let length = (length as usize).min(BYTES);
+    pub fn bytes(&self, index: u16, from: usize, length: u32) -> &[u8] {
+        let from = from.min(BYTES);
+        let length = (length as usize).min(BYTES - from);
         // SAFETY: the buffer lies within the mapping (zeroed when made), and the kernel does not
         // write to it before it is put back.
         unsafe {
             std::slice::from_raw_parts(
-                self.memory.start.as_ptr().add(usize::from(index) * STRIDE),
+                self.memory
+                    .start
+                    .as_ptr()
+                    .add(usize::from(index) * STRIDE + from),
                 length,
             )
         }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use rustix::buffer::spare_capacity;
 use rustix::event::Timespec;
@@ -11,8 +11,9 @@ use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, sockopt};
 
+use super::arrival::{self, Control};
 use super::send_times::SendTimes;
-use super::sys::{Waker, monotonic_ns, stream_socket, until};
+use super::sys::{Waker, monotonic_ns, receive_with_control, stream_socket, until};
 use super::{Config, ConnId, Direction, Driver, NetEvent, Payload, Received};
 use crate::payload::Outgoing;
 use prony_common::process::raise_file_limit;
@@ -34,6 +35,8 @@ struct Conn {
     /// Tells events of this connection from those of the one before at the same index.
     generation: u32,
     connecting: bool,
+    /// The kernel says when it took in what is read.
+    stamped: bool,
     /// What the kernel did not take: which byte string, and from where.
     unsent: Option<(u32, u32)>,
 }
@@ -53,14 +56,17 @@ pub struct Epoll {
     /// Events that needed no kernel.
     local: VecDeque<(ConnId, u32, i32)>,
     buffer: Box<[u8]>,
+    /// Of the last read of a connection that is stamped, and how much of it the kernel wrote.
+    control: (Control, usize),
     has_pwait2: bool,
     accepted: SendTimes,
 }
 
 impl Epoll {
     fn try_connect(&mut self, conn: ConnId, address: usize) -> io::Result<()> {
+        let socket = stream_socket(&self.config.addresses[address], self.config.source(conn))?;
+        let stamped = arrival::ask(&self.config, conn, address, &socket);
         let address = &self.config.addresses[address];
-        let socket = stream_socket(address, self.config.source(conn))?;
         let generation = self.conns[conn as usize].generation;
         let data = u64::from(generation) << 32 | u64::from(conn);
         let interest = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
@@ -73,6 +79,7 @@ impl Epoll {
         let slot = &mut self.conns[conn as usize];
         slot.socket = Some(socket);
         slot.connecting = true;
+        slot.stamped = stamped;
         Ok(())
     }
 
@@ -181,14 +188,28 @@ impl Epoll {
 
     /// Reads once. `None`: there was nothing.
     fn receive(&mut self, conn: ConnId) -> Option<NetEvent> {
-        let socket = self.conns[conn as usize].socket.as_ref()?;
+        let slot = &self.conns[conn as usize];
+        let (socket, stamped) = (slot.socket.as_ref()?, slot.stamped);
         loop {
-            match rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty()) {
-                Ok((0, _)) => return Some(NetEvent::Closed(conn)),
-                Ok((length, _)) => {
+            let read = if stamped {
+                let (control, filled) = &mut self.control;
+                receive_with_control(socket.as_fd(), &mut self.buffer, &mut control.0).map(
+                    |(length, control_length)| {
+                        *filled = control_length;
+                        length
+                    },
+                )
+            } else {
+                rustix::net::recv(socket, &mut *self.buffer, RecvFlags::empty())
+                    .map(|(length, _)| length)
+            };
+            match read {
+                Ok(0) => return Some(NetEvent::Closed(conn)),
+                Ok(length) => {
                     return Some(NetEvent::Received(Received {
                         conn,
                         buffer: 0,
+                        stamped,
                         length: length as u32,
                     }));
                 }
@@ -254,6 +275,7 @@ impl Driver for Epoll {
             socket: None,
             generation: 0,
             connecting: false,
+            stamped: false,
             unsent: None,
         };
         Ok(Self {
@@ -268,6 +290,7 @@ impl Driver for Epoll {
             at: 0,
             local: VecDeque::new(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
+            control: (Control::default(), 0),
             has_pwait2: true,
         })
     }
@@ -382,6 +405,15 @@ impl Driver for Epoll {
     #[inline]
     fn bytes(&self, received: &Received) -> &[u8] {
         &self.buffer[..received.length as usize]
+    }
+
+    #[inline]
+    fn arrived_ns(&self, received: &Received) -> Option<u64> {
+        let (control, filled) = &self.control;
+        received
+            .stamped
+            .then(|| arrival::arrived_ns(&control.0[..*filled]))
+            .flatten()
     }
 
     #[inline]

@@ -73,6 +73,10 @@ impl<D: Driver> Driver for Faulty<D> {
         self.driver.bytes(received)
     }
 
+    fn arrived_ns(&self, received: &Received) -> Option<u64> {
+        self.driver.arrived_ns(received)
+    }
+
     fn release(&mut self, received: Received) {
         self.driver.release(received);
     }

@@ -2,6 +2,7 @@
 //! Nothing here knows HTTP, users or measurements.
 
 pub mod address;
+mod arrival;
 mod buffers;
 pub mod epoll;
 pub mod faulty;
@@ -37,6 +38,8 @@ pub struct Config {
     pub fixed: Arc<[Vec<u8>]>,
     /// Whether [`Driver::accepted_ns`] is asked for.
     pub times_sends: bool,
+    /// Whether the kernel is asked when it took in what it delivers ([`Driver::arrived_ns`]).
+    pub receive_stamps: bool,
     /// Of a thread that carries faults on request ([`faulty::Faulty`]).
     pub faults: Faults,
     /// For the TLS driver.
@@ -46,14 +49,10 @@ pub struct Config {
 impl Config {
     /// Where a connection comes from.
     pub fn source(&self, conn: ConnId) -> Option<&Address> {
-        source(&self.sources, conn)
-    }
-}
-
-fn source(sources: &[Address], conn: ConnId) -> Option<&Address> {
-    match sources.len() {
-        0 => None,
-        count => sources.get(conn as usize % count),
+        match self.sources.len() {
+            0 => None,
+            count => self.sources.get(conn as usize % count),
+        }
     }
 }
 
@@ -112,6 +111,8 @@ pub enum Direction {
 pub struct Received {
     pub conn: ConnId,
     buffer: u16,
+    /// The kernel was asked when it took these bytes in.
+    stamped: bool,
     length: u32,
 }
 
@@ -122,6 +123,7 @@ impl Received {
         Self {
             conn,
             buffer: 0,
+            stamped: false,
             length: bytes.len() as u32,
         }
     }
@@ -193,6 +195,13 @@ pub trait Driver: Sized {
     fn next(&mut self) -> Option<NetEvent>;
 
     fn bytes(&self, received: &Received) -> &[u8];
+
+    /// When the kernel had taken in the last packet of these bytes, by the driver's clock; asked of
+    /// one connection in 16. `None`: not asked, or not known. Asked before [`Driver::release`].
+    #[inline]
+    fn arrived_ns(&self, _received: &Received) -> Option<u64> {
+        None
+    }
 
     fn release(&mut self, received: Received);
 

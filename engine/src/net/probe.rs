@@ -135,6 +135,7 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
         sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
         times_sends: false,
+        receive_stamps: true,
         faults: Faults::NONE,
         tls: None,
     };

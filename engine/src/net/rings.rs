@@ -164,6 +164,10 @@ impl Driver for Rings {
         self.rings[(received.conn / self.per_ring) as usize].bytes(received)
     }
 
+    fn arrived_ns(&self, received: &Received) -> Option<u64> {
+        self.rings[(received.conn / self.per_ring) as usize].arrived_ns(received)
+    }
+
     fn release(&mut self, received: Received) {
         let (ring, _) = self.ring(received.conn);
         ring.release(received);

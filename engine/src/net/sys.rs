@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
 use rustix::net::{SocketFlags, SocketType, sockopt};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -112,19 +113,65 @@ pub(super) fn stream_socket(address: &Address, source: Option<&Address>) -> io::
 /// Binds to an address and leaves the port to the moment of connecting: chosen now, it would be
 /// taken for all targets.
 fn bind(socket: &OwnedFd, source: &Address) -> io::Result<()> {
+    // A kernel without it only has fewer ports.
+    let _ = switch_on(
+        socket.as_fd(),
+        libc::IPPROTO_IP,
+        libc::IP_BIND_ADDRESS_NO_PORT,
+    );
+    Ok(rustix::net::bind(socket, source.any())?)
+}
+
+/// An option that rustix does not know.
+fn switch_on(socket: BorrowedFd<'_>, level: i32, option: i32) -> io::Result<()> {
     let on: i32 = 1;
-    // SAFETY: the option's value is a valid i32 whose size is given. A kernel without it only has
-    // fewer ports. (Not in rustix.)
-    unsafe {
+    // SAFETY: the option's value is a valid i32 whose size is given.
+    let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
+            level,
+            option,
             (&raw const on).cast(),
             size_of::<i32>() as libc::socklen_t,
         )
     };
-    Ok(rustix::net::bind(socket, source.any())?)
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Lets the kernel say of each packet that this socket reads when it took it in.
+pub(super) fn stamp_arrivals(socket: BorrowedFd<'_>) -> io::Result<()> {
+    switch_on(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS)
+}
+
+/// Reads without blocking, with the control data that rustix does not know: the lengths of both.
+pub(super) fn receive_with_control(
+    socket: BorrowedFd<'_>,
+    buffer: &mut [u8],
+    control: &mut [u8],
+) -> Result<(usize, usize), Errno> {
+    let mut piece = libc::iovec {
+        iov_base: buffer.as_mut_ptr().cast(),
+        iov_len: buffer.len(),
+    };
+    // SAFETY: a plain C structure of integers and pointers, for which all zeros are valid.
+    let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+    message.msg_iov = &raw mut piece;
+    message.msg_iovlen = 1;
+    message.msg_control = control.as_mut_ptr().cast();
+    message.msg_controllen = control.len() as _;
+    // SAFETY: the message refers to two byte slices that are borrowed for writing for the length of
+    // the call, with their lengths.
+    let length = unsafe { libc::recvmsg(socket.as_raw_fd(), &raw mut message, 0) };
+    let filled: usize = message.msg_controllen as _;
+    usize::try_from(length)
+        .map(|length| (length, filled))
+        .map_err(|_| {
+            let code = io::Error::last_os_error().raw_os_error();
+            Errno::from_raw_os_error(code.unwrap_or(libc::EIO))
+        })
 }
 
 /// Whether connections can come from this address: it must be one of this host.

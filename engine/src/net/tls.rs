@@ -29,6 +29,8 @@ pub struct TlsDriver<D> {
     /// [`NetEvent::Received`].
     sealed: Vec<u8>,
     plain: Vec<u8>,
+    /// Of the bytes of the wire that were opened last.
+    arrived_ns: Option<u64>,
 }
 
 struct Conn {
@@ -78,6 +80,7 @@ impl<D: Driver> TlsDriver<D> {
         let conn = received.conn;
         self.sealed.clear();
         self.sealed.extend_from_slice(self.wire.bytes(&received));
+        self.arrived_ns = self.wire.arrived_ns(&received);
         self.wire.release(received);
         self.plain.clear();
         if self.is_plain(conn) {
@@ -85,6 +88,7 @@ impl<D: Driver> TlsDriver<D> {
             return Some(NetEvent::Received(Received {
                 conn,
                 buffer: 0,
+                stamped: self.arrived_ns.is_some(),
                 length: self.plain.len() as u32,
             }));
         }
@@ -108,6 +112,7 @@ impl<D: Driver> TlsDriver<D> {
                     self.pending.push_back(NetEvent::Received(Received {
                         conn,
                         buffer: 0,
+                        stamped: self.arrived_ns.is_some(),
                         length: self.plain.len() as u32,
                     }));
                 }
@@ -213,6 +218,7 @@ impl<D: Driver> Driver for TlsDriver<D> {
             pending: VecDeque::new(),
             sealed: Vec::new(),
             plain: Vec::new(),
+            arrived_ns: None,
             wire: D::new(config)?,
         })
     }
@@ -301,6 +307,11 @@ impl<D: Driver> Driver for TlsDriver<D> {
     #[inline]
     fn bytes(&self, _received: &Received) -> &[u8] {
         &self.plain
+    }
+
+    #[inline]
+    fn arrived_ns(&self, _received: &Received) -> Option<u64> {
+        self.arrived_ns
     }
 
     #[inline]

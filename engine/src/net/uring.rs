@@ -4,6 +4,7 @@
 
 mod completions;
 mod handover;
+mod receive;
 mod sends;
 mod set_up;
 mod tags;
@@ -13,19 +14,18 @@ mod tests;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::sync::Arc;
 
 use io_uring::squeue::{Entry, Flags};
 use io_uring::types::{Fd, Fixed};
 use io_uring::{IoUring, cqueue, opcode};
 
+use self::receive::{LEAD_BYTES, StampedRead};
 use self::sends::Owned;
 use self::tags::*;
-use super::address::Address;
 use super::buffers::BufferRing;
 use super::send_times::{CompletionTimes, SendTimes};
 use super::sys::{Waker, monotonic_ns, stream_socket};
-use super::{Config, ConnId, Driver, NetEvent, Payload, Received, source};
+use super::{Config, ConnId, Driver, NetEvent, Payload, Received, arrival};
 
 const QUEUE: u32 = 1024;
 const BUFFER_GROUP: u16 = 0;
@@ -43,6 +43,8 @@ struct Conn {
     open: bool,
     connecting: bool,
     receiving: bool,
+    /// The kernel says when it took in what is read: reads are messages with control data.
+    stamped: bool,
     /// So many sends whose success is reported are under way.
     sending: u8,
 }
@@ -61,9 +63,8 @@ pub struct Uring {
     ring: IoUring,
     buffers: BufferRing,
     wake_buffer: Box<[u8; 8]>,
-    addresses: Arc<[Address]>,
-    sources: Arc<[Address]>,
-    fixed: Arc<[Vec<u8>]>,
+    stamped_read: StampedRead,
+    config: Config,
     /// Owned payloads under way: they stay in their place until the kernel says that it is done
     /// with them.
     owned: Vec<Option<Owned>>,
@@ -113,12 +114,14 @@ impl Uring {
         if conn as usize >= self.direct {
             return Err(io::Error::from_raw_os_error(libc::EMFILE));
         }
-        let address = self
+        let to = self
+            .config
             .addresses
             .get(address)
             .ok_or(io::ErrorKind::InvalidInput)?;
-        let socket = stream_socket(address, source(&self.sources, conn))?;
-        let (pointer, length) = (address.as_ptr(), address.length());
+        let socket = stream_socket(to, self.config.source(conn))?;
+        let stamped = arrival::ask(&self.config, conn, address, &socket);
+        let (pointer, length) = (to.as_ptr(), to.length());
         // The ring holds the socket from here on; the descriptor itself is closed again when
         // `socket` is dropped.
         self.ring
@@ -127,6 +130,7 @@ impl Uring {
         let slot = &mut self.conns[conn as usize];
         slot.open = true;
         slot.connecting = true;
+        slot.stamped = stamped;
         let entry = opcode::Connect::new(Fixed(conn), pointer, length)
             .build()
             .user_data(self.tag(CONNECT, conn));
@@ -190,7 +194,7 @@ impl Driver for Uring {
             Payload::Fixed(fixed) => fixed,
             Payload::Owned(outgoing) => return self.send_owned(conn, outgoing),
         };
-        let bytes = &self.fixed[fixed as usize];
+        let bytes = &self.config.fixed[fixed as usize];
         let (pointer, length) = (bytes.as_ptr(), bytes.len());
         let entry = opcode::Send::new(Fixed(conn), pointer, length as u32)
             .flags(libc::MSG_NOSIGNAL | libc::MSG_WAITALL)
@@ -299,7 +303,13 @@ impl Driver for Uring {
 
     #[inline]
     fn bytes(&self, received: &Received) -> &[u8] {
-        self.buffers.bytes(received.buffer, received.length)
+        let from = if received.stamped { LEAD_BYTES } else { 0 };
+        self.buffers.bytes(received.buffer, from, received.length)
+    }
+
+    #[inline]
+    fn arrived_ns(&self, received: &Received) -> Option<u64> {
+        received.stamped.then(|| self.stamp_of(received)).flatten()
     }
 
     #[inline]

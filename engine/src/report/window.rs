@@ -109,6 +109,16 @@ pub struct ThreadReport {
     pub loop_lag_p50_ns: Option<u64>,
     pub loop_lag_p99_ns: Option<u64>,
     pub loop_lag_max_ns: Option<u64>,
+    /// How often bytes were taken from a connection.
+    pub reads: u64,
+    /// Those of them for which the kernel said when the last packet had come (SO_TIMESTAMPNS).
+    pub reads_stamped: u64,
+    /// Of these: from then to the receive time that the response is given. `null` where the kernel
+    /// said it of none.
+    pub receive_delay_mean_ns: Option<u64>,
+    pub receive_delay_p50_ns: Option<u64>,
+    pub receive_delay_p99_ns: Option<u64>,
+    pub receive_delay_max_ns: Option<u64>,
     /// Spans above 20 ms in which this thread completed nothing although it had requests in flight:
     /// the longest ones.
     pub gaps: Vec<GapReport>,

@@ -7,6 +7,7 @@ use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::opened::Opened;
+use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::scheduled::Scheduled;
 use crate::measure::segment::{OpenLoad, PartTimes, Segment};
 use crate::measure::steps::{StepFigures, add_all};
@@ -66,6 +67,7 @@ struct Thread {
     wall_ns: u64,
     loops: u64,
     loop_lag: Durations,
+    receive_delay: ReceiveDelay,
     /// `None` from the first segment on for which it could not be read.
     scheduled: Option<Scheduled>,
     /// Spans in which this thread completed nothing although it had requests in flight.
@@ -87,6 +89,7 @@ impl Thread {
     fn report(self, ready: &ThreadReady, started_ns: u64) -> ThreadReport {
         let found = self.gaps.finish();
         let listed = found.longest.iter().take(GAPS_LISTED);
+        let delays = &self.receive_delay.delays;
         ThreadReport {
             cpu: ready.cpu,
             cpu_s: seconds(self.cpu_ns.into()),
@@ -100,6 +103,12 @@ impl Thread {
             loop_lag_p50_ns: self.loop_lag.quantile_ns(0.5),
             loop_lag_p99_ns: self.loop_lag.quantile_ns(0.99),
             loop_lag_max_ns: self.loop_lag.max_ns(),
+            reads: self.receive_delay.reads,
+            reads_stamped: delays.count(),
+            receive_delay_mean_ns: delays.mean_ns(),
+            receive_delay_p50_ns: delays.quantile_ns(0.5),
+            receive_delay_p99_ns: delays.quantile_ns(0.99),
+            receive_delay_max_ns: delays.max_ns(),
             gaps: listed.map(|gap| GapReport::new(gap, started_ns)).collect(),
             gaps_total: found.total,
         }
@@ -115,6 +124,7 @@ impl Measured {
             wall_ns: 0,
             loops: 0,
             loop_lag: Durations::new(Digits::Two),
+            receive_delay: ReceiveDelay::default(),
             scheduled: Some(Scheduled::default()),
             gaps: Gaps::new(1, opens_ns),
         };
@@ -155,6 +165,7 @@ impl Measured {
         thread.wall_ns += segment.wall_ns;
         thread.loops += segment.loops;
         thread.loop_lag.add(&segment.loop_lag);
+        thread.receive_delay.add(&segment.receive_delay);
         match (&mut thread.scheduled, segment.scheduled) {
             (Some(sum), Some(more)) => *sum += more,
             (known, _) => *known = None,

@@ -14,6 +14,9 @@ impl<D: Driver> Worker<'_, D> {
     pub(super) fn handle(&mut self, event: NetEvent) -> io::Result<()> {
         let (conn, event) = match event {
             NetEvent::Received(received) => {
+                let arrived_ns = self.driver.arrived_ns(&received);
+                let recorder = &mut self.record.recorder;
+                recorder.receive_delay.record(self.now_ns, arrived_ns);
                 let conn = received.conn;
                 let bytes = Bytes {
                     bytes: self.driver.bytes(&received),

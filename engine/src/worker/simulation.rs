@@ -23,6 +23,7 @@ use crate::measure::edges::Edges;
 use crate::measure::gaps::Gaps;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::opened::Opened;
+use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::schedule::Span;
 use crate::measure::segment::{Cut, OpenLoad, PartTimes, Segment};
 use crate::measure::steps::{StepFigures, add_all};
@@ -62,6 +63,7 @@ struct Recorded {
     rows: Vec<(u64, u64)>,
     open_load: OpenLoad,
     parts: PartTimes,
+    receive_delay: ReceiveDelay,
     arrival_gaps: Uniformity,
     /// When the thread had nothing left to send, after the start.
     finished_ns: Option<u64>,
@@ -132,6 +134,7 @@ fn simulate_thread(
         rows: Vec::new(),
         open_load: OpenLoad::default(),
         parts: PartTimes::default(),
+        receive_delay: ReceiveDelay::default(),
         arrival_gaps: Uniformity::default(),
         finished_ns: *finished.lock().unwrap(),
     };
@@ -142,6 +145,7 @@ fn simulate_thread(
             recorded.opened.add(&segment.opened);
             recorded.open_load.add(&segment.open_load);
             recorded.parts.add(&segment.parts);
+            recorded.receive_delay.add(&segment.receive_delay);
             add_all(&mut recorded.steps, &segment.steps);
             recorded
                 .gaps

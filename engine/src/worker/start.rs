@@ -61,6 +61,7 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
         times_sends: job.parts,
+        receive_stamps: job.receive_stamps,
         faults: job.faults,
         tls: job.tls.clone(),
     };

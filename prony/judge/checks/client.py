@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from prony.evidence.engine import EngineThread, Window
+from prony.evidence.engine import EngineThread, Histogram, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import Positive, Share, always, check
 from prony.judge.finding import Finding, Status, no_window, worst
@@ -28,6 +28,8 @@ SOURCE = (
 )
 KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
 KEEP_OFF_HOSTS = "keep other processes off the load hosts' CPUs"
+STAMPS_NEEDED = 500
+"""Reads with a receive time stamp from which on their p99 is taken: five of them lie above it."""
 SIGNALS_NEEDED = 2
 """Independent signals that must be readable to clear the client, and that must agree to call it saturated."""
 
@@ -36,7 +38,9 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     client_cpu_max: Share = 0.85
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0
-    """p99 loop lag: the age of an event when the engine looks at it, from the wake-up on."""
+    """p99 of the age of a response when the engine looks at it: since its arrival, by the kernel's receive
+    time stamps; where there are too few, since the wake-up (loop lag).
+    """
     client_ceiling_max: Share = 0.80
     """Throughput ÷ this client's calibrated ceiling for the request shape (against the reference server)."""
     client_gain_max: Share = 0.05
@@ -96,12 +100,9 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
     cpu = _busiest(window)
     if cpu is not None:
         found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
-    lags = [t.loop_lag_p99_ns for t in window.threads if t.loop_lag_p99_ns is not None]
-    if lags and len(lags) == len(window.threads):
-        lag_ms = max(lags) / 1e6
-        text = f"loop lag p99 {milliseconds(lag_ms)}"
-        found.append(Signal(lag_ms >= limits.client_lag_max_ms, text, is_delay=True))
-    found += _run_delay(window, limits)
+    waiting = _run_delay(window, limits)
+    found += _late(window, limits, waits=any(signal.over for signal in waiting))
+    found += waiting
     found += _turnaround(evidence, window, limits)
     if window.submissions_put_off:
         text = f"its kernel put off what it sent, {number(window.submissions_put_off)} times"
@@ -116,9 +117,41 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
     return found, cpu
 
 
+def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
+    """The thread that looks latest at what has come. Since the arrival where the kernel stamped enough reads;
+    that age has the wait for a CPU in it, so where a thread `waits` too the two count as one. The loop lag
+    begins at the wake-up and has not.
+    """
+    ages = [(age_ns, t) for t in window.threads if (age_ns := _age_ns(t)) is not None]
+    if not ages or len(ages) < len(window.threads):
+        return []
+    age_ns, thread = max(ages, key=lambda one: one[0])
+    age_ms = age_ns / 1e6
+    text = f"loop lag p99 {milliseconds(age_ms)}"
+    if stamped := _is_stamped(thread):
+        text = (
+            f"p99 {milliseconds(age_ms)} from arrival to the look at it (kernel time stamps, "
+            f"{number(thread.reads_stamped or 0)} of {number(thread.reads or 0)} reads)"
+        )
+    over = age_ms >= limits.client_lag_max_ms
+    return [Signal(over, text, is_delay=True, counts=not (stamped and waits))]
+
+
+def _age_ns(thread: EngineThread) -> int | None:
+    return thread.receive_delay_p99_ns if _is_stamped(thread) else thread.loop_lag_p99_ns
+
+
+def _is_stamped(thread: EngineThread) -> bool:
+    return thread.receive_delay_p99_ns is not None and (thread.reads_stamped or 0) >= STAMPS_NEEDED
+
+
 def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     """The thread that waited longest for a CPU. What it adds to a mean is at most the share of time that it
     waited, and at most one wait per request: the smaller of the two certainly moved it.
+
+    A sum cannot tell many short waits, which every wake-up costs, from few long ones. Where the kernel
+    stamped enough reads, the waits count only if what they are part of, the age of responses at the look at
+    them, is that share of what the responses took.
     """
     waited = [(share, t) for t in window.threads if (share := _waited(t)) is not None]
     if not waited or len(waited) < len(window.threads):
@@ -132,15 +165,31 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     text = f"{which} was runnable and not running for {percent(share)} of the window"
     if thread.timeslices:
         text += f" (mean {milliseconds(each_s * 1000)} per wake-up)"
+    over = share >= limits.client_run_delay_max
+    if over and (part := _part_of_latency(thread, times)) is not None:
+        over = part >= limits.client_run_delay_max
+        text += f", and responses waited {percent(part)} of their time to be looked at"
     return [
         Signal(
-            share >= limits.client_run_delay_max,
+            over,
             text,
             is_delay=True,
             alone=certain >= limits.client_run_delay_invalid,
             waits=True,
         )
     ]
+
+
+def _part_of_latency(thread: EngineThread, times: Histogram | None) -> float | None:
+    """The age of responses at the look at them ÷ what they took: mean by mean or p99 by p99, the larger; None
+    where too few reads were stamped, or nothing was answered.
+    """
+    if not _is_stamped(thread) or times is None:
+        return None
+    took_p99 = plain_times(times)
+    p99 = None if took_p99 is None else took_p99.responses.percentile_ns(99.0)
+    pairs = ((thread.receive_delay_mean_ns, times.mean_ns), (thread.receive_delay_p99_ns, p99))
+    return max((age / took for age, took in pairs if age is not None and took), default=None)
 
 
 def _waited(thread: EngineThread) -> float | None:
@@ -222,9 +271,10 @@ def _saturated(
 
 @check(ClientLimits, order=80, essential=always)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """Thread CPU, loop lag, run delay, turn-around, share of the calibrated ceiling: one over the limit is
-    suspect; two are invalid where they must have moved the figure that is claimed. Of several load hosts each
-    is judged, and one that is saturated while others are not makes the trial suspect.
+    """Thread CPU, age of a response at the look at it, run delay, turn-around, share of the calibrated
+    ceiling: one over the limit is suspect; two are invalid where they must have moved the figure that is
+    claimed. Of several load hosts each is judged, and one that is saturated while others are not makes the
+    trial suspect.
     """
     alone = [(host.name, view, _of_one(view, limits)) for host, view in each_load_host(evidence)]
     return _of_several(evidence, alone, limits) if alone else _of_one(evidence, limits)
@@ -280,7 +330,8 @@ def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits
 def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
     limit = (
         f"CPU below {percent(limits.client_cpu_max)}, "
-        f"loop lag p99 below {milliseconds(limits.client_lag_max_ms)}, "
+        f"p99 age of a response at the look at it (or loop lag) below "
+        f"{milliseconds(limits.client_lag_max_ms)}, "
         f"runnable and not running below {percent(limits.client_run_delay_max)}, "
         f"turn-around worth less than {percent(limits.client_gain_max)} of the throughput, "
         f"throughput below {percent(limits.client_ceiling_max)} of the calibrated ceiling; "

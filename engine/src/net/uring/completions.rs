@@ -1,57 +1,13 @@
 //! Turns a completion (tag and result) into an event, and discards those of connections that have
 //! been closed.
 
-use io_uring::types::Fixed;
-use io_uring::{cqueue, opcode};
+use io_uring::cqueue;
 
-use super::{BUFFER_GROUP, Uring};
+use super::Uring;
 use crate::net::uring::tags::*;
-use crate::net::{ConnId, Direction, NetEvent, Received};
+use crate::net::{ConnId, Direction, NetEvent};
 
 impl Uring {
-    pub(super) fn receive(&mut self, conn: ConnId) {
-        let entry = opcode::RecvMulti::new(Fixed(conn), BUFFER_GROUP)
-            .build()
-            .user_data(self.tag(RECEIVE, conn));
-        self.conns[conn as usize].receiving = self.push_for(conn, entry);
-    }
-
-    fn received(&mut self, conn: ConnId, result: i32, flags: u32) -> Option<NetEvent> {
-        let buffer = cqueue::buffer_select(flags);
-        let ended = !cqueue::more(flags);
-        if ended {
-            self.conns[conn as usize].receiving = false;
-        }
-        if result > 0
-            && let Some(buffer) = buffer
-        {
-            if ended {
-                self.receive(conn);
-            }
-            return Some(NetEvent::Received(Received {
-                conn,
-                buffer,
-                length: result as u32,
-            }));
-        }
-        if let Some(buffer) = buffer {
-            self.buffers.put(buffer);
-        }
-        match -result {
-            0 => Some(NetEvent::Closed(conn)),
-            // All buffers were in use. Many connections say so at once; one growth is for all of
-            // them.
-            code @ (libc::ENOBUFS | libc::EINTR | libc::EAGAIN) => {
-                if code == libc::ENOBUFS && !std::mem::replace(&mut self.grew, true) {
-                    self.buffers.grow();
-                }
-                self.receive(conn);
-                None
-            }
-            code => Some(NetEvent::Broken(conn, Direction::Read, code)),
-        }
-    }
-
     /// Whether an operation belongs to the connection that is open at this index.
     #[inline]
     fn is_current(&self, conn: ConnId, generation: u32) -> bool {

@@ -5,6 +5,7 @@ use std::io;
 
 use io_uring::IoUring;
 
+use super::receive::StampedRead;
 use super::{BUFFER_GROUP, Conn, MAX_DIRECT, QUEUE, Uring};
 use crate::net::Config;
 use crate::net::buffers::BufferRing;
@@ -46,9 +47,8 @@ impl Uring {
             ring,
             buffers,
             wake_buffer: Box::new([0; 8]),
-            addresses: config.addresses,
-            sources: config.sources,
-            fixed: config.fixed,
+            stamped_read: StampedRead::new(),
+            config,
             owned: Vec::new(),
             free: Vec::new(),
             spare: Vec::new(),

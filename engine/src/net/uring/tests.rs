@@ -3,9 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 
 use super::*;
 use crate::fault::Faults;
+use crate::net::address::Address;
 use crate::payload::Outgoing;
 
 const MS: u64 = 1_000_000;
@@ -19,6 +21,7 @@ fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
         sources: Arc::from([]),
         fixed: Arc::from(vec![b"ping".to_vec()]),
         times_sends: false,
+        receive_stamps: true,
         faults: Faults::NONE,
         tls: None,
     };

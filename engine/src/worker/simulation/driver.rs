@@ -2,7 +2,7 @@
 //! server is a plain function of the time; tests set it before they start the thread.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::io;
 use std::sync::mpsc::Sender;
 
@@ -52,6 +52,8 @@ pub(super) struct Simulated {
     looks: u32,
     due: BinaryHeap<Reverse<(u64, Due)>>,
     batch: VecDeque<NetEvent>,
+    /// When the response of each connection came.
+    arrived_ns: HashMap<ConnId, u64>,
     service: Service,
     refusal: Refusal,
 }
@@ -67,6 +69,7 @@ impl Driver for Simulated {
             looks: 0,
             due: BinaryHeap::new(),
             batch: VecDeque::new(),
+            arrived_ns: HashMap::new(),
             service: SERVICE.get(),
             refusal: REFUSAL.get(),
         })
@@ -135,7 +138,10 @@ impl Driver for Simulated {
                 Due::Connected(conn) => NetEvent::Connected(conn),
                 Due::Refused(conn, code) => NetEvent::ConnectFailed(conn, code),
                 Due::NotSent(conn, code) => NetEvent::Refused(conn, code),
-                Due::Answered(conn) => NetEvent::Received(Received::whole(conn, RESPONSE)),
+                Due::Answered(conn) => {
+                    self.arrived_ns.insert(conn, at_ns);
+                    NetEvent::Received(Received::whole(conn, RESPONSE))
+                }
             });
         }
         Ok(())
@@ -147,6 +153,10 @@ impl Driver for Simulated {
 
     fn bytes(&self, _received: &Received) -> &[u8] {
         RESPONSE
+    }
+
+    fn arrived_ns(&self, received: &Received) -> Option<u64> {
+        self.arrived_ns.get(&received.conn).copied()
     }
 
     fn release(&mut self, _received: Received) {}

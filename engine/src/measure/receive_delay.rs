@@ -1,0 +1,38 @@
+//! How long what had arrived lay in its socket before the thread looked at it, of a sample of the
+//! reads. It must not know who says when it arrived.
+
+use super::histogram::{Digits, Durations};
+
+/// The reads of one thread.
+#[derive(Debug, Clone)]
+pub struct ReceiveDelay {
+    /// All of them, also those of which nothing else is known.
+    pub reads: u64,
+    /// Of those whose arrival is known: from the arrival of their last packet to the time that their
+    /// bytes are given.
+    pub delays: Durations,
+}
+
+impl Default for ReceiveDelay {
+    fn default() -> Self {
+        Self {
+            reads: 0,
+            delays: Durations::new(Digits::Two),
+        }
+    }
+}
+
+impl ReceiveDelay {
+    #[inline]
+    pub fn record(&mut self, at_ns: u64, arrived_ns: Option<u64>) {
+        self.reads += 1;
+        if let Some(arrived_ns) = arrived_ns {
+            self.delays.record(at_ns.saturating_sub(arrived_ns));
+        }
+    }
+
+    pub fn add(&mut self, other: &Self) {
+        self.reads += other.reads;
+        self.delays.add(&other.delays);
+    }
+}
