@@ -194,20 +194,22 @@ class TestClient:
         assert "loop lag p99 60 µs" in finding.reason
 
     @pytest.mark.parametrize(
-        ("mean_us", "p99_us", "status"),
+        ("p50_us", "mean_us", "p99_us", "took_us", "status"),
         [
             # Koa, 10 users, 26,000 wake-ups a second that wait 1.2 µs each.
-            (4, 9, Status.VALID),
+            (3, 4, 9, 1000, Status.VALID),
+            # One user of a very fast server: its wake-up is a tenth of the round trip, and any client's.
+            (2.4, 2.6, 9, 25, Status.VALID),
             # One wait of 50 ms in 2 s: few responses, each of them late.
-            (25, 9, Status.SUSPECT),
+            (4, 25, 9, 1000, Status.SUSPECT),
             # Every wait 5 % of the mean.
-            (50, 60, Status.SUSPECT),
+            (50, 50, 60, 1000, Status.SUSPECT),
             # One response in fifty.
-            (10, 900, Status.SUSPECT),
+            (4, 10, 900, 1000, Status.SUSPECT),
         ],
     )
     def test_waits_for_a_cpu_are_held_against_what_the_responses_took(
-        self, mean_us: int, p99_us: int, status: Status
+        self, p50_us: float, mean_us: float, p99_us: float, took_us: int, status: Status
     ) -> None:
         """Their sum is 3.2 % of the window in each case."""
         thread = EngineThread(
@@ -217,17 +219,18 @@ class TestClient:
             loop_lag_p99_ns=60_000,
             reads=200_000,
             reads_stamped=12_500,
-            receive_delay_mean_ns=mean_us * 1000,
-            receive_delay_p99_ns=p99_us * 1000,
+            receive_delay_p50_ns=round(p50_us * 1000),
+            receive_delay_mean_ns=round(mean_us * 1000),
+            receive_delay_p99_ns=round(p99_us * 1000),
             run_delay_s=0.32,
             timeslices=260_000,
         )
-        took = f.of_values([1_000_000] * 200_000)
+        took = f.of_values([took_us * 1000] * 200_000)
         evidence = f.window(self.ROOM, threads=(thread,), service_time=took)
         finding = client(evidence, LIMITS)
         assert finding.status is status, finding.reason
         assert "runnable and not running for 3.2 % of the window" in finding.reason
-        assert "of their time to be looked at" in finding.reason
+        assert "of their time longer than a wake-up takes" in finding.reason
         unstamped = thread.model_copy(update={"reads_stamped": 0})
         assert client(f.window(evidence, threads=(unstamped,)), LIMITS).status is Status.SUSPECT
 
