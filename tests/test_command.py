@@ -12,7 +12,7 @@ from tests.load.test_load_models import server
 
 def test_a_command_that_hangs_is_ended_and_prints_its_stacks(tmp_path: Path) -> None:
     with server("--delay", "fixed:5ms") as url:
-        words = ["load", url, "-c", "1", "-d", "500s", "--warmup", "0s", "--db", tmp_path / "results.db"]
+        words = ["load", url, "-c", "1", "-d", "500s", "--warmup", "0s", "--db", str(tmp_path / "results.db")]
         with command.start(words) as process:
             assert process.stderr is not None
             assert process.stderr.readline()  # it runs
