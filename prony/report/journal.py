@@ -7,6 +7,7 @@ who reads it.
 from __future__ import annotations
 
 import logging
+import queue
 import threading
 import time
 from collections import deque
@@ -41,8 +42,10 @@ class Journal(SilentProgress):
         self._seconds: deque[Second] = deque(maxlen=MOST_SECONDS)
         self._ended: deque[EndedTrial] = deque(maxlen=MOST_TRIALS)
         self._notes: deque[str] = deque(maxlen=MOST_NOTES)
-        self._news = threading.Event()
-        self._over = threading.Event()
+        self._news: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        """True: it is over. Its `put` is one call to C: a Ctrl-C within `threading.Event.set` leaves the lock
+        of the event taken for good, and the laboratory waits for it at the next phase.
+        """
         self._writer: threading.Thread | None = None
 
     def experiment_started(self, total_trials: int, estimate_s: float) -> None:
@@ -60,12 +63,12 @@ class Journal(SilentProgress):
         with self._lock:
             self._state.start_trial(index, server, block)
             self._seconds.clear()
-        self._news.set()
+        self._news.put(False)
 
     def phase(self, name: str, expected_s: float | None) -> None:
         with self._lock:
             self._state.start_phase(name, expected_s)
-        self._news.set()
+        self._news.put(False)
 
     def row(self, row: IntervalRow) -> None:
         p99_ms = None if row.p99_ns is None else row.p99_ns / 1e6
@@ -78,7 +81,7 @@ class Journal(SilentProgress):
                     failed=row.failed,
                 )
             )
-        self._news.set()
+        self._news.put(False)
 
     def trial_ended(
         self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
@@ -96,17 +99,16 @@ class Journal(SilentProgress):
                 )
             )
             state.end_trial(seconds)
-        self._news.set()
+        self._news.put(False)
 
     def note(self, text: str) -> None:
         with self._lock:
             self._notes.append(text[:MOST_TEXT])
-        self._news.set()
+        self._news.put(False)
 
     def finished(self) -> None:
         """The experiment is over: its file goes."""
-        self._over.set()
-        self._news.set()
+        self._news.put(True)
         if self._writer is not None:
             self._writer.join(LEAST_BETWEEN_S)
             running.remove(self._where, self._id)
@@ -145,13 +147,23 @@ class Journal(SilentProgress):
             )
 
     def _write_on(self) -> None:
-        while not self._over.is_set():
-            self._news.clear()
+        over = False
+        while not over:
             try:
                 running.write(self._where, self.now())
             except OSError as fault:
                 log.info("the progress journal could not be written: %s", fault)
-            self._over.wait(LEAST_BETWEEN_S)
-            self._news.wait(HEARTBEAT_S - LEAST_BETWEEN_S)
+            over = self._wait(time.monotonic())
         # The last write may have been slower than `finished` waits.
         running.remove(self._where, self._id)
+
+    def _wait(self, written_s: float) -> bool:
+        """Until there is news and the file is a second old, or for a heartbeat; whether it is over."""
+        until_s = written_s + HEARTBEAT_S
+        while True:
+            try:
+                if self._news.get(timeout=max(0.0, until_s - time.monotonic())):
+                    return True
+                until_s = written_s + LEAST_BETWEEN_S
+            except queue.Empty:
+                return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from pathlib import Path
 
@@ -82,3 +83,20 @@ def test_a_server_has_its_files_in_the_users_data_folder(
     one, other = (running.folder(f"postgresql://host/{name}") for name in ("a", "b"))
     assert one.parent == other.parent == tmp_path / "prony" / "running"
     assert one != other
+
+
+def test_ctrl_c_leaves_no_lock_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt in the `__enter__` of a condition, which is Python, leaves its lock taken: an experiment
+    that was interrupted at a change of phase waited for it for good, and its server ran on.
+    """
+
+    def interrupted(condition: threading.Condition) -> bool:
+        condition.acquire()
+        raise KeyboardInterrupt
+
+    with Journal(str(tmp_path / "results.db")) as journal:
+        journal.stored_as(ID, "A title")
+        monkeypatch.setattr(threading.Condition, "__enter__", interrupted)
+        journal.phase("warm-up", 1.0)
+        journal.note("a note")
+        monkeypatch.undo()
