@@ -22,7 +22,9 @@ def drawn(name: str, random: Random) -> float:
     return 50.0 if random.random() < 0.15 else 5.0
 
 
-@pytest.mark.parametrize("delay", [exponential(10), lognormal(10, 0.5), bimodal(5, 50, 0.15)], ids=str)
+@pytest.mark.parametrize(
+    "delay", [exponential(10), lognormal(10, 0.5), bimodal(5, 50, 0.15)], ids=lambda delay: delay.name
+)
 def test_quantiles_are_those_of_the_distribution(delay) -> None:  # type: ignore[no-untyped-def]
     random = Random(1)
     values = sorted(drawn(delay.name, random) for _ in range(SIZE))
