@@ -18,6 +18,7 @@ from prony.hosts.process import Settings
 CONNECT_S = 15.0
 READY_S = 40.0
 END_S = 10.0
+LAST_WORDS_S = 2.0
 LAST_LINES = 8
 
 
@@ -66,7 +67,9 @@ async def start(host: Host, settings: Settings, *, detached: bool = False) -> Ss
         raise
     if address is None:
         with contextlib.suppress(Exception):
-            said.append(await asyncio.wait_for(process.stderr.read(), 2.0))
+            said.append(await asyncio.wait_for(process.stderr.read(), LAST_WORDS_S))
+            # The exit code comes in a message of its own, after the end of the outputs.
+            await asyncio.wait_for(process.wait_closed(), LAST_WORDS_S)
         code = process.exit_status
         connection.abort()
         raise EnvironmentFault(
