@@ -60,7 +60,7 @@ def start(
 
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     streams: dict[str, Any] = {**pipes, "cwd": cwd, "text": True}
-    if _holds_a_database() or _draws_charts():
+    if not forks():
         return subprocess.Popen([str(PRONY), *map(str, words)], env=surroundings, **streams)
     return subprocess.Popen(
         [str(PRONY)],
@@ -68,6 +68,11 @@ def start(
         restore_signals=False,  # they are made those of a fresh Python below
         **streams,
     )
+
+
+def forks() -> bool:
+    """Whether a command is a fork of this process; else it is the installed one, which prints no stacks."""
+    return not (_holds_a_database() or _draws_charts())
 
 
 def run(

@@ -119,4 +119,4 @@ def test_as_many_tests_run_at_a_time_as_the_host_has_cpus(cpus: int, tests: int,
     nproc.chmod(0o755)
     done = make("-n", "test-beside", path=tmp_path)
     assert done.returncode == 0, done.stderr
-    assert f"-n {tests} --dist" in done.stdout
+    assert f"--at-once {tests} beside" in done.stdout
