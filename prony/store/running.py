@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
 from contextlib import suppress
 from datetime import datetime
@@ -102,14 +103,20 @@ def folder(where: str) -> Path:
 def write(where: str, state: Running) -> None:
     """Replace the file of this experiment: a reader sees the old state or the new one. Raises OSError."""
     home = folder(where)
-    home.mkdir(parents=True, exist_ok=True)
     path = home / f"{state.id}.json"
-    temporary = home / f".{state.id}.{os.getpid()}.tmp"
-    try:
-        temporary.write_text(state.model_dump_json(), encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    temporary = home / f".{state.id}.{os.getpid()}.{threading.get_ident()}.tmp"
+    text = state.model_dump_json()
+    for last in (False, True):
+        home.mkdir(parents=True, exist_ok=True)
+        try:
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+            return
+        except FileNotFoundError:  # another experiment ended just now and took the empty folder with it
+            if last:
+                raise
+        finally:
+            temporary.unlink(missing_ok=True)
 
 
 def remove(where: str, identifier: str) -> None:

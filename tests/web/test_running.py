@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -81,6 +82,45 @@ def test_the_pages_show_it_and_go_back_to_the_report_when_it_ends(shown: Shown) 
     assert (ended.status, ended.headers["location"]) == (302, f"/results/{identifier}")
     assert shown.client.get("/api/running").json()["running"] == []
     assert not running.folder(shown.store.where).exists()
+
+
+def test_two_threads_and_a_folder_that_goes_lose_no_state(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal, identifier = begun(shown)
+    with journal:
+        state = journal.now()
+    faults: list[OSError] = []
+
+    def write_often() -> None:
+        for _ in range(200):
+            try:
+                running.write(shown.store.where, state)
+            except OSError as fault:
+                faults.append(fault)
+
+    threads = [threading.Thread(target=write_often) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    home = running.folder(shown.store.where)
+    assert [path.name for path in home.iterdir()] == [f"{identifier}.json"]
+    running.remove(shown.store.where, identifier)
+
+    gone = iter([True])
+    written = Path.write_text
+
+    def write_text(path: Path, text: str, encoding: str) -> int:
+        if next(gone, False):
+            home.rmdir()  # as the end of another experiment does
+        return written(path, text, encoding=encoding)
+
+    monkeypatch.setattr(Path, "write_text", write_text)
+    running.write(shown.store.where, state)
+    assert (home / f"{identifier}.json").exists()
+    running.remove(shown.store.where, identifier)
 
 
 def test_events_tell_of_each_change_and_of_the_end(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
