@@ -32,7 +32,7 @@ OPTIONS = (
     "--trials",
     "4",
     "--max-trials",
-    "16",
+    "8",
     "--budget",
     "2m",
     "--margin",
