@@ -17,15 +17,13 @@ CALLING = frozenset(
 )
 """Keys whose values are functions of the processor."""
 PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
-REPORTING = frozenset({
-    "publish-metrics", "apdex", "slack", "cloudwatch", "aws-cloudwatch", "datadog", "statsd", "influxdb",
-    "prometheus", "newrelic", "elasticsearch", "graphite", "splunk", "honeycomb", "lightstep", "dynatrace",
-    "mixpanel", "memory-inspector", "html-report", "junit", "teamcity", "opentelemetry", "ui",
-})  # fmt: skip
-"""Plugins that pass figures on."""
+CHANGING = frozenset({"hls", "fuzzer"})
+"""Plugins that change what is sent, beside those whose functions a template would have to name."""
 HTTP_KNOWN = frozenset({"timeout", "defaults"})
+HTTP_CHANGING = frozenset({"cookieJarOptions"})
 HTTP_NOTED = {
-    "pool": "config.http.pool is not followed: each user has a connection of its own",
+    "pool": "config.http.pool: users take connections that others have left, as there; where all are in use "
+    "one more is opened, while Artillery's user waits when there are as many as pool says",
     "maxSockets": "config.http.maxSockets is not followed: each user has one connection",
     "extendedMetrics": "config.http.extendedMetrics: prony results show prints what connecting and TLS took",
     "maxRedirects": "config.http.maxRedirects is not read by Artillery either; requests have maxRedirects",
@@ -50,16 +48,22 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
     for key, child in () if http is None else http.items():
         if key in HTTP_NOTED:
             yield HTTP_NOTED[key]
-        elif key not in HTTP_KNOWN:
+        elif key in HTTP_CHANGING:
             raise child.refused(f"config.http.{key}", "leave it out")
+        elif key not in HTTP_KNOWN:
+            yield f"keys that Artillery itself does not read are left out: config.http.{key}"
+    engines = config.get("engines")
+    for name, child in () if engines is None else engines.items():
+        if name != "http":
+            yield f"{child.place}: config.engines.{name} is left out; scenarios of another engine are refused"
     plugins = config.get("plugins")
     for name, child in () if plugins is None else plugins.items():
-        if name in REPORTING:
-            yield f"the plugin '{name}' is left out: what it reports elsewhere is not sent"
-        elif name not in PLUGINS:
-            raise child.refused(
-                f"the plugin '{name}'",
-                f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}, and leaves out those that report",
+        if name in CHANGING:
+            raise child.refused(f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}")
+        if name not in PLUGINS:
+            yield (
+                f"the plugin '{name}' is left out: what it reports elsewhere is not sent, and what else it does "
+                "is not done (as with Artillery where it is not installed)"
             )
 
 

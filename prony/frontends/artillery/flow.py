@@ -43,12 +43,12 @@ MOST_WRITTEN = 20
 MOST_VARIANTS = 256
 """Of a scenario whose variables are drawn from lists: one scenario for each combination."""
 KEYS = frozenset({"name", "weight", "flow", "engine"})
+FUNCTIONS = frozenset({"beforeScenario", "afterScenario", "beforeRequest", "afterResponse", "onError"})
 NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
 """Of an ifTrue: what the language of Artillery 2.0.21 (filtrex 0.5) has not."""
 LOOP_KEYS = frozenset({"loop", "count", "over", "loopValue", "loopElement"})
 STEP_INSTEAD = {
     **INSTEAD,
-    "parallel": "write the requests one after the other; a user of Prony has one connection",
     "function": JAVASCRIPT,
 }
 
@@ -114,6 +114,8 @@ class _Walk:
             self.loop(node, scope)
         elif "think" in keys:
             self.think(node, scope)
+        elif "parallel" in keys:
+            self.together(node, scope)
         elif "log" in keys:
             self.note(f"{node.place}: log lines are not printed")
         elif len(keys) == 1 and keys[0].lower() in METHODS:
@@ -139,6 +141,8 @@ class _Walk:
         self.steps.append(sent.step)
         self.entries.append(sent.step if asked is True else Block(condition=asked, steps=(sent.step,)))
         self.captured.update(sent.found.names)
+        for said in sent.ignored:
+            self.note(said)
         if sent.wanted.checks:
             self.wanted[sent.step.name] = sent.wanted
         if sent.found.matches:
@@ -164,6 +168,25 @@ class _Walk:
             self.replaced(last, {"think": Think(kind="constant", ms=whole_ms)})
         else:
             self.entries.append(Block(pause=pause))
+
+    def together(self, node: ScriptNode, scope: NameScope) -> None:
+        """Requests at the same time: Artillery's user has one connection, so they go out one after the other,
+        in their order.
+        """
+        node.only("parallel", frozenset({"parallel", "limit"}), "list the requests")
+        inner = list(flattened(node.children["parallel"].elements()))
+        for one in inner:
+            keys = [key.lower() for key, _ in one.items()]
+            if self.settings.pooled or len(keys) != 1 or keys[0] not in METHODS:
+                raise one.refused(
+                    "parallel with http.pool" if self.settings.pooled else f"parallel with '{keys[0]}'",
+                    "write the steps one after the other; a user of Prony has one connection",
+                )
+        self.note(
+            f"{node.place}: the requests of parallel go out one after the other, as on the one connection "
+            "that a user of Artillery has"
+        )
+        self.flow(inner, scope)
 
     def replaced(self, step: Step, update: dict[str, Any]) -> None:
         """The last entry, which is this step, with something else."""
@@ -307,12 +330,12 @@ def walked(
     """A scenario, once for each combination of the lists its variables are drawn from; `written`: with its
     loops written out. Raises Refused.
     """
+    ignored: list[str] = []
     for key, child in node.items():
         if key not in KEYS:
-            script = key.startswith(("before", "after", "on"))
-            raise child.refused(
-                f"scenario '{key}'", JAVASCRIPT if script else f"use {', '.join(sorted(KEYS))}"
-            )
+            if key in FUNCTIONS:
+                raise child.refused(f"scenario '{key}'", JAVASCRIPT)
+            ignored.append(f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery")
     engine = node.get("engine")
     if engine is not None and engine.value != "http":
         raise engine.refused(
@@ -355,7 +378,7 @@ def walked(
     sends = sends_of(walk.entries, first) * found[0].loops
     return TranslatedScenario(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
-        frozenset(walk.follows), tuple(walk.notes),
+        frozenset(walk.follows), (*ignored, *walk.notes),
         bool(walk.cookies or settings.cookies), dict(walk.captured),
         frozenset(walk.unnamed),
     )  # fmt: skip

@@ -36,6 +36,7 @@ ERRORS: Mapping[str, str] = {
 """The engine's kind of error -> what Artillery's runtime calls it. Missed expectations are none there, and of
 the reasons not to follow a redirect only one has a name.
 """
+UNCONNECTED = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors")
 QUANTILES = (
     ("p50", 50.0),
     ("median", 50.0),
@@ -93,10 +94,10 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
         times = [time for time in (_time_of(step) for step in steps) if time is not None]
         if any(one.count for one in times) and any(step.completed for step in steps):
             summaries[f"{read.namespace}response_time.{name}"] = summary(_decoded(times))
-    rate = round(window.sent / max(window.duration_s, 1.0))
+    rate = round(counters["http.requests"] / max(window.duration_s, 1.0))
     return Metrics(
         counters=counters,
-        rates={"http.request_rate": rate} if window.sent else {},
+        rates={"http.request_rate": rate} if counters["http.requests"] else {},
         summaries=summaries,
         period_ms=_period(began_ms + int(window.duration_s * 1000)),
         first_ms=began_ms,
@@ -116,7 +117,7 @@ def periods(rows: Sequence[IntervalRow], began_ms: int) -> list[Metrics]:
 
 def _part(period_ms: int, rows: Sequence[IntervalRow], began_ms: int) -> Metrics:
     counters: dict[str, int] = {
-        "http.requests": sum(row.sent or 0 for row in rows),
+        "http.requests": sum((row.sent or 0) + _unconnected(row.errors) for row in rows),
         "http.responses": sum(row.completed for row in rows),
     }
     for row in rows:
@@ -149,7 +150,7 @@ def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
     counters["vusers.created"] = created
     if window.blocked:
         counters["vusers.skipped"] = window.blocked
-    counters["http.requests"] = window.sent
+    counters["http.requests"] = window.sent + _unconnected(window.errors)
     for code, count in sorted(window.status.items()):
         counters[f"http.codes.{code}"] = count
     if window.completed:
@@ -173,6 +174,11 @@ def _counters(read: TranslatedScript, window: Window) -> dict[str, int]:
     if completed:
         counters["vusers.completed"] = completed
     return counters
+
+
+def _unconnected(errors: Mapping[str, int]) -> int:
+    """Requests for which there was no connection: Artillery counts them before it has one."""
+    return sum(errors.get(kind, 0) for kind in UNCONNECTED)
 
 
 def _errors(counters: dict[str, int], errors: Mapping[str, int]) -> None:

@@ -23,6 +23,7 @@ class Payload:
 
     feeders: dict[str, Feeder]
     columns: dict[str, FeederColumn]
+    notes: tuple[str, ...] = ()
 
 
 NO_PAYLOAD = Payload({}, {})
@@ -35,7 +36,12 @@ def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: Nam
     single = isinstance(node.value, dict)
     feeders: dict[str, Feeder] = {}
     columns: dict[str, FeederColumn] = {}
+    notes: list[str] = []
     for index, one in enumerate((node,) if single else node.elements()):
+        notes += one.unread("the key of a payload", KEYS)
+        if one.get("fields") is None and one.get("loadAll") is None:
+            notes.append(f"{one.place}: a payload without fields gives users nothing, and is left out")
+            continue
         name = f"payload{index + 1}"
         path = one.get("path")
         where = given if given is not None and single else None
@@ -45,11 +51,10 @@ def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: Nam
             where = str(folder / str(constant(path, scope)))
         feeders[name], found = _one(one, name, Path(where))
         columns.update(found)
-    return Payload(feeders, columns)
+    return Payload(feeders, columns, tuple(notes))
 
 
 def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, FeederColumn]]:
-    node.only("payload key", KEYS, "use path, fields, order and skipHeader")
     for key in ("loadAll", "options"):
         child = node.get(key)
         if child is not None and child.value is not False:

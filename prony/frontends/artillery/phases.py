@@ -54,7 +54,7 @@ def schedule(node: ScriptNode | None, scope: NameScope, solo: bool = False) -> S
     modes: set[str] = set()
     notes: list[str] = []
     for phase in node.elements():
-        phase.only("phase key", KEYS, f"use {', '.join(sorted(KEYS))}")
+        notes.extend(phase.unread("the key of a phase", KEYS))
         rate, mode = _phase(phase, scope)
         name = phase.get("name")
         named.append(NamedPhase("unnamed" if name is None else str(name.value), rate.duration_s))

@@ -49,6 +49,15 @@ INSTEAD: Mapping[str, str] = {
 }
 
 
+OPTIONS_OF_GOT = frozenset({
+    "searchParams", "responseType", "https", "http2", "prefixUrl", "agent", "dnsCache", "dnsLookupIpVersion",
+    "encoding", "hooks", "localAddress", "lookup", "maxHeaderSize", "pagination", "username", "password",
+    "methodRewriting", "cookieJar", "decompress", "allowGetBody", "createConnection", "cache", "request",
+    "insecureHTTPParser", "setContentLengthHeader", "throwHttpErrors", "ignoreInvalidCookies",
+})  # fmt: skip
+"""Further keys that change what is sent: Artillery hands them to its client."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoints:
     """How the plugin metrics-by-endpoint calls requests."""
@@ -95,6 +104,8 @@ class ScriptSettings:
     """It stands in before or after: any status is right there, and nothing else is checked."""
     taken: frozenset[str] = frozenset()
     """Names that before captures."""
+    pooled: bool = False
+    """Users share connections."""
     endpoints: Endpoints = Endpoints()
     """What the plugin metrics-by-endpoint calls requests."""
 
@@ -108,6 +119,8 @@ class SentRequest:
     found: ReadFromResponse
     named: bool
     """The script gives it a name."""
+    ignored: tuple[str, ...]
+    """A sentence for each key that nothing is made of."""
 
 
 def request(
@@ -119,8 +132,10 @@ def request(
     if not isinstance(params.value, dict):
         raise params.wrong("keys of a request, such as url")
     for key, child in params.items():
-        if key not in KEYS:
-            raise child.refused(f"{method} '{key}'", INSTEAD.get(key, f"use {', '.join(sorted(KEYS))}"))
+        if key in INSTEAD:
+            raise child.refused(f"{method} '{key}'", INSTEAD[key])
+        if key in OPTIONS_OF_GOT:
+            raise child.refused(f"{method} '{key}'", f"use {', '.join(sorted(KEYS))}")
     url = params.get("url") or params.get("uri")
     if url is None:
         raise params.wrong("a url")
@@ -158,7 +173,8 @@ def request(
     except ValidationError as fault:
         first = fault.errors()[0]
         raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
-    return SentRequest(step, wanted, found, label is not None)
+    ignored = (*params.unread(f"the key of {method}", KEYS), *wanted.ignored)
+    return SentRequest(step, wanted, found, label is not None, ignored)
 
 
 def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[Ending, ...]:

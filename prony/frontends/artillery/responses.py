@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
+from prony.frontends.artillery.json_values import ALONE
 from prony.frontends.artillery.paths import place, pointer, several
-from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import NameScope, capture_name, constant, is_drawn, json_text
+from prony.frontends.artillery.script import ScriptNode, with_value
+from prony.frontends.artillery.templates import (
+    NameScope,
+    capture_name,
+    constant,
+    is_drawn,
+    json_text,
+    json_value,
+    str_of,
+)
 from prony.plan.response import Capture, Expectation
 
 RIGHT = tuple(range(200, 207))
@@ -21,8 +30,11 @@ CAPTURE_KEYS = frozenset({"json", "regexp", "header", "as", "strict", "group", "
 ONLY_CAPTURES = "capture with json, regexp or header"
 EXPECTATIONS = frozenset({
     "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
-    "notHasProperty", "matchesRegexp",
+    "notHasProperty", "matchesRegexp", "equals", "jmespath", "jpath",
 })  # fmt: skip
+REFUSED_EXPECTATIONS = {"cdnHit": "expect the header with headerEquals"}
+JMESPATH = re.compile(r"""\s*([\w.\[\]"-]+)\s*==\s*('[^']*'|`[^`]*`)\s*""")
+"""A place and a literal: the form of a check."""
 ANSWERED = tuple(range(200, 600))
 """Statuses that a response can have."""
 
@@ -60,11 +72,15 @@ class Expected:
     json_exists: tuple[str, ...] = ()
     json_absent: tuple[str, ...] = ()
     regexes: tuple[str, ...] = ()
+    json_filled: Mapping[str, str] = field(default_factory=dict)
+    """JSON pointer -> the value that must be there, as JSON with placeholders."""
+    ignored: tuple[str, ...] = ()
+    """What the plugin does not know, and passes over."""
 
     @property
     def body(self) -> bool:
         """Whether the body is looked into."""
-        return bool(self.json_exists or self.json_absent or self.regexes)
+        return bool(self.json_exists or self.json_absent or self.regexes or self.json_filled)
 
 
 NOTHING = Expected((), None, {})
@@ -167,9 +183,16 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
     exists: list[str] = []
     absent: list[str] = []
     regexes: list[str] = []
+    filled: dict[str, str] = {}
+    ignored: list[str] = []
     for part in _listed(node):
-        part.only("expect", EXPECTATIONS, f"expect {', '.join(sorted(EXPECTATIONS))}")
-        for key, child in part.items():
+        # Of an element of a list the plugin reads the first key.
+        for key, child in list(part.items())[: 1 if isinstance(node.value, list) else None]:
+            if key in REFUSED_EXPECTATIONS:
+                raise child.refused(f"expect '{key}'", REFUSED_EXPECTATIONS[key])
+            if key not in EXPECTATIONS:
+                ignored.append(f"{child.place}: the plugin expect has no '{key}', and does not check it")
+                continue
             if key in ("statusCode", "notStatusCode"):
                 named = tuple(int(_number(one, scope)) for one in _listed(child))
                 allowed = (
@@ -194,12 +217,77 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
             elif key == "matchesRegexp":
                 wanted = str(constant(child, scope))
                 regexes.append(_regex(child, wanted, "write it without"))
+            elif key == "equals":
+                filled |= _equal(child, params, scope)
+            elif key in ("jmespath", "jpath"):
+                filled |= _jmespath(child)
             else:
                 (exists if key == "hasProperty" else absent).append(pointer(child))
             checks.append((label, None))
     if statuses == ():
         raise node.wrong("a status that all of its checks let pass")
-    return Expected(tuple(checks), statuses, headers, tuple(exists), tuple(absent), tuple(regexes))
+    return Expected(
+        tuple(checks),
+        statuses,
+        headers,
+        tuple(exists),
+        tuple(absent),
+        tuple(regexes),
+        filled,
+        tuple(ignored),
+    )
+
+
+def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, str]:
+    """The check that several texts are the same: one is what this request captures from a place in its JSON,
+    the others say what must be there. Texts that are known before are compared at once.
+    """
+    instead = "compare a value that this request captures with a json path of one place with texts"
+    here = {
+        str(spec.children["as"].value): spec.children["json"]
+        for spec in _listed(params.get("capture"))
+        if spec.get("as") is not None and spec.get("json") is not None
+    }
+    captured: list[str] = []
+    others: list[ScriptNode] = []
+    for one in node.elements():
+        alone = ALONE.fullmatch(one.value) if isinstance(one.value, str) else None
+        if alone is not None and alone[1] in here:
+            captured.append(pointer(here[alone[1]]))
+        else:
+            others.append(one)
+    if not captured:
+        if any(is_drawn(one, scope) for one in others) or len({str_of(constant(one, scope)) for one in others}) != 1:
+            raise node.refused("expect equals without a value of this response", instead)
+        return {}
+    if len(others) != 1:
+        raise node.refused("expect equals with other than two values", instead)
+    wanted = _as_json(others[0], scope)
+    return dict.fromkeys(captured, wanted)
+
+
+def _as_json(node: ScriptNode, scope: NameScope) -> str:
+    """A text as the JSON that it would be read from: a number where it is one."""
+    if is_drawn(node, scope):
+        return json_text(node, scope)
+    value = constant(node, scope)
+    if isinstance(value, str) and re.fullmatch(r"-?(?:0|[1-9]\d*)(?:\.\d+)?|true|false|null", value):
+        return value
+    return json_value(value).replace("${", "$${")
+
+
+def _jmespath(node: ScriptNode) -> dict[str, str]:
+    """A place and the value that must be there. Raises Refused for anything else of JMESPath."""
+    found = JMESPATH.fullmatch(node.text("a JMESPath"))
+    where = None if found is None else place(with_value(node, "$." + found[1]))
+    if found is None or where is None:
+        raise node.refused("this JMESPath", "compare one place with a literal: a.b[0] == 'text', or == `5`")
+    literal = found[2][1:-1]
+    try:
+        value = literal if found[2][0] == "'" else json.loads(literal)
+    except ValueError:
+        raise node.wrong("JSON between `` in a JMESPath") from None
+    return {where: json_value(value).replace("${", "$${")}
 
 
 def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Expectation:
@@ -209,7 +297,7 @@ def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Exp
         status=statuses,
         headers=wanted.headers,
         json=found.json_values,  # type: ignore[call-arg]
-        json_filled=found.json_filled,
+        json_filled={**found.json_filled, **wanted.json_filled},
         json_exists=wanted.json_exists,
         json_absent=wanted.json_absent,
         body_matches=wanted.regexes,

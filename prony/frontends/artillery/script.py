@@ -72,6 +72,12 @@ class ScriptNode:
             if key not in known:
                 raise child.refused(f"{what} '{key}'", instead)
 
+    def unread(self, what: str, known: Mapping[str, Any] | frozenset[str]) -> Iterator[str]:
+        """A sentence for each key that is not known, which Artillery passes over."""
+        for key, child in self.items():
+            if key not in known:
+                yield f"{child.place}: {what} '{key}' is left out, as by Artillery, which does not read it"
+
     def refused(self, element: str, instead: str) -> Refused:
         """This cannot be done; nothing has been sent."""
         return Refused(element, self.file, self.line, self.shown, instead)
@@ -192,6 +198,11 @@ def merged(
     if both_lists:
         return ScriptNode([child.value for child in children.values()], over.file, over.line, children)
     return with_children(under, children)
+
+
+def with_value(node: ScriptNode, value: str) -> ScriptNode:
+    """Another text in the same place."""
+    return ScriptNode(value, node.file, node.line, {})
 
 
 def with_children(node: ScriptNode, children: Mapping[Key, ScriptNode]) -> ScriptNode:

@@ -23,7 +23,7 @@ from prony.frontends.artillery.requests import Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, constant
 from prony.frontends.base import Translated
-from prony.plan.load import WholeRun
+from prony.plan.load import Connections, WholeRun
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
@@ -68,12 +68,12 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     """Like `translate`, with what the report needs. Raises UsageError and Refused."""
     given = parse(argv)
     root = _root(given)
-    root.only("key", SCRIPT_KEYS, "a script has config, scenarios, before and after")
     config, notes = _config(root, given)
+    notes += root.unread("the key", SCRIPT_KEYS)
     scope = _scope(config, given)
     notes += left_out(root, config)
     plugins = _plugins(config)
-    http, defaults = _http(config)
+    http, defaults = _http(config, notes)
     target, base_path = _target(config, scope)
     headers = None if defaults is None else defaults.get("headers")
     lax = None if defaults is None else defaults.get("strictCapture")
@@ -86,6 +86,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         default_200=_is_on(config, "expectDefault200"),
         strict=strict,
         cookies=_cookies(defaults, scope),
+        pooled=_pools(http),
         endpoints=_endpoints(config),
     )
     planned = schedule(config.get("phases"), scope, "solo" in given.switches)
@@ -101,7 +102,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     after = _hook(root, "after", scope, settings, defaults)
     found = _scenarios(root, given, scope, settings, defaults)
     timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
-    notes += [*planned.notes, *(note for one in found for note in one.notes)]
+    notes += [*planned.notes, *fed.notes, *(note for one in found for note in one.notes)]
     if any(one.own_cookies for one in found):
         notes.append("the script sends cookies of its own; those that the server sets are not kept")
     if _is_on(config, "reportFailuresAsErrors"):
@@ -132,6 +133,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         connect_timeout_ms=timeout_ms,
         preflight=False,
         request_parts=True,
+        connections=Connections(shared=settings.pooled),
     )
     told = Translated(
         "artillery",
@@ -250,11 +252,6 @@ def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:
 def _plugins(config: ScriptNode) -> frozenset[str]:
     node = config.get("plugins")
     named = frozenset(node.children) if node is not None and isinstance(node.value, dict) else frozenset()
-    engines = config.get("engines")
-    if engines is not None:
-        for name, child in engines.items():
-            if name != "http":
-                raise child.refused(f"the engine '{name}'", "only HTTP scenarios run on Prony")
     return frozenset(str(name) for name in named)
 
 
@@ -299,17 +296,25 @@ def _ensure(config: ScriptNode) -> ScriptNode | None:
     return config.get("ensure") or plugins.get("ensure")
 
 
-def _http(config: ScriptNode) -> tuple[ScriptNode | None, ScriptNode | None]:
-    """config.http and the defaults of requests, wherever they stand."""
+def _http(config: ScriptNode, notes: list[str]) -> tuple[ScriptNode | None, ScriptNode | None]:
+    """config.http and the defaults of requests, wherever they stand; `notes` gets what is not read."""
     http = config.get("http")
     outer = config.get("defaults")
     inner = None if http is None else http.get("defaults")
     for given in (outer, inner):
         if given is not None:
-            given.only("default", DEFAULTS_KEYS, f"defaults are {', '.join(sorted(DEFAULTS_KEYS))}")
+            notes += given.unread("the default", DEFAULTS_KEYS)
     if outer is None or inner is None:
         return http, outer or inner
     return http, script.with_children(outer, {**outer.children, **inner.children})
+
+
+def _pools(http: ScriptNode | None) -> bool:
+    """Whether users take each other's connections."""
+    pool = None if http is None else http.get("pool")
+    if pool is not None and pool.number("a number of connections") == 0:
+        raise pool.wrong("a number of connections above 0")
+    return pool is not None
 
 
 def _cookies(defaults: ScriptNode | None, scope: NameScope) -> dict[str, str]:

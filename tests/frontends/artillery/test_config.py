@@ -30,10 +30,15 @@ def text(url: str, steps: str, config: str = "") -> str:
     [
         ("  processor: ./f.js\n", "config.processor ('./f.js') is not loaded"),
         ("  plugins: {publish-metrics: [], apdex: {}}\n", "the plugin 'apdex' is left out"),
-        ("  http: {pool: 10}\n", "config.http.pool is not followed"),
         ("  http: {maxRedirects: 3}\n", "requests have maxRedirects"),
         ("  http: {extendedMetrics: true}\n", "prony results show"),
         ("  apdex: {threshold: 100}\n  owner: me\n", "left out: config.apdex, config.owner"),
+        ("  plugins: {own-thing: {a: 1}}\n", "the plugin 'own-thing' is left out"),
+        ("  http: {retries: 3}\n", "left out: config.http.retries"),
+        ("  defaults: {tags: [a]}\n", "the default 'tags' is left out"),
+        ("  engines: {playwright: {}}\n", "config.engines.playwright is left out"),
+        ("  payload: {path: p.csv}\n", "a payload without fields gives users nothing"),
+        ("version: 2\n", "the key 'version' is left out"),
     ],
 )
 def test_what_changes_no_request_is_noted(tmp_path: Path, config: str, said: str) -> None:
@@ -71,6 +76,31 @@ def test_a_payload_with_and_without_a_line_of_names(
     assert (feeder.columns, feeder.delimiter) == (columns, mark)
     (step,) = made.trial.workload.scenarios[0].requests
     assert step.path == "/${payload1." + ("column1" if columns else "n") + "}"
+
+
+def test_a_pool_shares_connections(tmp_path: Path) -> None:
+    made = script(tmp_path, text("http://h:80", "- get: {url: /}", "  http: {pool: 10}\n"))
+    assert made.trial.connections.shared
+    assert any("config.http.pool: users take connections that others have left" in one for one in made.notes)
+    assert engine_plan(as_asked(made))["connection"]["reuse"] == "keep_alive"
+    plain = script(tmp_path, text("http://h:80", "- get: {url: /}"))
+    assert engine_plan(as_asked(plain))["connection"]["reuse"] == "per_session"
+
+
+@pytest.mark.parametrize(
+    ("steps", "said"),
+    [
+        ("- get: {url: /, comment: none}", "the key of get 'comment' is left out"),
+        ("- get: {url: /, expect: [{statusCodes: 200}]}", "the plugin expect has no 'statusCodes'"),
+        ("- parallel: [{get: {url: /}}]", "the requests of parallel go out one after the other"),
+    ],
+)
+def test_what_artillery_passes_over_is_noted(tmp_path: Path, steps: str, said: str) -> None:
+    plugin = "  plugins: {expect: {}}\n"
+    made = script(tmp_path, text("http://h:80", steps, plugin))
+    assert any(said in note for note in made.notes), made.notes
+    plain = script(tmp_path, text("http://h:80", "- get: {url: /}", plugin))
+    assert made.trial == plain.trial
 
 
 def test_a_slash_at_the_end_of_the_target_stays(tmp_path: Path) -> None:

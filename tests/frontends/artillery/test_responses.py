@@ -249,7 +249,11 @@ def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -
 - get:
     url: /old
     capture: {json: "$.items[1].kind", as: kind}
-    expect: [{statusCode: 200}, {hasProperty: items}]
+    expect:
+      - {statusCode: 200}
+      - {hasProperty: items}
+      - {equals: ["{{ kind }}", b]}
+      - {jmespath: "items[0].id == `1`", description: "the first"}
 - post: {url: /form, json: {a: 1}, expect: {notStatusCode: 404}}
 - get: {url: "/{{ kind }}"}
 - get: {url: /mid, followRedirect: false, expect: {statusCode: 302}}
@@ -264,6 +268,7 @@ def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -
 - get: {url: "/was/{{ third }}"}
 - get: {url: /broken, capture: {json: $.id, as: number}, expect: {statusCode: 200}}
 - get: {url: "/got/{{ number }}"}
+- get: {url: /again, capture: {json: "$.items[0].id", as: one}, expect: {equals: ["{{ one }}", 2]}}
 - get: {url: /round}"""
     found, asked, code = site.offered(flow)
     site.asked.clear()
@@ -286,6 +291,7 @@ def test_the_real_artillery_asks_for_the_same_and_counts_the_same(site: Quick) -
     ("holds", "misses", "label"),
     [
         ("{notHasProperty: 'items[0].name'}", "{notHasProperty: 'items[0].id'}", "notHasProperty"),
+        ("{jmespath: \"items[0].kind == 'a'\"}", "{jmespath: 'items[1].id == `3`'}", "jmespath"),
         ("""{matchesRegexp: '"kind":\\s"[ab]"'}""", "{matchesRegexp: '^nothing$'}", "matchesRegexp"),
     ],
 )
@@ -297,6 +303,24 @@ def test_expectations_of_the_body(site: Quick, holds: str, misses: str, label: s
     assert found["vusers.completed"] == USERS
     (step,) = site.steps(f"- get: {{url: /items, expect: [{holds}]}}")
     assert "accept-encoding" not in step.headers  # the body is looked at
+
+
+def test_a_captured_value_equals_what_is_expected(site: Quick) -> None:
+    capture = "capture: {json: '$.items[1].kind', as: kind}"
+    for texts, holds in (("['{{ kind }}', b]", True), ("[a, '{{ kind }}']", False)):
+        found, _, code = site.offered(f"- get: {{url: /items, {capture}, expect: {{equals: {texts}}}}}")
+        state = "ok" if holds else "failed"
+        assert (found[f"plugins.expect.{state}.equals"], code) == (USERS, 0 if holds else 21)
+    site.offered("- get: {url: /items, expect: [{equals: [a, a]}]}")
+    for texts in ("[a, b]", "['{{ kind }}']", "['{{ kind }}', a, b]"):
+        with pytest.raises(Refused, match="expect equals"):
+            site.steps(f"- get: {{url: /items, {capture}, expect: [{{equals: {texts}}}]}}")
+
+
+@pytest.mark.parametrize("text", ["length(items)", "items[*].id == `1`", "a && b"])
+def test_other_jmespaths_are_refused(site: Quick, text: str) -> None:
+    with pytest.raises(Refused, match="this JMESPath"):
+        site.steps(f"- get: {{url: /, expect: [{{jmespath: '{text}'}}]}}")
 
 
 def test_200_is_expected_of_requests_that_expect_nothing(site: Quick) -> None:

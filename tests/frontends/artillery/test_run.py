@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import pytest
 
 from prony.frontends.artillery import FRONT_END, run
 from prony.frontends.artillery.console import duration, padded
+from prony.targets.external import RunningExternal
 from tests.frontends.artillery.scripts import BLOCKS, BLOCKS_EACH, REQUESTS_EACH, SESSIONS, WHOLE, written
 from tests.frontends.conftest import Front, Served
 from tests.programs import program
@@ -212,6 +214,45 @@ def test_the_real_artillery_sends_the_same(
     missing = set(counted(its)["summaries"]) - set(counted(mine)["summaries"])
     assert not missing
     assert set(shape(done.stdout)) == set(shape(front.out.getvalue()))
+
+
+@pytest.fixture
+def refused() -> Iterator[str]:
+    """The URL of a port that nobody listens on, and that nobody else takes."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+def test_a_server_that_has_gone_is_counted(
+    refused: str, front: Front, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(RunningExternal, "_connect", lambda _: None)  # it was there a moment ago
+    report = tmp_path / "r.json"
+    argv = ["run", "-o", str(report), written(tmp_path, SESSIONS, refused)]
+    assert run(argv, front.context(exit_like_original=True)) == 0
+    found = counted(report)["counters"]
+    assert {name: found.get(name) for name in GONE} == GONE
+    assert "http.codes.200" not in found
+    assert "errors.ECONNREFUSED: " in front.out.getvalue()
+
+
+@pytest.mark.needs("artillery")
+def test_the_real_artillery_counts_a_server_that_has_gone_likewise(refused: str, tmp_path: Path) -> None:
+    report = tmp_path / "r.json"
+    done = subprocess.run(
+        [program("artillery"), "run", "-q", "-o", str(report), written(tmp_path, SESSIONS, refused)],
+        capture_output=True, text=True, timeout=240, check=False,
+        env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    found = counted(report)["counters"]
+    assert {name: found.get(name) for name in GONE} == GONE
+
+
+GONE = {
+    "vusers.created": 5, "vusers.failed": 5, "http.requests": 5, "errors.ECONNREFUSED": 5,
+}  # fmt: skip
 
 
 def test_words() -> None:

@@ -285,7 +285,7 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
     ("line", "element", "instead"),
     [
         ("- function: doIt", "the step 'function'", "runs no JavaScript"),
-        ("- parallel: []", "the step 'parallel'", "one after the other"),
+        ("- parallel: [{think: 1}]", "parallel with 'think'", "one after the other"),
         ("- get: {url: /, beforeRequest: f}", "get 'beforeRequest'", "runs no JavaScript"),
         ("- post: {url: /, formData: {a: b}}", "post 'formData'", "send a form"),
         ("- get: {url: /, json: {a: b}}", "a GET with a body", "post or put"),
@@ -316,7 +316,6 @@ def test_what_is_not_done_is_refused_with_its_line(
     ("config", "said"),
     [
         ("  plugins: {fuzzer: {}}\n", "the plugin 'fuzzer' is not supported"),
-        ("  engines: {playwright: {}}\n", "the engine 'playwright' is not supported"),
         ("  http: {cookieJarOptions: {}}\n", "config.http.cookieJarOptions is not supported"),
         ("  payload: {path: no.csv, fields: [a]}\n", "expected a CSV file that can be read"),
         ("  variables: {a: '{{ $env.NO_SUCH_WORD_HERE }}'}\n", "set the environment variable"),
