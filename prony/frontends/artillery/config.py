@@ -10,7 +10,7 @@ from prony.frontends.artillery.script import ScriptNode
 
 KNOWN = frozenset({
     "target", "phases", "environments", "payload", "variables", "defaults", "http", "plugins", "ensure",
-    "tls", "timeout", "statsInterval", "name", "engines", "environment", "includeFiles",
+    "tls", "timeout", "mode", "statsInterval", "name", "engines", "environment", "includeFiles",
 })  # fmt: skip
 CALLING = frozenset(
     {"function", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError"}
@@ -34,8 +34,6 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
     """A sentence for each key that nothing is made of. Raises Refused for one that changes requests."""
     strange: list[str] = []
     for key, child in config.items():
-        if key == "mode":
-            raise child.refused("config.mode", "give each phase its mode")
         if key == "processor":
             if called := _called(root.value):
                 raise child.refused(f"config.processor with '{called}'", JAVASCRIPT)

@@ -44,8 +44,10 @@ ONE_USER = Schedule(
 """What Artillery runs without phases, and with --solo."""
 
 
-def schedule(node: ScriptNode | None, scope: NameScope, solo: bool = False) -> Schedule:
-    """The arrivals. Raises Refused and UsageError."""
+def schedule(
+    node: ScriptNode | None, scope: NameScope, solo: bool = False, mode: ScriptNode | None = None
+) -> Schedule:
+    """The arrivals; `mode`: of phases that say none. Raises Refused and UsageError."""
     if node is None or solo:
         return ONE_USER
     rates: list[RatePhase] = []
@@ -55,7 +57,7 @@ def schedule(node: ScriptNode | None, scope: NameScope, solo: bool = False) -> S
     notes: list[str] = []
     for phase in node.elements():
         notes.extend(phase.unread("the key of a phase", KEYS))
-        rate, mode = _phase(phase, scope)
+        rate, kind = _phase(phase, scope, mode)
         name = phase.get("name")
         named.append(NamedPhase("unnamed" if name is None else str(name.value), rate.duration_s))
         if rate.from_per_s or rate.to_per_s:
@@ -63,7 +65,7 @@ def schedule(node: ScriptNode | None, scope: NameScope, solo: bool = False) -> S
             most = None if cap is None else int(_value(cap, scope, "a number of users, 1 or more", least=1))
             rate = rate.model_copy(update={"max_users": most})
             caps.append(most)
-            modes.add(mode)
+            modes.add(kind)
         if rate.from_per_s != rate.to_per_s:
             notes.append(
                 f"{phase.place}: the ramp is continuous; Artillery raises the rate once a second, "
@@ -86,8 +88,8 @@ def schedule(node: ScriptNode | None, scope: NameScope, solo: bool = False) -> S
     return Schedule(load, tuple(named), tuple(notes))
 
 
-def _phase(phase: ScriptNode, scope: NameScope) -> tuple[RatePhase, str]:
-    mode = phase.get("mode")
+def _phase(phase: ScriptNode, scope: NameScope, otherwise: ScriptNode | None) -> tuple[RatePhase, str]:
+    mode = phase.get("mode") or otherwise
     kind = "uniform" if mode is None else mode.text()
     if mode is not None and kind not in ("uniform", "poisson"):
         raise mode.refused(f"the mode '{kind}'", "use uniform or poisson")

@@ -89,7 +89,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         pooled=_pools(http),
         endpoints=_endpoints(config),
     )
-    planned = schedule(config.get("phases"), scope, "solo" in given.switches)
+    planned = schedule(config.get("phases"), scope, "solo" in given.switches, config.get("mode"))
     folder = Path(given.scripts[0]).parent
     fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
     scope = replace(scope, fed=fed.columns, kept=names_kept_as_json(root))

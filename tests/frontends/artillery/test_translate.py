@@ -94,6 +94,15 @@ scenarios: [{flow: [{get: {url: /}}]}]
     assert {phase.max_users for phase in load.phases} == {None}
 
 
+@pytest.mark.parametrize(("phase", "arrivals"), [("", "poisson"), (", mode: uniform", "constant")])
+def test_the_mode_of_all_phases(tmp_path: Path, phase: str, arrivals: str) -> None:
+    text = (
+        f"config:\n  target: http://h\n  mode: poisson\n  phases: [{{duration: 9, arrivalRate: 1{phase}}}]\n"
+        "scenarios: [{flow: [{get: {url: /}}]}]\n"
+    )
+    assert opened(script(tmp_path, text)).arrivals == arrivals
+
+
 def test_places_that_differ_between_phases(tmp_path: Path) -> None:
     load = opened(script(tmp_path, """\
 config:
