@@ -57,11 +57,13 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
     plugins = config.get("plugins")
     for name, child in () if plugins is None else plugins.items():
         if name in CHANGING:
-            raise child.refused(f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}")
+            raise child.refused(
+                f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}"
+            )
         if name not in PLUGINS:
             yield (
-                f"the plugin '{name}' is left out: what it reports elsewhere is not sent, and what else it does "
-                "is not done (as with Artillery where it is not installed)"
+                f"the plugin '{name}' is left out: what it reports elsewhere is not sent, and what else it "
+                "does is not done (as with Artillery where it is not installed)"
             )
 
 

@@ -36,7 +36,14 @@ ERRORS: Mapping[str, str] = {
 """The engine's kind of error -> what Artillery's runtime calls it. Missed expectations are none there, and of
 the reasons not to follow a redirect only one has a name.
 """
-UNCONNECTED = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors")
+UNCONNECTED = (
+    "connect_refused",
+    "connect_timeout",
+    "connect_other",
+    "tls",
+    "address_unavailable",
+    "descriptors",
+)
 QUANTILES = (
     ("p50", 50.0),
     ("median", 50.0),

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from pydantic import ValidationError
 
+from prony.frontends.artillery.multipart import multipart
 from prony.frontends.artillery.responses import (
     NOTHING,
     STATUS_200,
@@ -27,16 +28,15 @@ from prony.frontends.artillery.templates import (
     str_of,
     text_of,
 )
-from prony.plan.step import Auth, Basic, Step
+from prony.plan.step import Auth, Basic, BodyPart, Step
 from prony.plan.target import Url, parse_url
 
 Ending = Literal["unanswered", "capture", "redirect", "body"]
 USER_AGENT = "Artillery (https://artillery.io)"
 METHODS = frozenset({"get", "post", "put", "patch", "delete", "head", "options"})
 KEYS = frozenset({
-    "url", "uri", "name", "qs", "json", "body", "form", "headers", "cookie", "auth", "capture", "match",
-    "expect",
-    "ifTrue", "probability", "followRedirect", "maxRedirects", "gzip",
+    "url", "uri", "name", "qs", "json", "body", "form", "formData", "headers", "cookie", "auth", "capture",
+    "match", "expect", "ifTrue", "probability", "followRedirect", "maxRedirects", "gzip",
 })  # fmt: skip
 MOST_REDIRECTS = 10
 """Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
@@ -45,7 +45,6 @@ INSTEAD: Mapping[str, str] = {
     "beforeRequest": JAVASCRIPT,
     "afterResponse": JAVASCRIPT,
     "function": JAVASCRIPT,
-    "formData": "send a form, or the whole multipart text as body with its content-type header",
 }
 
 
@@ -140,7 +139,7 @@ def request(
     if url is None:
         raise params.wrong("a url")
     server, path = _where(url, params.get("qs"), scope, settings)
-    body, content_type = _body(method, params, scope)
+    body, parts, content_type = _body(method, params, scope)
     found = looked(params, scope, settings.strict, settings.taken)
     otherwise = STATUS_200 if settings.default_200 else NOTHING
     wanted = expected(params, scope, otherwise) if settings.expects and not settings.hook else NOTHING
@@ -162,6 +161,7 @@ def request(
             path=path,
             headers=headers,
             body=body,
+            body_parts=parts,
             auth=_auth(params.get("auth"), scope),
             capture=found.captures,
             expect=expectation(NOTHING, found, True).model_copy(update={"status": ()})
@@ -260,8 +260,20 @@ def _pairs(node: ScriptNode, scope: NameScope) -> list[str]:
     return found
 
 
-def _body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str | None, str | None]:
-    """Text and content type; one of json, form and body."""
+def _body(
+    method: str, params: ScriptNode, scope: NameScope
+) -> tuple[str | None, tuple[BodyPart, ...], str | None]:
+    """Text, or pieces, and content type; one of json, form, formData and body."""
+    if (form := params.get("formData")) is not None:
+        if method in ("get", "head"):
+            raise form.refused(f"a {method.upper()} with a body", "send it with post or put")
+        parts, kind = multipart(form, scope)
+        return None, parts, kind
+    text, kind_of_text = _text_body(method, params, scope)
+    return text, (), kind_of_text
+
+
+def _text_body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str | None, str | None]:
     given = [key for key in ("json", "form", "body") if params.get(key) is not None]
     if not given:
         return "" if method in ("post", "put", "patch") else None, None

@@ -257,7 +257,10 @@ def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, 
         else:
             others.append(one)
     if not captured:
-        if any(is_drawn(one, scope) for one in others) or len({str_of(constant(one, scope)) for one in others}) != 1:
+        if (
+            any(is_drawn(one, scope) for one in others)
+            or len({str_of(constant(one, scope)) for one in others}) != 1
+        ):
             raise node.refused("expect equals without a value of this response", instead)
         return {}
     if len(others) != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -118,6 +119,45 @@ def test_requests_to_another_server(tmp_path: Path) -> None:
     ]  # fmt: skip
     made = script(tmp_path, text("http://h:80", "- get: {url: 'http://other:81/b'}"))
     assert engine_plan(as_asked(made))["other_targets"] == [{"url": "http://other:81"}]
+
+
+FORM = """\
+- post:
+    url: /form
+    formData:
+      plain: "a {{ n }}"
+      number: 5
+      typed: {value: '{"a": 1}', contentType: application/json}
+      page: {fromFile: page.html}
+      other: {fromFile: page.html, contentType: text/x-own}
+"""
+
+
+@pytest.mark.needs("artillery")
+def test_forms_of_parts_are_artillerys_but_for_the_boundary(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    (tmp_path / "page.html").write_text("<p>\n")
+    seen = []
+    for who in ("theirs", "ours"):
+        server = serve()
+        file = tmp_path / f"{who}.yml"
+        file.write_text(text(server.url, FORM, "  variables: {n: 7}\n"))
+        if who == "theirs":
+            subprocess.run(
+                [program("artillery"), "run", str(file)], capture_output=True, timeout=240, check=True,
+                env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
+            )  # fmt: skip
+        else:
+            assert run(["run", str(file)], quick_desk()[0]) == 0
+        server.ended()
+        raw = re.sub(
+            rb"-{26}[0-9a-f]{24}", b"BOUNDARY", server.recorded().replace(server.address.encode(), b"")
+        )
+        # Names of headers in any case, and the headers in any order.
+        seen.append([sorted(one.lower().split(b"\r\n")) for one in raw.split(b"POST ")])
+    assert seen[0] == seen[1]
+    assert b'content-disposition: form-data; name="page"; filename="page.html"' in seen[1][1]
 
 
 @pytest.mark.needs("artillery")
