@@ -36,6 +36,39 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
+def front_end_imports() -> Iterator[tuple[str, str, Path]]:
+    """Package of `prony.frontends`, the module of `prony.frontends` that it imports, and where."""
+    folder = ROOT / "prony" / "frontends"
+    for file in sorted(folder.rglob("*.py")):
+        package = file.relative_to(folder).parts[0]
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("prony.frontends"):
+                module = (node.module or "").split(".")[2:]
+                for name in module[:1] or [one.name for one in node.names]:
+                    yield package, name, file
+            elif isinstance(node, ast.Import):
+                for one in node.names:
+                    if one.name.startswith("prony.frontends."):
+                        yield package, one.name.split(".")[2], file
+
+
+def test_a_front_end_imports_no_other() -> None:
+    """But `base`, and what a family of tools shares, in a package that begins with `_`."""
+    found = list(front_end_imports())
+    others = [
+        f"{file.relative_to(ROOT)} imports {imported}"
+        for package, imported, file in found
+        if imported not in (package, "base") and not imported.startswith("_")
+    ]
+    shared = [
+        f"{file.relative_to(ROOT)} imports {imported}"
+        for package, imported, file in found
+        if package.startswith("_") and imported not in (package, "base")
+    ]
+    assert others + shared == []
+    assert {"base", "_wrk", "jmeter"} <= {imported for _, imported, _ in found}
+
+
 def test_the_map_names_every_package() -> None:
     present = {path.stem for path in (ROOT / "prony").iterdir() if path.suffix == ".py" or path.is_dir()}
     assert sorted(order()) == sorted(present - {*START, "__pycache__"})

@@ -1,7 +1,8 @@
 """Front ends: other tools' command lines and scripts, translated into the laboratory's own load.
 
 Each is a package of this folder that holds a `FRONT_END` (prony.frontends.base); nothing else lists it. They
-are found without being imported, so that other commands do not pay for them.
+are found without being imported, so that other commands do not pay for them. A package that begins with `_`
+is no tool: it holds what tools of one family share.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 
 def names() -> tuple[str, ...]:
     """The tools' names, as on the command line."""
-    return tuple(sorted(module.name for module in iter_modules(__path__) if module.ispkg))
+    return tuple(
+        sorted(found.name for found in iter_modules(__path__) if found.ispkg and found.name[0] != "_")
+    )
 
 
 def summary(name: str) -> str:

@@ -12,9 +12,10 @@ import pytest
 import yaml
 
 from prony.errors import UsageError
+from prony.frontends._wrk import layout
+from prony.frontends._wrk.arguments import WrongUsage, parse
 from prony.frontends.base import Refused
-from prony.frontends.wrk import layout, run, translate
-from prony.frontends.wrk.arguments import WrongUsage, parse
+from prony.frontends.wrk import run, translate
 from tests.frontends.conftest import Front, Served
 from tests.programs import program
 from tests.verdicts import demanded_code

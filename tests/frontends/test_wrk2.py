@@ -7,14 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from prony.frontends._wrk import layout
+from prony.frontends._wrk.arguments import WrongUsage
 from prony.frontends.base import Refused
-from prony.frontends.wrk import layout
-from prony.frontends.wrk.arguments import WrongUsage
-from prony.frontends.wrk.second import FRONT_END, run, translate
+from prony.frontends.wrk2 import FRONT_END
 from prony.plan.load import OpenLoad
 from tests.frontends.conftest import Served, explained, quick_desk
 
 URL = "http://127.0.0.1:8080/a"
+run, translate = FRONT_END.run, FRONT_END.translate
 
 
 def load(*flags: str) -> OpenLoad:

@@ -1,10 +1,16 @@
 """`prony wrk2 [flags] URL`: wrk2's command line, an open load at a rate, its scripts and its report.
 
-wrk2 is wrk with a rate, so all of it is in prony.frontends.wrk.
+wrk2 is wrk with a rate (`-R`). Must not offer load or judge.
 """
 
 from __future__ import annotations
 
-from prony.frontends.wrk.second import FRONT_END
+from functools import partial
 
-__all__ = ["FRONT_END"]
+from prony.frontends._wrk.arguments import USAGE_2
+from prony.frontends._wrk.run import run, translate
+from prony.frontends.base import FrontEnd
+
+FRONT_END = FrontEnd(
+    name="wrk2", usage=USAGE_2, translate=partial(translate, second=True), run=partial(run, second=True)
+)
