@@ -36,9 +36,39 @@ def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
         data["trials"] = cell.trials
     if cell.limits:
         data["limits"] = cell.limits
+    data = _as_written(data)
     comments = "".join(f"# {line}\n" for remark in remarks for line in remark.splitlines())
     plain = not UNSEEN.search(json.dumps(data, ensure_ascii=False))
     return comments + yaml.safe_dump(data, sort_keys=False, allow_unicode=plain, width=110)
+
+
+def _as_written(value: Any) -> Any:
+    """As a person writes it: 30 and not 30.0, and 2xx for all its hundred codes."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return int(value)
+    if isinstance(value, list):
+        return [_as_written(one) for one in value]
+    if not isinstance(value, dict):
+        return value
+    # What is expected of a body is not touched: 30 and 30.0 are two texts.
+    found = {key: one if key == "expect" else _as_written(one) for key, one in value.items()}
+    expected = found.get("expect")
+    if isinstance(expected, dict):
+        found["expect"] = expected | {
+            key: _classes(expected[key])
+            for key in ("status", "not_status")
+            if isinstance(expected.get(key), list)
+        }
+    return found
+
+
+def _classes(codes: list[int]) -> list[int | str]:
+    """A class for each hundred that is complete, the other codes as they are."""
+    found: list[int | str] = []
+    for first in sorted({code // 100 for code in codes}):
+        hundred = sorted({code for code in codes if code // 100 == first})
+        found += [f"{first}xx"] if len(hundred) == 100 else hundred
+    return found
 
 
 def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:

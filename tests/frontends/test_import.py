@@ -12,15 +12,17 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import yaml
 
 from prony.cli.importing import tool_line
 from prony.errors import UsageError
+from prony.frontends import front_end
 from prony.frontends.ab import run, translate
 from prony.frontends.base import explain
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_read import find
 from tests import command
-from tests.frontends.conftest import Front, Served, from_file, offered
+from tests.frontends.conftest import Front, Served, explained, from_file, offered
 from tests.verdicts import demanded_code
 
 
@@ -102,6 +104,16 @@ def test_what_only_the_shell_knows_is_named(word: str) -> None:
     with pytest.raises(UsageError, match="only in the shell"):
         tool_line(f"ab -n 5 {word}", [])
     assert tool_line("ab 'http://h/?$filter=a'", []) == ("ab", ["http://h/?$filter=a"])
+
+
+def test_numbers_and_codes_are_as_a_person_writes_them() -> None:
+    made = front_end("fhb").translate(["-c", "2", "http://h/"])
+    (step,) = yaml.safe_load(explain(made))["workloads"]["steps"]
+    assert step["expect"]["status"] == ["2xx", "3xx"]
+    rated = front_end("wrk2").translate(["-R", "200", "-d", "30s", "http://h/"])
+    assert "rate_per_s: 200\n" in explain(rated)
+    assert "duration_s: 30\n" in explain(rated)
+    assert explained(rated).load == rated.trial.load
 
 
 def test_two_lines_are_too_many(tmp_path: Path) -> None:

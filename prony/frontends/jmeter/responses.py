@@ -13,9 +13,8 @@ from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.response import Expectation
 
 ASSERTIONS = frozenset({"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion"})
-FINAL = (200, 201, 202, 203, 204, 205, 206, 207, 208, 226)
-FOLLOWED = (301, 302, 303, 307, 308)
-REDIRECTS = (300, 301, 302, 303, 304, 305, 307, 308)
+SUCCESS, REDIRECTS = range(200, 300), range(300, 400)
+NOT_FOLLOWED = (300, 304, 305)
 EVERY = range(100, 600)
 MATCH, CONTAINS, NOT, EQUALS, SUBSTRING, OR = 1, 2, 4, 8, 16, 32
 PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
@@ -56,7 +55,7 @@ def expectation(assertions: Sequence[JmxNode], follows: bool, values: KnownValue
 
     `follows`: redirects are followed, so that one of them is not the last response.
     """
-    usual = {*FINAL, *REDIRECTS} - (set(FOLLOWED) if follows else set())
+    usual = {*SUCCESS, *(NOT_FOLLOWED if follows else REDIRECTS)}
     found = _Expected(usual)
     for assertion in assertions:
         _ADD[assertion.tag](assertion, found, values)
