@@ -309,6 +309,21 @@ class TestThink:
         base = f.window(self.thinking(100.0), **sums, think_count=count, think_overshoot=drawn)
         assert present(think(base, LIMITS)).status is status
 
+    def test_one_late_think_time_of_a_few_is_no_wrong_load(self) -> None:
+        """A smoke test: 19 think times of 10 ms, of which one was 8 ms late on a busy host."""
+        late = f.of_values([100_000] * 18 + [8_000_000])
+        few = f.window(
+            self.thinking(100.0), think_drawn_sum_s=0.19, think_actual_sum_s=0.19 + 0.0098, think_count=19,
+            think_overshoot=late,
+        )  # fmt: skip
+        finding = present(think(few, LIMITS))
+        assert finding.status is Status.UNKNOWN
+        assert "of 19 think times the latest decides" in finding.reason
+        all_late = f.window(few, think_overshoot=f.of_values([515_000] * 19))
+        assert present(think(all_late, LIMITS)).status is Status.INVALID
+        many = f.window(few, think_count=190)
+        assert present(think(many, LIMITS)).status is Status.INVALID
+
     def test_the_floor_spares_short_think_times(self) -> None:
         """1 % of 10 ms would be 0.1 ms: no timer of a general-purpose kernel keeps that at p99."""
         short = f.window(self.thinking(10.05, overshoot_ms=0.6), think_drawn_sum_s=10.0)

@@ -18,6 +18,10 @@ second make 1.3 % of all think times late, and the mean, which is judged by itse
 """
 
 
+FEW = 20
+"""With fewer think times a single pause of the host moves the mean by more than its limit."""
+
+
 class ThinkLimits(DeclaredLimits):
     think_deviation: Share = 0.01
     """Mean actual against mean target think time, two-sided (Faban's fhb uses 1 %)."""
@@ -58,7 +62,10 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
     reason = f"mean think time {milliseconds(actual / count * 1000)}, target {milliseconds(mean_ms)}"
     if overshoot_ms is not None:
         reason += f", p95 overshoot {milliseconds(overshoot_ms)}"
-    if abs(deviation) > limits.think_deviation:
+    if 0 < deviation - _latest_s(window.think_overshoot, count) / drawn <= limits.think_deviation < deviation:
+        status = Status.UNKNOWN
+        reason += f"; of {number(count)} think times the latest decides"
+    elif abs(deviation) > limits.think_deviation:
         status = Status.INVALID
     elif late:
         status = Status.SUSPECT
@@ -74,6 +81,16 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
         advice=advice if status in {Status.INVALID, Status.SUSPECT} else "",
         source=SOURCE,
     )
+
+
+def _latest_s(overshoot: Histogram | None, count: int) -> float:
+    """By how much the latest of a few think times was too late; 0 of so many that one moves no mean."""
+    if overshoot is None or count >= FEW:
+        return 0.0
+    try:
+        return (decode(overshoot).percentile_ns(100.0) or 0.0) * 1e-9
+    except HistogramError:
+        return 0.0
 
 
 def _overshoot_ms(overshoot: Histogram) -> float | None:
