@@ -8,6 +8,7 @@ import hashlib
 import os
 from contextlib import suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from prony.server.cache import cache_dir
 
@@ -17,7 +18,7 @@ class Remembered:
 
     def __init__(self, cluster: str, experiment: str) -> None:
         folder = cache_dir("push", hashlib.sha256(cluster.encode()).hexdigest()[:16])
-        self._file: Path = folder / f"{experiment}.acknowledged"
+        self._file: Path = folder / f"{quote(experiment, safe='')}.acknowledged"
         self._keys = self._read()
 
     def __contains__(self, key: str) -> bool:

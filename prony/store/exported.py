@@ -16,8 +16,13 @@ from prony.store.keeping import trial_values
 from prony.store.labels import MOST_NOTE_CHARACTERS
 from prony.store.rows import ExperimentStatus
 
+LOCAL = frozenset({"owner"})
+"""Columns without meaning on another host."""
+
 _Id = Annotated[str, Field(pattern=r"^[0-9]{6}-[0-9a-z]{4}$")]
-_TrialId = Annotated[str, Field(max_length=64)]
+_TrialId = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$")]
+"""Files are named by it (`prony results export -o FOLDER`): it leads into no other folder."""
+_Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,32}$")]
 _Word = Annotated[str, Field(max_length=32)]
 _Author = Annotated[str, Field(max_length=300)]
 
@@ -36,7 +41,7 @@ class _Row(BaseModel):
 
 
 class ExperimentColumns(_Row):
-    """Of table experiments, without `owner`."""
+    """Of table experiments, without those that are local."""
 
     id: _Id
     name: str = Field(max_length=10_000)
@@ -44,11 +49,17 @@ class ExperimentColumns(_Row):
     ended: _Time | None
     status: ExperimentStatus
     spec: Json[dict[str, Any]]
-    fingerprint_key: _Word
+    fingerprint_key: _Key
     fingerprint: Json[Fingerprint]
     seed: str = Field(pattern=r"^[0-9]{1,20}$")
     quick: bool
     prony_version: _Word
+
+    @model_validator(mode="after")
+    def _one_key(self) -> ExperimentColumns:
+        if self.fingerprint.key != self.fingerprint_key:
+            raise ValueError(f"the fingerprint of {self.id} has two keys")
+        return self
 
 
 class TrialColumns(_Row):

@@ -11,12 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-import pydantic
-
 from prony import __version__
 from prony.errors import UsageError
-from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement
+from prony.store import exported
 from prony.store.rows import RawExperiment
 
 FORMAT = 2
@@ -56,14 +53,15 @@ def read(path: Path, text: str) -> RawExperiment:
                 f"{path} has version {content[MARK]} of the format of a rescued trial and this Prony "
                 f"({__version__}) reads {FORMAT}; use the version that wrote it"
             )
-        trial, judgement = dict(content["trial"]), dict(content["judgement"])
-        record = TrialRecord.model_validate_json(trial["record"])
-        Judgement.model_validate_json(judgement["judgement"])
-        if not record.id == trial["id"] == judgement["trial_id"]:
-            raise ValueError(f"{trial['id']} does not match its record")
-        trial["record"] = zlib.compress(trial["record"].encode())
-        return RawExperiment(dict(content["experiment"] or {}), (trial,), (judgement,))
-    except (KeyError, TypeError, ValueError, pydantic.ValidationError) as fault:
+        trial = exported.trial(content["trial"])
+        judgement = exported.judgement(content["judgement"], {str(trial["id"])})
+        known = dict(content["experiment"] or {})
+        row = {name: value for name, value in known.items() if name not in exported.LOCAL}
+        experiment = exported.experiment(row) if row else {}
+        if experiment and experiment["id"] != trial["experiment_id"]:
+            raise ValueError(f"{trial['id']} belongs to another experiment")
+        return RawExperiment(experiment, (trial,), (judgement,))
+    except (KeyError, TypeError, ValueError, RecursionError) as fault:
         raise UsageError(
             f"{path} is not a trial that Prony saved, or it is damaged; nothing was imported",
             details=str(fault),

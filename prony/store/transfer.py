@@ -24,8 +24,6 @@ from prony.store.rows import RawExperiment
 
 FORMAT = "prony-results"
 VERSION = 1
-_LOCAL = frozenset({"owner"})
-"""Columns without meaning on another host."""
 AS_STORED = "stored"
 """The order of the trials. Earlier versions, which do not name one, wrote them in the order of their ids."""
 MOST_LINE_BYTES = 1 << 30
@@ -54,7 +52,7 @@ def write(store: Store, experiment_id: str, path: Path) -> int:
 
 
 def _lines(found: RawExperiment) -> Iterator[dict[str, Any]]:
-    experiment = {key: value for key, value in found.experiment.items() if key not in _LOCAL}
+    experiment = {key: value for key, value in found.experiment.items() if key not in exported.LOCAL}
     yield {
         "format": FORMAT,
         "version": VERSION,
@@ -161,7 +159,7 @@ def _checked(path: Path, most_bytes: int | None) -> Iterator[dict[str, Any]]:
         raise _foreign(path) from fault
     except FileNotFoundError as fault:
         raise _absent(path) from fault
-    except (EOFError, zlib.error, ValueError, UnicodeDecodeError) as fault:
+    except (EOFError, zlib.error, ValueError, RecursionError) as fault:
         if not lines:
             raise _foreign(path) from fault
         raise UsageError(

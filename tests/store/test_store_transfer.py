@@ -200,6 +200,29 @@ def at_trial(change: Callable[[dict[str, Any]], object]) -> Callable[[list[str]]
     return changed
 
 
+def with_key(key: str) -> Callable[[dict[str, Any]], object]:
+    """A fingerprint of this key, everywhere where it stands."""
+
+    def change(it: dict[str, Any]) -> None:
+        fingerprint = json.loads(it["experiment"]["fingerprint"]) | {"key": key}
+        it["experiment"].update(fingerprint_key=key, fingerprint=json.dumps(fingerprint))
+
+    return change
+
+
+def with_trial_id(identifier: str) -> Callable[[dict[str, Any]], object]:
+    """A trial of this id, everywhere where it stands: files are named by it."""
+
+    def change(it: dict[str, Any]) -> None:
+        it["trial"].update(
+            id=identifier, record=json.dumps(json.loads(it["trial"]["record"]) | {"id": identifier})
+        )
+        for judgement in it["judgements"]:
+            judgement.update(trial_id=identifier)
+
+    return change
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -212,9 +235,14 @@ def at_trial(change: Callable[[dict[str, Any]], object]) -> Callable[[list[str]]
         at_header(lambda it: it["experiment"].update(spec="[]")),
         at_header(lambda it: it["experiment"].update(owner="me")),
         at_header(lambda it: it["experiment"].pop("fingerprint_key")),
+        at_header(lambda it: it["experiment"].update(fingerprint_key="other")),
+        at_header(with_key("../../../etc/cron.d/x")),
         at_header(lambda it: it.update(notes=[{"text": "x"}])),
         at_header(lambda it: it.update(notes="x")),
         at_header(lambda it: it.update(experiment=7)),
+        at_trial(with_trial_id("../../../etc/cron.d/x")),
+        at_trial(with_trial_id("/etc/cron.d/x")),
+        at_trial(with_trial_id(".ssh")),
         at_trial(lambda it: it["trial"].update(server="jetty")),
         at_trial(lambda it: it["trial"].update(started="2020-01-01T00:00:00+00:00")),
         at_trial(lambda it: it["trial"].update(block="one")),
@@ -240,6 +268,17 @@ def test_rows_that_no_prony_writes_are_refused_before_they_are_stored(
         transfer.read(other, file)
     assert "\n" not in str(refused.value)
     assert other.search().total == 0
+
+
+def test_rows_of_other_names_are_taken(filled: tuple[Store, str], other: Store, tmp_path: Path) -> None:
+    """What is refused above is refused for the name alone."""
+    store, identifier = filled
+    file = tmp_path / "file"
+    transfer.write(store, identifier, file)
+    rewrite(file, at_header(with_key("0123-abc")))
+    rewrite(file, at_trial(with_trial_id(f"{identifier}-001-2")))
+    assert transfer.read(other, file) == (identifier, 3)
+    assert f"{identifier}-001-2" in {one.record.id for one in other.trials(identifier)}
 
 
 def test_an_export_that_unpacks_to_too_much_is_refused(

@@ -260,6 +260,17 @@ def test_a_rescued_trial_of_a_process_that_did_not_begin_the_experiment(
     assert transfer.read(store, saved) == (identifier, 1)
 
 
+def changed(part: str, **values: object) -> Callable[[str], str]:
+    """The file with other columns in one of its rows."""
+
+    def change(text: str) -> str:
+        content = json.loads(text)
+        content[part].update(values)
+        return json.dumps(content)
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -267,6 +278,17 @@ def test_a_rescued_trial_of_a_process_that_did_not_begin_the_experiment(
         (lambda text: text.replace('"prony_rescue": 2', '"prony_rescue": 99'), "version 99"),
         (lambda text: text.replace("prony_rescue", "other"), "not a trial that Prony saved"),
         (lambda text: text.replace('"id": "', '"id": "x'), "damaged"),
+        (changed("experiment", id="../../etc/passwd"), "damaged"),
+        (changed("experiment", id="261122-0000"), "damaged"),
+        (changed("experiment", status="fine"), "damaged"),
+        (changed("experiment", spec="[]"), "damaged"),
+        (changed("experiment", extra=1), "damaged"),
+        (changed("trial", server="jetty"), "damaged"),
+        (changed("trial", experiment_id="261122-0000"), "damaged"),
+        (changed("trial", extra=1), "damaged"),
+        (changed("judgement", verdict="fine"), "damaged"),
+        (changed("judgement", figures="[]"), "damaged"),
+        (lambda _: '{"prony_rescue": ' + "[" * 100_000, "not a trial that Prony saved"),
     ],
 )
 def test_a_rescued_trial_that_cannot_be_read_is_refused(
@@ -287,6 +309,7 @@ def test_a_rescued_trial_that_cannot_be_read_is_refused(
         transfer.read(store, saved)
     assert "\n" not in str(caught.value)
     assert store.trials(identifier) == []
+    assert [one.id for one in store.search().experiments] == [identifier]
 
 
 FILL = """

@@ -97,6 +97,10 @@ def test_an_upload_needs_a_token_even_on_loopback(empty: Store, export: bytes) -
         (b"<!doctype html><script>alert(1)</script>", 422, "the upload is not an export"),
         (b"{}", 422, "the upload"),
         (gzip.compress(b"\x00" * 1000, mtime=0), 422, "the upload is not an export"),
+        (b"[" * 100_000, 422, "the upload is not an export"),
+        (gzip.compress(b"[" * 100_000, mtime=0), 422, "the upload is not an export"),
+        (b'{"prony_rescue": 2, "x": ' + b"[" * 100_000, 422, "the upload is not a trial that Prony saved"),
+        (b'{"prony_rescue": 2, "trial": 7, "judgement": 7}', 422, "is not a trial that Prony saved"),
     ],
 )
 def test_what_is_no_export_is_refused(empty: Store, body: bytes, status: int, sentence: str) -> None:
