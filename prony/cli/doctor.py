@@ -17,11 +17,11 @@ def command(json: options.Json = False) -> int:
     """Examine this host: CPUs, governor, steal, ports, descriptors, io_uring, THP, other load; each with what
     to do.
     """
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from prony.host.doctor import examine
+    from prony.report.console import Console
 
     checks = examine(extra=_toolchain())
     if json:

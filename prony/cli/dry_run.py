@@ -26,10 +26,10 @@ def show_dry_run(
     if as_json:
         print_model(_as_json(plan, trials, lacking, warnings, estimate_s))
         return 0
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    from prony.report.console import Console
     from prony.report.wording import counted, duration, ranges
 
     out = Console()

@@ -46,11 +46,11 @@ def check(file: File, insecure: Insecure = False, json: options.Json = False) ->
 
 
 def _print(found: list[Looked]) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from prony.cli.doctor import advice, coloured
+    from prony.report.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("Host", "", "Check", "Found", "Why it matters, what to do"):

@@ -41,7 +41,7 @@ from prony.cli import (
 )
 from prony.errors import ExitCode, PronyError
 from prony.frontends import names, summary
-from prony.report.delivery import silence
+from prony.report.delivery import printable, silence
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""
@@ -146,7 +146,7 @@ def main() -> int:
     except PronyError as fault:
         _say(str(fault))
         if fault.details:
-            print("\n".join(f"  | {line}" for line in fault.details.splitlines()), file=sys.stderr)
+            print(printable("\n".join(f"  | {line}" for line in fault.details.splitlines())), file=sys.stderr)
         return fault.exit_code
     except KeyboardInterrupt:
         return _interrupted()
@@ -187,7 +187,7 @@ def _interrupted() -> int:
 
 
 def _say(text: str) -> None:
-    print(f"prony: {text}", file=sys.stderr)
+    print(f"prony: {printable(text)}", file=sys.stderr)
 
 
 def _reader_gone() -> int:

@@ -65,9 +65,10 @@ def command(
 
 
 def _print(found: Found, offset: int) -> None:
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
+    from prony.report.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("ID", "When", "Trials", "Status", "What"):

@@ -30,10 +30,10 @@ def command(
     """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
-    from rich.console import Console
     from rich.table import Table
 
     from prony.plan import workload
+    from prony.report.console import Console
     from prony.server.catalogue import Catalogue
 
     specs, faults = Catalogue.load().specs()
@@ -99,10 +99,9 @@ def check(
     """Start each server fresh and ask whether it answers as its workloads declare: status, headers, every
     byte of the body, keep-alive, HEAD, a hundred connections at once, and what no decent client sends.
     """
-    from rich.console import Console
-
     from prony.conformance.result import START
     from prony.report.conformance import as_json, summary_table, table
+    from prony.report.console import Console
     from prony.report.delivery import print_model
 
     console = Console()

@@ -28,9 +28,9 @@ def command(
     """Build servers (once for the content of their sources) and say what was made; one that fails keeps no
     other from being built.
     """
-    from rich.console import Console
     from rich.table import Table
 
+    from prony.report.console import Console
     from prony.server.build import build
     from prony.server.catalogue import Catalogue
 

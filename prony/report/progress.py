@@ -15,6 +15,7 @@ from rich.console import Console
 from prony.evidence.engine import IntervalRow
 from prony.experiment import testbed
 from prony.judge.finding import Status
+from prony.report.delivery import printable
 from prony.report.live import RichProgress
 from prony.report.progress_state import SilentProgress, State, figure, harmless, outcome
 from prony.report.wording import clock, counted, duration
@@ -50,7 +51,7 @@ class PlainProgress(SilentProgress):
         self._next_line_s = 0.0
 
     def _say(self, text: str) -> None:
-        self._stream.write(f"[{clock(self._state.elapsed_s())}] {text}\n")
+        self._stream.write(f"[{clock(self._state.elapsed_s())}] {printable(text)}\n")
         self._stream.flush()
 
     def _where(self) -> str:

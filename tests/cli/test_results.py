@@ -68,6 +68,14 @@ def test_results_are_found_tagged_and_noted(results: Results, ids: list[str]) ->
     assert results("list", "--tag", "main")[1] == "No stored experiment matches.\n"
 
 
+def test_what_somebody_wrote_gives_no_orders_to_the_terminal(results: Results, ids: list[str]) -> None:
+    assert results("note", ids[0], "clear \x1b[2J and \x1b]0;renamed\x07")[0] == 0
+    listed = results("list")[1]
+    assert "clear" in listed
+    assert "\x1b" not in listed
+    assert "\x07" not in listed
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
