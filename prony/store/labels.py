@@ -6,11 +6,11 @@ import getpass
 import re
 import socket
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, FromClause, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from prony.errors import UsageError
 from prony.store import schema
@@ -103,18 +103,18 @@ def add_notes(connection: Connection, notes: tuple[Mapping[str, Any], ...]) -> N
             connection.execute(insert(schema.notes).values(**note))
 
 
-def tags_of(connection: Connection, chosen: FromClause) -> dict[str, list[str]]:
-    """Experiment -> its tags, of the experiments whose ids are the column `id` of `chosen`."""
-    query = select(schema.tags).join(chosen, chosen.c.id == schema.tags.c.experiment_id)
+def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
+    """Experiment -> its tags, of some hundreds of experiments."""
+    query = select(schema.tags).where(schema.tags.c.experiment_id.in_(ids))
     found: dict[str, list[str]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.tags.c.name)):
         found[row.experiment_id].append(row.name)
     return found
 
 
-def notes_of(connection: Connection, chosen: FromClause) -> dict[str, list[Note]]:
+def notes_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[Note]]:
     """Experiment -> its notes, the oldest first."""
-    query = select(schema.notes).join(chosen, chosen.c.id == schema.notes.c.experiment_id)
+    query = select(schema.notes).where(schema.notes.c.experiment_id.in_(ids))
     found: dict[str, list[Note]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.notes.c.id)):
         found[row.experiment_id].append(Note(datetime.fromisoformat(row.made), row.made_by, row.text))

@@ -7,11 +7,12 @@ from __future__ import annotations
 import fnmatch
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Status
@@ -21,6 +22,9 @@ from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, Serie
 
 _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
+
+MOST_AT_ONCE = 500
+"""Ids in one query: databases take some 30,000 values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +48,36 @@ class Search:
 
 
 def search(connection: Connection, wanted: Search, limit: int | None, offset: int) -> Found:
-    """The experiments that match, newest first: `limit` of them after `offset` others."""
-    conditions = _conditions(connection, wanted)
+    """The experiments that match, newest first: `limit` of them after `offset` others.
+
+    The conditions are put to the database once, for the ids of all that match; everything else is looked up
+    for the ids of the page.
+    """
     joined = schema.experiments.join(schema.experiment_summaries)
-    total = connection.execute(select(func.count()).select_from(joined).where(*conditions)).scalar_one()
-    page = (
+    matching = select(_E.id).select_from(joined).where(*_conditions(connection, wanted))
+    newest_first = matching.order_by(_E.created.desc(), _ES.number.desc())
+    every = connection.execute(newest_first).scalars().all()
+    chosen = every[offset : None if limit is None else offset + limit]
+    found: list[FoundExperiment] = []
+    for begin in range(0, len(chosen), MOST_AT_ONCE):
+        found += _looked_up(connection, chosen[begin : begin + MOST_AT_ONCE])
+    return Found(tuple(found), len(every))
+
+
+def _looked_up(connection: Connection, ids: Sequence[str]) -> list[FoundExperiment]:
+    """These experiments, in the order of their ids here."""
+    query = (
         select(
             *(_E.id, _E.name, _E.created, _E.ended, _E.status, _E.quick, _E.prony_version, _E.owner),
             *(_E.fingerprint_key, _ES.command, _ES.hostname),
         )
-        .select_from(joined)
-        .where(*conditions)
-        .order_by(_E.created.desc(), _ES.number.desc())
-        .offset(offset)
+        .select_from(schema.experiments.join(schema.experiment_summaries))
+        .where(_E.id.in_(ids))
     )
-    if limit is not None:
-        page = page.limit(limit)
-    rows: list[Any] = list(connection.execute(page))
-    found = [_found(row) for row in rows]
-    return Found(_completed(connection, found, page.with_only_columns(_E.id)), total)
+    found: list[Any] = list(connection.execute(query))
+    rows = {row.id: row for row in found}
+    # One that is missing was removed since its id was read.
+    return _completed(connection, [_found(rows[one]) for one in ids if one in rows])
 
 
 def _found(row: Row[Any]) -> FoundExperiment:
@@ -80,21 +95,20 @@ def _found(row: Row[Any]) -> FoundExperiment:
     )
 
 
-def _completed(
-    connection: Connection, found: list[FoundExperiment], page: Select[Any]
-) -> tuple[FoundExperiment, ...]:
-    """With what other tables say of the experiments of a page."""
-    mine = page.subquery()
+def _completed(connection: Connection, found: list[FoundExperiment]) -> list[FoundExperiment]:
+    """With what other tables say of them."""
+    ids = [one.id for one in found]
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.verdict, func.count().label("trials"))
-        .select_from(schema.trials.join(schema.trial_summaries).join(mine, mine.c.id == _T.experiment_id))
+        .select_from(schema.trials.join(schema.trial_summaries))
+        .where(_T.experiment_id.in_(ids))
         .group_by(_T.experiment_id, _T.server, _T.workload, _TS.verdict)
         .order_by(func.min(_TS.number))
     )
     seen: dict[str, list[Row[Any]]] = defaultdict(list)
     for row in connection.execute(counts):
         seen[row.experiment_id].append(row)
-    tags, notes = tags_of(connection, mine), notes_of(connection, mine)
+    tags, notes = tags_of(connection, ids), notes_of(connection, ids)
     completed = []
     for one in found:
         verdicts: dict[Status, int] = defaultdict(int)
@@ -110,7 +124,7 @@ def _completed(
                 notes=tuple(notes.get(one.id, ())),
             )
         )
-    return tuple(completed)
+    return completed
 
 
 def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bool]]:

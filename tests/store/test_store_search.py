@@ -4,7 +4,8 @@ what may be compared.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from prony.evidence.host import Fingerprint
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Finding, Judgement, Status
-from prony.store import Found, Search, Store, catalogue, transfer
+from prony.store import Found, Search, Store, catalogue, search, transfer
 from tests.store.conftest import MakeTrial
 from tests.store.store_samples import NOON
 
@@ -137,8 +138,9 @@ def test_a_found_experiment_says_what_a_list_shows(store: Store, add: Add) -> No
     assert store.search().experiments[0].verdict is Status.VALID, "the newest judgement counts"
 
 
-def test_neither_records_nor_plans_are_read(store: Store, add: Add) -> None:
-    add(1)
+@contextmanager
+def listening() -> Iterator[list[str]]:
+    """Every statement that a database is asked within the block."""
     said: list[str] = []
 
     def listen(*event: object) -> None:
@@ -146,12 +148,40 @@ def test_neither_records_nor_plans_are_read(store: Store, add: Add) -> None:
 
     event.listen(Engine, "before_cursor_execute", listen)
     try:
+        yield said
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+
+
+def test_a_page_goes_through_all_trials_once(store: Store, add: Add) -> None:
+    for day in (1, 2, 3):
+        store.tag(add(day), "main")
+    with listening() as said:
+        found = store.search(Search(server="tomcat*", verdict=Status.VALID, tag="main"), limit=2)
+    assert (len(found.experiments), found.total) == (2, 3)
+    assert len([one for one in said if "trial_summaries.verdict =" in one]) == 1
+    assert len([one for one in said if "tags.name =" in one]) == 1
+
+
+def test_more_experiments_than_one_query_takes_are_found(
+    store: Store, add: Add, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    everything = [add(day) for day in (1, 2, 3, 4, 5)][::-1]
+    store.tag(everything[4], "oldest")
+    monkeypatch.setattr(search, "MOST_AT_ONCE", 2)
+    found = store.search()
+    assert ids(found) == everything
+    assert [one.tags for one in found.experiments] == [(), (), (), (), ("oldest",)]
+    assert {one.trials for one in found.experiments} == {1}
+
+
+def test_neither_records_nor_plans_are_read(store: Store, add: Add) -> None:
+    add(1)
+    with listening() as said:
         store.search(Search(server="tomcat*", verdict=Status.VALID, tag="x", text="y"), limit=10)
         store.search()
         store.series("tomcat:async", "hello", "closed-10")
         store.series_names()
-    finally:
-        event.remove(Engine, "before_cursor_execute", listen)
     assert said
     for one in said:
         for large in (
