@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
 def progress_for(as_json: bool) -> AnyProgress:
     """Live progress on standard error, so that standard output holds results alone."""
-    from rich.console import Console
-
+    from prony.report.console import Console
     from prony.report.progress import choose_progress
 
     return choose_progress(Console(stderr=True), silent=as_json and not sys.stderr.isatty())
@@ -45,6 +44,7 @@ def show(
     from prony.report.html import render_html
     from prony.report.reading import load_result
     from prony.report.terminal import render
+    from prony.report.words import label_lines
 
     view = load_result(store, which)
     if also is not None:
@@ -52,7 +52,7 @@ def show(
 
     def table(console: Console) -> None:
         render(view, console)
-        for line in _labels(store, view.id):
+        for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
 
     deliver(
@@ -74,17 +74,3 @@ def exit_code(view: ResultView) -> ExitCode:
     codes = {Change.WORSE: ExitCode.WORSE, Change.CANNOT_TELL: ExitCode.UNDECIDED}
     found = {part.gate.change for part in view.parts if part.gate is not None}
     return next((code for change, code in codes.items() if change in found), ExitCode.OK)
-
-
-def _labels(store: Store, identifier: str) -> list[str]:
-    """What people say of it, a line each."""
-    from prony.store import Search
-
-    found = [one for one in store.search(Search(text=identifier)).experiments if one.id == identifier]
-    tags = [f"tags: {', '.join(one.tags)}" for one in found if one.tags]
-    notes = [
-        f"note of {note.made.astimezone():%Y-%m-%d %H:%M} by {note.by}: {note.text}"
-        for one in found
-        for note in one.notes
-    ]
-    return tags + notes

@@ -15,6 +15,7 @@ from prony.report import schema as out
 from prony.report.cross_check import opinions_of
 from prony.report.findings import finding_groups
 from prony.report.hosts import hosts_of
+from prony.report.listings import NoteOut
 from prony.report.result import CellView, PartView, ResultView, SearchView, TrialView
 from prony.report.scaling import capacity_words, law_words
 from prony.report.trial_tables import steps_of, time_parts_of
@@ -27,6 +28,8 @@ def to_json(view: ResultView) -> out.ResultOut:
         id=view.id,
         title=view.title,
         note=view.plan.note,
+        tags=list(view.tags),
+        notes=[NoteOut.of(note) for note in view.notes],
         command=view.plan.command,
         created=view.created.isoformat(),
         status=view.state,

@@ -15,7 +15,7 @@ from prony.host.check import Health, HostCheck
 from prony.report.out import Out
 
 if TYPE_CHECKING:
-    from prony.store import Found, FoundExperiment
+    from prony.store import Found, FoundExperiment, Note
 
 
 class NoteOut(Out):
@@ -24,6 +24,11 @@ class NoteOut(Out):
     made: str
     by: str = Field(description="user@host")
     text: str
+
+    @classmethod
+    def of(cls, one: Note) -> NoteOut:
+        """From the store."""
+        return cls(made=one.made.isoformat(), by=one.by, text=one.text)
 
 
 class ListedOut(Out):
@@ -69,7 +74,7 @@ class ListedOut(Out):
             fingerprint=one.fingerprint_key,
             prony_version=one.prony_version,
             tags=list(one.tags),
-            notes=[NoteOut(made=note.made.isoformat(), by=note.by, text=note.text) for note in one.notes],
+            notes=[NoteOut.of(note) for note in one.notes],
         )
 
 

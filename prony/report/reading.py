@@ -60,7 +60,8 @@ FEWEST = 3
 def load_result(store: Store, which: str) -> ResultView:
     """Everything about one stored experiment. Raises UsageError when there is none of this id."""
     row = store.experiment(which)
-    view = result_view(row, store.trials(row.id))
+    tags, notes = store.labels_of(row.id)
+    view = replace(result_view(row, store.trials(row.id)), tags=tags, notes=notes)
     if not any(map(_compares, view.parts)):
         return view
     tried = store.experiments(command=COMMAND, fingerprint_key=row.fingerprint.key)

@@ -29,6 +29,7 @@ from prony.plan.part import Part, Shape
 from prony.plan.plan import Cell, Plan, Skipped
 from prony.report.aa import OnRecord
 from prony.report.gate import GateView
+from prony.store.rows import Note
 
 SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
 """Worst first."""
@@ -403,6 +404,9 @@ class ResultView:
     fingerprint: Fingerprint | None = None
     partition: CpuPartition | None = None
     warnings: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    """What people wrote about it, the oldest first."""
 
     @property
     def quick(self) -> bool:

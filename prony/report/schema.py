@@ -24,7 +24,15 @@ from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
 from prony.report.gate import GateView
 from prony.report.hosts import HostLine
-from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, PruneOut, ServersOut
+from prony.report.listings import (
+    DoctorOut,
+    DryRunOut,
+    HostsCheckOut,
+    ListOut,
+    NoteOut,
+    PruneOut,
+    ServersOut,
+)
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
 from prony.report.result import PairView, PositionView, ServerView, Spread
@@ -213,7 +221,9 @@ class ResultOut(Out):
     kind: Literal["result"] = "result"
     id: str
     title: str
-    note: str
+    note: str = Field(description="of the plan")
+    tags: list[str]
+    notes: list[NoteOut] = Field(description="what people wrote about it, the oldest first")
     command: str
     created: str = Field(description="ISO 8601")
     status: Literal["running", "finished", "interrupted"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from datetime import UTC
 
 from prony.judge.finding import Status
 from prony.report.labels import rounded
@@ -14,6 +15,15 @@ from prony.report.wording import counted
 def join(words: Sequence[str]) -> str:
     """a, b and c."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
+
+
+def label_lines(view: ResultView) -> list[str]:
+    """What people say of it, a line each: its tags, and every note with its time and author."""
+    tags = [f"tags: {', '.join(view.tags)}"] if view.tags else []
+    return tags + [
+        f"note of {note.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC by {note.by}: {note.text}"
+        for note in view.notes
+    ]
 
 
 def verdict_words(view: ResultView) -> str:

@@ -40,6 +40,7 @@ from prony.store.rows import (
     ExperimentStatus,
     Found,
     FoundExperiment,
+    Note,
     RawExperiment,
     SeenHost,
     SeriesName,
@@ -360,6 +361,16 @@ class Store:
     def tagged(self, name: str) -> tuple[FoundExperiment, ...]:
         """The experiments with a tag, newest first."""
         return self.search(search.Search(tag=name)).experiments
+
+    def labels_of(self, experiment_id: str) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+        """The tags of an experiment, and its notes, the oldest first."""
+
+        def work(connection: Connection) -> tuple[tuple[str, ...], tuple[Note, ...]]:
+            mine = (experiment_id,)
+            tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine)
+            return tuple(tagged.get(experiment_id, ())), tuple(noted.get(experiment_id, ()))
+
+        return self._database.read(work)
 
     def note(self, experiment_id: str, text: str) -> None:
         """Add a note to an experiment. Raises UsageError for an empty or an absurdly long one."""

@@ -197,4 +197,5 @@ def test_what_is_stored_is_text_and_no_page(shown: Shown, tmp_path: Path) -> Non
     assert trend.status == 200
     assert "<img src=x" not in trend.text
     assert evil in client.get("/trends").page.all("th")[-1].text
+    assert any(evil in one.text for one in client.get(f"/results/{newest.id}").page.all("p")), "the note"
     store.close()

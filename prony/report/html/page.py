@@ -17,10 +17,13 @@ from prony.report.result import PartView, ResultView, ServerView
 from prony.report.shapes import headlines
 from prony.report.terminal import quick_words
 from prony.report.wording import bytes_in_words, counted, number, ranges
-from prony.report.words import verdict_words
+from prony.report.words import label_lines, verdict_words
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+_NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
+POLICY = f"{_NOTHING}; form-action 'none'"
 """Nothing may be loaded, run or sent: the page is complete as it stands."""
+SITE_POLICY = f"{_NOTHING}; form-action 'self'"
+"""On a site, whose part of the page has a form: the button that logs out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +68,15 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
         environment()
         .get_template("page.html.j2")
         .render(
-            policy=POLICY,
+            policy=POLICY if above is None else SITE_POLICY,
+            referrer="no-referrer" if above is None else "same-origin",  # a form's origin goes with it
             style=Markup(style() + more_style),
             above=above,
             view=view,
             several=several,
             words=verdict_words(view),
             quick_words=quick_words(view),
+            labels=label_lines(view),
             headlines=headlines(view),
             parts=parts,
             places=places,
