@@ -71,8 +71,8 @@ class Access:
 
     def reader(self, request: Request) -> Reader:
         """Who asks. Raises Refusal: 401 or 429."""
-        bearer = _bearer(request)
-        if bearer is not None:
+        bearer = None if self.rules.token is None else _bearer(request)
+        if bearer is not None:  # without a token of ours it is for somebody else: proxies hand on their own
             self.check_token(bearer, request)
             return Reader(may_upload=True)
         if self.rules.trusted_header is not None:

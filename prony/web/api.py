@@ -66,8 +66,7 @@ def trends(site: Site, request: Request) -> Response:
 
 def trend(site: Site, request: Request) -> Response:
     """`GET /api/trend?server=…&workload=…&load=…&figure=…`."""
-    view, _ = asked_trend(site, request)
-    return as_json(trend_out(view))
+    return as_json(trend_out(asked_trend(site, request)))
 
 
 def now_running(site: Site, request: Request) -> Response:

@@ -4,14 +4,13 @@ the store's state and the address; none changes anything. Must not know SQL, nor
 
 from __future__ import annotations
 
-import time
-
 from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from prony.host.fingerprint import describe, differences
 from prony.judge.finding import Status
+from prony.report.html.page import SITE_POLICY, render_html
 from prony.report.reading import load_result
 from prony.report.two_results import beside, blocks
 from prony.store import Search, running
@@ -20,13 +19,8 @@ from prony.web.drawing import seconds_line
 from prony.web.refusal import Refusal
 from prony.web.site import Site
 
-REPORT_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'none'"
-)
-"""The report's own policy (prony.report.html.page) with what only a header can say."""
-KEPT_S = 60.0
-"""A drawn page is drawn anew after this long: a trial may have been judged again."""
+REPORT_POLICY = f"{SITE_POLICY}; frame-ancestors 'none'"
+"""The report's own (prony.report.html.page) with what only a header can say."""
 
 
 def experiments(site: Site, request: Request) -> Response:
@@ -56,15 +50,13 @@ def experiment(site: Site, request: Request) -> Response:
     if row.id != request.path_params["which"]:
         return RedirectResponse(f"/results/{row.id}", 302)
     live = running.one(site.store.where, row.id)
-    key = (row.id, row.status, row.trials, live is not None, int(time.monotonic() / KEPT_S))
+    key = (row.id, row.status, row.trials, live is not None)
 
     def drawn() -> str:
-        from prony.report.html.page import render_html
-
         above = site.text("result_links.html.j2", here="/", id=row.id, live=live is not None)
         return render_html(load_result(site.store, row.id), above=Markup(above), more_style=site.own_style)
 
-    page = site.drawn.get(key, drawn)
+    page = site.drawn_once(key, drawn)
     return HTMLResponse(page, headers={"Content-Security-Policy": REPORT_POLICY})
 
 

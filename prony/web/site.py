@@ -5,7 +5,8 @@ one page.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
@@ -29,7 +30,9 @@ from prony.web.refusal import Refusal
 
 MOST_UPLOAD_BYTES = 256 * 2**20
 DRAWN_PAGES = 32
-"""Experiments whose pages are kept as drawn: drawing one takes a second or more."""
+"""Reports and trends that are kept as drawn: drawing one takes a second or more."""
+KEPT_S = 60.0
+"""A kept page is drawn anew after this long: a trial may have been judged again."""
 SECTIONS = (("/", "Experiments"), ("/trends", "Trends"), ("/changes", "Changes"), ("/hosts", "Hosts"))
 
 
@@ -94,6 +97,10 @@ class Site:
         """A template, filled in; every value is escaped."""
         found: str = self._templates.get_template(template).render(**values)
         return found
+
+    def drawn_once(self, key: tuple[Hashable, ...], draw: Callable[[], str]) -> str:
+        """A page that takes long to draw. `key`: the state of the store by which it is known."""
+        return self.drawn.get((*key, int(time.monotonic() / KEPT_S)), draw)
 
     def page(self, template: str, code: int = 200, **values: Any) -> HTMLResponse:
         """A page of the site, with this status."""

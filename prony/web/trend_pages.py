@@ -4,8 +4,10 @@ know how a change is found.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import HTMLResponse, Response
 
 from prony.report.labels import named, rounded
 from prony.report.trend_reading import figures_of, trend_of
@@ -29,24 +31,29 @@ def trends(site: Site, request: Request) -> Response:
 
 def trend(site: Site, request: Request) -> Response:
     """One figure of a series over time, or over commits."""
-    view, series = asked_trend(site, request)
+    asked = _asked(site, request)
     order = request.query_params.get("by", "time")
     if order not in ("time", "commit"):
         raise Refusal(400, f"by is '{order[:40]}'; expected time or commit")
-    fields = {"server": view.server, "workload": view.workload, "load": view.load, "figure": view.figure}
-    return site.page(
-        "trend.html.j2",
-        here="/trends",
-        trend=view,
-        fields=fields,
-        drawn=draw_trend(view, commits=order == "commit"),
-        order=order,
-        has_commits=bool(by_commit(view)),
-        figures=[(name, named(name)) for name in figures_of(series)],
-        rounded=rounded,
-        change_words=change_words,
-        direction=direction,
-    )
+
+    def drawn() -> str:
+        view = asked.view(site)
+        return site.text(
+            "trend.html.j2",
+            here="/trends",
+            trend=view,
+            fields=asked.names,
+            drawn=draw_trend(view, commits=order == "commit"),
+            order=order,
+            has_commits=bool(by_commit(view)),
+            figures=[(name, named(name)) for name in figures_of(asked.series)],
+            rounded=rounded,
+            change_words=change_words,
+            direction=direction,
+        )
+
+    state = (len(asked.series), asked.series[-1].trial_id)
+    return HTMLResponse(site.drawn_once((*asked.names.values(), order, *state), drawn))
 
 
 def changes(site: Site, request: Request) -> Response:
@@ -69,8 +76,32 @@ def atom(site: Site, request: Request) -> Response:
     return Response(feed.feed(site.changes.newest(), base, site.store.where), media_type=feed.KIND)
 
 
-def asked_trend(site: Site, request: Request) -> tuple[TrendView, tuple[SeriesTrial, ...]]:
-    """The trend that an address names, and its series. Raises Refusal: 400 or 404."""
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The trend that an address names."""
+
+    server: str
+    workload: str
+    load: str
+    figure: str
+    series: tuple[SeriesTrial, ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """As an address has them."""
+        return {"server": self.server, "workload": self.workload, "load": self.load, "figure": self.figure}
+
+    def view(self, site: Site) -> TrendView:
+        """With its changes, which takes a while with thousands of trials."""
+        return trend_of(site.store, self.series, self.server, self.workload, self.load, self.figure)
+
+
+def asked_trend(site: Site, request: Request) -> TrendView:
+    """The trend that an address names. Raises Refusal: 400 or 404."""
+    return _asked(site, request).view(site)
+
+
+def _asked(site: Site, request: Request) -> Asked:
     server, workload, load = asking.needed(request.query_params, *SERIES)
     series = tuple(site.store.series(server, workload, load))
     known = figures_of(series)
@@ -83,4 +114,4 @@ def asked_trend(site: Site, request: Request) -> tuple[TrendView, tuple[SeriesTr
         raise Refusal(
             404, f"no trial of this series has the figure '{figure[:60]}'; it has {', '.join(known)}"
         )
-    return trend_of(site.store, series, server, workload, load, figure), series
+    return Asked(server, workload, load, figure, series)

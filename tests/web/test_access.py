@@ -158,6 +158,20 @@ def test_behind_a_proxy_its_header_is_believed_and_no_other(empty: Store) -> Non
     assert client.get("/api/results", x_remote_user="ann").status == 200
 
 
+def test_a_token_that_a_proxy_hands_on_is_its_own(empty: Store) -> None:
+    """Proxies that log people in pass what they got as a bearer token; only --token-file makes it ours."""
+    rules = Rules(trusted_header="X-Remote-User", trusted_proxies=(ipaddress.ip_network("10.0.0.0/8"),))
+    client = reader(empty, rules)
+    client.address = "10.1.2.3"
+    handed_on = {"authorization": "Bearer eyJhbGciOiJSUzI1NiJ9.e30.x"}
+    for _ in range(PER_ADDRESS + 1):
+        assert client.get("/api/results", x_remote_user="ann", **handed_on).status == 200
+    assert client.get("/api/results", **handed_on).status == 401, "and is no way around the header"
+    upload = client.post("/api/results", b"x", x_remote_user="ann", **handed_on)
+    assert upload.status == 401
+    assert "start prony serve with --token-file" in upload.json()["error"]
+
+
 def test_a_session_ends() -> None:
     now = [0.0]
     access = Access(Rules(token=TOKEN), lambda: now[0])

@@ -112,6 +112,26 @@ def test_by_keyboard_alone(site: str, tmp_path: Path) -> None:
         assert quiet(tab) == []
 
 
+def test_who_logged_in_logs_out_from_any_page(shown: Shown, paths: dict[str, str], tmp_path: Path) -> None:
+    """A report has a policy of its own, under which a browser may send no form, or no origin with it."""
+    token = tmp_path / "token"
+    token.write_text("correct-horse-battery-staple\n", encoding="utf-8")
+    with (
+        serving(shown.store.where, "--token-file", str(token)) as address,
+        browsing(tmp_path, width=1000, height=900) as tab,
+    ):
+        for name in ("experiments", "report"):
+            tab.go(address + paths[name])
+            to(tab, "token")
+            tab.type("correct-horse-battery-staple")
+            tab.follow(lambda: tab.press("Enter"))
+            assert tab.run("location.pathname") == paths[name]
+            to(tab, "Log out")
+            tab.follow(lambda: tab.press("Enter"))
+            assert tab.run("location.pathname") == "/login"
+            assert tab.run("document.querySelector('[name=token]') !== null")
+
+
 def to(tab: Tab, what: str) -> None:
     """By the tab key to what has this text, or this name."""
     for _ in range(400):

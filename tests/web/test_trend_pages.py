@@ -9,7 +9,10 @@ from xml.etree import ElementTree
 import pytest
 
 from prony.compare import otava
+from prony.report.trends import TrendView
 from prony.store import Store
+from prony.web import site, trend_pages
+from prony.web.drawing import DrawnTrend, draw_trend
 
 from .conftest import Shown, reader
 
@@ -76,6 +79,28 @@ def test_over_commits(shown: Shown) -> None:
     assert reply.status == 200
     assert '<path data-row="0"' in reply.text
     assert shown.client.get(address(shown, shown.seeded.server, by="moon")).status == 400
+
+
+def test_a_trend_is_drawn_once_for_each_state_of_its_series(
+    shown: Shown, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With thousands of trials it takes seconds of a CPU."""
+    drawings: list[bool] = []
+
+    def counted(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
+        drawings.append(commits)
+        return draw_trend(view, commits=commits)
+
+    monkeypatch.setattr(trend_pages, "draw_trend", counted)
+    monkeypatch.setattr(site, "KEPT_S", 1e9)
+    client = reader(shown.store)
+    first, again = (client.get(address(shown, shown.seeded.server)) for _ in range(2))
+    assert again.text == first.text
+    assert drawings == [False]
+    client.get(address(shown, shown.seeded.server, by="commit"))
+    client.get(address(shown, shown.seeded.server, figure="p99_ms"))
+    client.get(address(shown, shown.seeded.unchanged))
+    assert drawings == [False, True, False, False]
 
 
 def test_trends_lists_every_series(shown: Shown) -> None:
