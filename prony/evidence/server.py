@@ -10,6 +10,9 @@ from pydantic import Field
 
 from prony.evidence.base import Record
 
+COMMIT = "commit"
+"""Name of the commit of its sources among a server's versions, with `-dirty` where its files have changed."""
+
 
 class JvmSnapshot(Record):
     """One reading of the platform MXBeans by the agent."""

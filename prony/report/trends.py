@@ -19,14 +19,14 @@ from prony.compare import otava
 from prony.compare.comparison import BAND
 from prony.compare.trend import FEWEST, FEWEST_EACH, Change, Detector, changes
 from prony.errors import EnvironmentFault
+from prony.evidence.server import COMMIT
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Status
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.wording import counted, number
 
 JDK = "jdk"
-COMMIT = "commit"
-"""Names in the versions of a server."""
+"""Its name among the versions of a server."""
 Difference = tuple[str, str, str]
 """(what, before, after)."""
 Direction = Literal["better", "worse", "changed"]

@@ -20,9 +20,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.server import COMMIT
 from prony.server import maven, npm, pip
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
+from prony.server.commit import commit_of
 from prony.server.jdk import Jdk, choose, find_jdks
 from prony.server.services import find as find_services
 from prony.server.spec import BuildKeys, JdkRange, ServerSpec
@@ -70,7 +72,9 @@ class Built:
     programs: Mapping[str, str] = field(default_factory=dict)
     """Placeholders from the build tool, such as `node`."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of the runtime that the build tool found, for the server's identity."""
+    """Versions of the runtime that the build tool found and the commit of the sources, for the server's
+    identity.
+    """
 
 
 def quiet(name: str, line: str) -> None:
@@ -97,17 +101,26 @@ def build(
     for spec, (own, tool) in zip(specs, prepared, strict=True):
         begun = time.monotonic()
         agent = _agent(spec, own, there, on_line) if own is not None else None
+        commit = _commit(spec)
         if spec.build is None or tool is None:
-            built.append(Built(spec, jdk=own, agent=agent, seconds=time.monotonic() - begun))
+            took_s = time.monotonic() - begun
+            built.append(Built(spec, jdk=own, agent=agent, seconds=took_s, versions=commit))
             continue
         artifact, key, cached = _build_one(spec.base, spec.build, tool, on_line)
         built.append(
             Built(
                 spec, artifact, key, own, agent, cached, time.monotonic() - begun,
-                tool.programs(artifact), tool.versions,
+                tool.programs(artifact), {**tool.versions, **commit},
             )
         )  # fmt: skip
     return tuple(built)
+
+
+def _commit(spec: ServerSpec) -> dict[str, str]:
+    """Of its sources, as they are now; empty where it is not known, or its server.yaml names one."""
+    sources = spec.folder if spec.build is None else Path(spec.build.dir)
+    found = None if COMMIT in spec.versions else commit_of(sources)
+    return {} if found is None else {COMMIT: found}
 
 
 def lacking(spec: ServerSpec) -> str | None:

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from prony.evidence.host import Fingerprint
+from prony.evidence.server import COMMIT
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
 
@@ -171,7 +172,7 @@ class SeriesTrial:
     @property
     def revision(self) -> str | None:
         """The commit that the server was built from, where it is known."""
-        return self.versions.get("commit")
+        return self.versions.get(COMMIT)
 
     @property
     def comparable_key(self) -> tuple[str, str]:
