@@ -57,18 +57,27 @@ def push(store: Store, which: str, cluster: Cluster, *, again: bool = False) -> 
     for part in view.parts:
         for cell, trial in tidy.every(part):
             pushed.trials += 1
-            if _key(trial) in remembered:
+            repeated = tidy.is_repeated(cell, trial)
+            if _key(trial, repeated=repeated) in remembered:
                 pushed.before += 1
             else:
-                pushed.sent.add(_trial(cluster, remembered, origin, cell.cell, trial))
+                pushed.sent.add(_trial(cluster, remembered, origin, cell.cell, trial, repeated=repeated))
     pushed.sent.add(_experiment(cluster, remembered, origin, view))
     return pushed
 
 
-def _trial(cluster: Cluster, remembered: Remembered, origin: Origin, cell: Cell, trial: TrialView) -> Sent:
-    sent = cluster.send(list(of_trial(origin, cell, trial)))
+def _trial(
+    cluster: Cluster,
+    remembered: Remembered,
+    origin: Origin,
+    cell: Cell,
+    trial: TrialView,
+    *,
+    repeated: bool = False,
+) -> Sent:
+    sent = cluster.send(list(of_trial(origin, cell, trial, repeated=repeated)))
     if not sent.rejected:
-        remembered.add(_key(trial))
+        remembered.add(_key(trial, repeated=repeated))
     return sent
 
 
@@ -89,13 +98,14 @@ def _remembered(cluster: Cluster, origin: Origin) -> Remembered:
     return found
 
 
-def _key(trial: TrialView) -> str:
-    return f"{trial.record.id}:{judged_as(trial)}"
+def _key(trial: TrialView, *, repeated: bool = False) -> str:
+    return f"{trial.record.id}:{judged_as(trial, repeated=repeated)}"
 
 
 class PushTrials(SilentProgress):
     """A listener of a running experiment: each trial is sent when it is stored, before the next one begins,
-    so that no load is on meanwhile. What does not arrive is said once and sent at the end.
+    so that no load is on meanwhile. What does not arrive is said once and sent at the end, and so is that a
+    trial was run again.
     """
 
     def __init__(self, store: Store, cluster: Cluster, say: Callable[[str], None]) -> None:

@@ -11,7 +11,7 @@ from prony.report.documents import EXPERIMENTS, INTERVALS, TRIALS
 STREAMS = (EXPERIMENTS, TRIALS, INTERVALS)
 NAME = "prony"
 """Of the template and of the pipeline."""
-VERSION = 1
+VERSION = 2
 """Of both; raised when they change. A cluster that has a newer one keeps it."""
 PRIORITY = 200
 """Above the catch-all templates that clusters come with (100)."""
@@ -106,6 +106,7 @@ def mappings() -> dict[str, Any]:
             "host": {"properties": {"name": keyword, "fingerprint": keyword}},
             "verdict": keyword,
             "counts": {"type": "boolean"},
+            "repeated": {"type": "boolean"},
             "why": text,
             "warnings": text,
             "notes": text,

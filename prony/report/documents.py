@@ -88,7 +88,7 @@ def documents(view: ResultView) -> Iterator[Document]:
     origin = Origin.of(view)
     for part in view.parts:
         for cell, trial in tidy.every(part):
-            yield from of_trial(origin, cell.cell, trial)
+            yield from of_trial(origin, cell.cell, trial, repeated=tidy.is_repeated(cell, trial))
     yield of_experiment(origin, view)
 
 
@@ -130,8 +130,10 @@ def of_experiment(origin: Origin, view: ResultView) -> Document:
     return Document(EXPERIMENTS, origin.named(view.id, _digest(repr(body))), body)
 
 
-def of_trial(origin: Origin, cell: Cell, trial: TrialView) -> Iterator[Document]:
-    """The rows of its run, then the trial: whoever finds the trial finds its rows."""
+def of_trial(origin: Origin, cell: Cell, trial: TrialView, *, repeated: bool = False) -> Iterator[Document]:
+    """The rows of its run, then the trial: whoever finds the trial finds its rows. `repeated`: a later trial
+    of the same block stands in its place, so that it no longer counts.
+    """
     record = trial.record
     shared = origin.fields | {
         "trial": {
@@ -147,13 +149,16 @@ def of_trial(origin: Origin, cell: Cell, trial: TrialView) -> Iterator[Document]
         "load": _load(cell),
     }
     yield from _rows(origin, shared, trial)
-    body = shared | _trial(trial)
-    yield Document(TRIALS, origin.named(record.id, judged_as(trial)), body)
+    body = shared | _trial(trial) | {"repeated": repeated, "counts": trial.counts and not repeated}
+    yield Document(TRIALS, origin.named(record.id, judged_as(trial, repeated=repeated)), body)
 
 
-def judged_as(trial: TrialView) -> str:
-    """Which judgement of the trial this is: the same text for the same judgement of the same trial."""
-    return _digest(trial.judgement.model_dump_json() + (trial.record.failure or ""))
+def judged_as(trial: TrialView, *, repeated: bool = False) -> str:
+    """Which judgement of the trial this is, and whether it was run again since: the same text for the same
+    state of the same trial.
+    """
+    state = trial.judgement.model_dump_json() + (trial.record.failure or "")
+    return _digest(f"{state} repeated" if repeated else state)
 
 
 def short(text: str) -> str:
@@ -170,7 +175,6 @@ def _trial(trial: TrialView) -> dict[str, Any]:
         "@timestamp": _iso(record.ended_at),
         "started": _iso(record.started_at),
         "verdict": trial.status.value,
-        "counts": trial.counts,
         "why": short(trial.why),
         "bound_by": trial.judgement.bound_by,
         "figures": {name: one.value for name, one in values.items() if one.value is not None},

@@ -83,9 +83,14 @@ def values(trial: TrialView) -> dict[str, Value]:
     return found
 
 
+def is_repeated(cell: CellView, trial: TrialView) -> bool:
+    """Whether a later trial of the same block stands in its place."""
+    return any(trial is one for one in cell.superseded)
+
+
 def kind(cell: CellView, trial: TrialView) -> str:
     """trial, control, or repeated."""
-    return "repeated" if trial in cell.superseded else trial.record.kind
+    return "repeated" if is_repeated(cell, trial) else trial.record.kind
 
 
 def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -> Row:

@@ -72,6 +72,8 @@ def test_charts_show_fields_that_documents_have() -> None:
         for part in chart.field.split("."):
             value = value[part]
         assert isinstance(value, float)
+        assert (chart.query == "counts: true") is (chart.stream == TRIALS)
+    assert bodies[TRIALS]["counts"] is True
     states = [
         json.loads(one["attributes"]["visState"]) for one in objects() if one["type"] == "visualization"
     ]

@@ -8,6 +8,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -294,6 +295,42 @@ def test_a_running_experiment_is_pushed_trial_by_trial(store: Store, end: FarEnd
     assert rest.before == 3
     assert kept(end) == expected(store)
     assert said == []
+
+
+def test_a_trial_that_was_run_again_is_marked_as_such(store: Store, end: FarEnd) -> None:
+    """When it was sent nobody knew that a later trial would take its place."""
+    identifier = store.experiment("latest").id
+    first = store.trials(identifier)[0]
+    one = cluster(end)
+    listener = PushTrials(store, one, print)
+    listener.begin()
+    listener.trial_stored(first.record, first.judgement, first.figures)
+    again = first.record.model_copy(
+        update={
+            "id": f"{first.record.id}-2",
+            "started_at": first.record.started_at + timedelta(hours=1),
+            "ended_at": first.record.ended_at + timedelta(hours=1),
+        }
+    )
+    store.add_trial(again, first.judgement, first.figures)
+    listener.trial_stored(again, first.judgement, first.figures)
+    push(store, identifier, one)
+
+    def told(trial: str) -> list[tuple[bool, bool]]:
+        """In the order of their arrival."""
+        return [
+            (document["repeated"], document["counts"])
+            for document in end.documents.values()
+            if document["_stream"] == TRIALS and document["trial"]["id"] == trial
+        ]
+
+    assert told(first.record.id) == [(False, True), (True, False)]
+    assert told(again.id) == [(False, True)]
+    rows = [one["trial"]["id"] for one in end.documents.values() if one["_stream"] == INTERVALS]
+    engine = first.record.evidence.engine
+    assert engine is not None
+    assert rows.count(first.record.id) == len(engine.rows), "its rows are there once"
+    assert push(store, identifier, one).sent.created == 0
 
 
 def test_a_cluster_that_is_down_ends_no_experiment_and_gets_everything_later(store: Store) -> None:
