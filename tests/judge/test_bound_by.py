@@ -121,7 +121,8 @@ class TestBoundBy:
         assert finding.advice.startswith("declare what it waits for")
         rising = bound_by(f.probed(idle, 1.45), LIMITS)
         assert rising.status is Status.INVALID
-        assert "this describes the load generator" in rising.reason
+        assert "more users: rate up by 44.8 %" in rising.reason
+        assert rising.reason.endswith("this describes the load, not the server's capacity")
 
     def test_without_a_probe_a_capacity_needs_a_full_cpu(self) -> None:
         assert bound_by(idle_server(f.healthy(), 0.8), LIMITS).status is Status.UNKNOWN
@@ -143,10 +144,12 @@ class TestBoundBy:
         assert f"PID 200 ({program}), which listens" in finding.reason
         assert finding.value is None
 
-    def test_idle_server_describes_the_load_generator(self) -> None:
+    def test_an_idle_server_shows_no_capacity_and_accuses_nobody(self) -> None:
+        """Too few users, or it waits for something: the load generator had CPU left."""
         finding = bound_by(idle_server(f.healthy()), LIMITS)
         assert finding.status is Status.INVALID
-        assert "this describes the load generator" in finding.reason
+        assert finding.reason.endswith("nothing shows that this is the server's capacity")
+        assert "load generator" not in finding.reason
         assert bound(idle_server(f.healthy()), BOUND).name == "unknown"
 
     def test_a_declared_ceiling_explains_an_idle_server(self) -> None:

@@ -250,8 +250,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         advice = WAITS
     else:
         status = Status.INVALID
-        what = "the link" if found.name == NETWORK else "the load generator"
-        reason += f": this describes {what}, not the server's capacity"
+        reason += _no_capacity(evidence, found, limits)
     return Finding(
         check=CHECK,
         status=status,
@@ -261,6 +260,18 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         advice=advice,
         source=SOURCE,
     )
+
+
+def _no_capacity(evidence: Evidence, found: Bound, limits: BoundLimits) -> str:
+    """What a rate that is not the server's capacity describes, as far as anything shows it."""
+    what = {NETWORK: "the link", CLIENT: "the load generator", OFFERED_LOAD: "the load"}.get(found.name)
+    probe = probed(evidence, limits, limits.client_cpu_max) if what is None else None
+    said = ""
+    if probe is not None and probe.rising:
+        what, said = "the load", f"; {probe.said}"
+    if what is None:
+        return ": nothing shows that this is the server's capacity"
+    return f"{said}: this describes {what}, not the server's capacity"
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
