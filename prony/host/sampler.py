@@ -8,6 +8,7 @@ expensive for every second (all processes, all sockets, the kernel settings).
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -73,7 +74,10 @@ class HostSampler:
         self._rows = Thinned(merged)
         self._row_base: Snapshot | None = None
         self._lock = threading.Lock()
-        self._stopped = threading.Event()
+        self._stopped: queue.SimpleQueue[None] = queue.SimpleQueue()
+        """One item: it is over. Its `put` is one call to C: a Ctrl-C within `threading.Event.set` leaves the
+        lock of the event taken for good, and whoever stops the sampler again waits for it.
+        """
         self._thread: threading.Thread | None = None
         self._log = KernelLog(root)
         self._irq_accounted = irq_time_accounted(root)
@@ -103,7 +107,7 @@ class HostSampler:
 
     def stop(self) -> None:
         """Stop sampling; the samples stay readable. Harmless when called twice."""
-        self._stopped.set()
+        self._stopped.put(None)
         if self._thread is not None:
             self._thread.join()
             self._thread = None
@@ -120,9 +124,17 @@ class HostSampler:
     def _run(self) -> None:
         self.pinning = pin_thread(self._client_cpus)
         due_s = now_s() + self._interval_s
-        while not self._stopped.wait(max(0.0, due_s - now_s())):
+        while not self._over(max(0.0, due_s - now_s())):
             self.sample()
             due_s = max(due_s + self._interval_s, now_s())
+
+    def _over(self, within_s: float) -> bool:
+        """Whether it is stopped within that time."""
+        try:
+            self._stopped.get(timeout=within_s)
+        except queue.Empty:
+            return False
+        return True
 
     def sample(self) -> float:
         """Take one sample now (also from another thread); its CLOCK_MONOTONIC seconds."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -68,6 +69,8 @@ class MeasuredHost(HostActor):
     def __init__(self, lease_s: float = LEASE_S) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="prony-host-")
         self._sampler: HostSampler | None = None
+        self._stopping = threading.Lock()
+        """Of the sampler: one at a time."""
         self._link: LinkWatch | None = None
         raise_descriptors()
         super().__init__(lease_s)
@@ -138,8 +141,10 @@ class MeasuredHost(HostActor):
         return Sampled(found, link.use(open_s, close_s), link.round_trip_ms(open_s, close_s))
 
     def stop_sampling(self) -> None:
-        """The rows stay until it is sampled anew."""
-        with self._lock:
+        """The rows stay until it is sampled anew. Not under the actor's lock: the sampler's thread, which is
+        waited for, may just be asking for the engines.
+        """
+        with self._stopping:
             if self._sampler is not None:
                 self._sampler.stop()
 

@@ -65,7 +65,7 @@ class HostEngine:
         """
         self._agreed_ns: dict[str, int] = {}
         self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self._closing = threading.Event()
+        self._closing = False
         self._sender = threading.Thread(target=self._send_all, daemon=True)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._sender.start()
@@ -128,7 +128,7 @@ class HostEngine:
     # What it says.
 
     def _read(self) -> None:
-        while not self._closing.is_set():
+        while not self._closing:
             try:
                 news: News = self._handle.events(POLL_S)
             except EnvironmentFault as fault:
@@ -210,7 +210,7 @@ class HostEngine:
 
     def close(self, grace_s: float) -> None:
         """After what it is still to be told, make sure that it has ended; a step takes `grace_s` at most."""
-        self._closing.set()
+        self._closing = True
         self._commands.put(None)
         self._sender.join(grace_s)
         with contextlib.suppress(EnvironmentFault):

@@ -256,6 +256,22 @@ def test_a_window_without_marks_still_says_what_it_can() -> None:
     assert found.sockets_open
 
 
+def test_ctrl_c_leaves_no_lock_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An interrupt in the `__enter__` of a condition, which is Python, leaves its lock taken for good: an
+    event's `set` is such a place, and every trial ends by stopping its sampler.
+    """
+
+    def interrupted(condition: threading.Condition) -> bool:
+        condition.acquire()
+        raise KeyboardInterrupt
+
+    sampler = HostSampler((0,), (0,), lambda: set(), interval_s=60).start()
+    monkeypatch.setattr(threading.Condition, "__enter__", interrupted)
+    sampler.stop()
+    monkeypatch.undo()
+    assert not [one for one in threading.enumerate() if one.name == "prony-sampler"]
+
+
 def test_stopping_twice_and_reading_afterwards_is_harmless() -> None:
     sampler = HostSampler((0,), (0,), lambda: set(), interval_s=60)
     sampler.start()
