@@ -113,12 +113,21 @@ def _cpu_share(host: HostEvidence) -> float | None:
 
 def host_blocks(trials: Iterable[TrialView]) -> list[Block]:
     """A row per host, and one per link: of one trial its figures, of several the median over those that count
-    (of what is counted, the sum). Nothing where everything was on one host.
+    (of what is counted, the sum). Where there are several servers' hosts a load host has a row for each of
+    them: what it did there says nothing of the other. Nothing where everything was on one host.
     """
-    found: dict[str, list[HostLine]] = {}
+    groups: dict[str, dict[str, list[HostLine]]] = {}
     for trial in trials:
-        for line in hosts_of(trial):
-            found.setdefault(line.name, []).append(line)
+        lines = hosts_of(trial)
+        server = next((line.name for line in lines if line.role == "server"), "")
+        for line in lines:
+            groups.setdefault(server, {}).setdefault(line.name, []).append(line)
+    several = len(groups) > 1
+    found = {
+        f"{name} to {server}" if several and server and lines[0].role == "load" else name: lines
+        for server, hosts in groups.items()
+        for name, lines in hosts.items()
+    }
     if not found:
         return []
     note = "each by its own engine and counters" + (

@@ -20,7 +20,7 @@ from . import factory
 from .page import rendered
 
 
-def on_hosts(trial: TrialView) -> TrialView:
+def on_hosts(trial: TrialView, machine: str = "big") -> TrialView:
     """The trial as the sum of two load hosts, of which the first did a third."""
     evidence = trial.record.evidence
     assert evidence.engine is not None
@@ -43,7 +43,7 @@ def on_hosts(trial: TrialView) -> TrialView:
             network=NetworkUse(received_bytes_per_s=1.25e8, sent_bytes_per_s=1.25e7, dropped=0),
         )
 
-    server = HostEvidence(name="big", role="server", host_window=evidence.host_window)
+    server = HostEvidence(name=machine, role="server", host_window=evidence.host_window)
     hosts = (one("near", 1 / 3, 0.2), one("far", 2 / 3, 1.5), server)
     evidence = evidence.model_copy(update={"hosts": hosts})
     return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
@@ -86,6 +86,20 @@ def test_of_several_trials_the_median() -> None:
     alone = sorted(float(tables(trial)[0][1][2].replace(",", "")) for trial in trials)
     together = float(tables(*trials)[0][1][2].replace(",", ""))
     assert together == alone[1]
+
+
+def test_with_two_machines_a_load_host_has_a_row_for_each() -> None:
+    """One median over both would describe neither."""
+    x86, arm, again = factory.experiment().trials[:3]
+    rows = tables(on_hosts(x86, "x86"), on_hosts(arm, "arm"), on_hosts(again, "x86"))
+    for table in rows:
+        assert [row[0] for row in table] == [
+            *("x86", "near to x86", "far to x86"),
+            *("arm", "near to arm", "far to arm"),
+        ]
+    alone = tables(on_hosts(arm, "arm"))[0]
+    assert [row[0] for row in alone] == ["arm", "near", "far"], "one machine needs no name"
+    assert rows[0][4][1:] == alone[1][1:]
 
 
 def test_a_rejected_trial_shows_no_figures_of_its_hosts() -> None:
