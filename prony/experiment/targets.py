@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from prony.plan.plan import Cell
-from prony.plan.target import Launch, Target
+from prony.plan.target import Target
 from prony.server.catalogue import Catalogue
-from prony.targets import LaunchedServer, ServerUnderTest, under_test
+from prony.targets import ServerUnderTest, under_test
 
 
 @dataclass(slots=True)
@@ -16,8 +16,8 @@ class Targets:
     """Cell -> its server under test."""
 
     catalogue: Catalogue = field(default_factory=Catalogue.load)
-    hosted: Callable[[Launch, LaunchedServer], ServerUnderTest] | None = None
-    """Puts a server that is to be launched on another host."""
+    hosted: Callable[[Target, ServerUnderTest], ServerUnderTest] | None = None
+    """Puts a server on the host that launches it, or on which it runs."""
     _known: dict[str, ServerUnderTest] = field(default_factory=dict)
 
     def of(self, cell: Cell) -> ServerUnderTest:
@@ -29,7 +29,7 @@ class Targets:
         key = target.model_dump_json()
         if key not in self._known:
             found = under_test(target, self.catalogue)
-            if self.hosted is not None and isinstance(target, Launch) and isinstance(found, LaunchedServer):
+            if self.hosted is not None:
                 found = self.hosted(target, found)
             self._known[key] = found
         return self._known[key]

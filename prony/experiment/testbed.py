@@ -16,9 +16,9 @@ from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import TrialRecord
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Judgement, Status
-from prony.plan.target import Launch
+from prony.plan.target import Target
 from prony.plan.workload import Workload
-from prony.targets import LaunchedServer, ServerUnderTest
+from prony.targets import ServerUnderTest
 from prony.trial.surroundings import Surroundings
 
 
@@ -58,8 +58,10 @@ class Progress(Protocol):
 class Hosts(Protocol):
     """Several hosts in place of this one (prony.hosts.testbed)."""
 
-    def target(self, asked: Launch, here: LaunchedServer) -> ServerUnderTest:
-        """A server of the catalogue on the host that is to launch it."""
+    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:
+        """A server of the catalogue on the host that is to launch it, one at a URL on the host where it runs;
+        `here` where that is none of these hosts.
+        """
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
         """Of one trial of this target: the CPUs of its host and of the load hosts, and its places."""

@@ -26,8 +26,9 @@ from prony.host.sampler import HostSampler
 from prony.hosts import files
 from prony.hosts.actor import LEASE_S
 from prony.hosts.actors import MeasuredHost
+from prony.hosts.way import is_own
 from prony.load.reference import Certificate, reference_server
-from prony.plan.target import Launch
+from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload
 from prony.server.address import Address
 from prony.server.build import Built
@@ -35,13 +36,14 @@ from prony.server.catalogue import Catalogue
 from prony.server.running import RunningServer
 from prony.server.threads import Readings
 from prony.server.tool import end_under_way
+from prony.targets.external import RunningExternal
 from prony.targets.launched import LaunchedServer
 from prony.trial.preflight import Preflight
 
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A server that was started."""
+    """A server that was started, or found."""
 
     url: str
     address: Address
@@ -73,14 +75,14 @@ class Pulse:
 
 
 class ServerHost(MeasuredHost):
-    """Builds servers, and runs one at a time."""
+    """Builds servers and runs one at a time, or reads one that somebody else started here."""
 
     _serves = True
 
     def __init__(self, address: str, lease_s: float = LEASE_S) -> None:
         self._address = address
         self._servers: dict[str, LaunchedServer] = {}
-        self._running: RunningServer | None = None
+        self._running: RunningServer | RunningExternal | None = None
         self._checked: RunningServer | None = None
         """The one that is asked for its conformance."""
         self._references: dict[str, ExitStack] = {}
@@ -165,17 +167,39 @@ class ServerHost(MeasuredHost):
             quota_cpus=server.quota_cpus(),
         )
 
+    def is_here(self, name: str) -> bool:
+        """Whether this is an address of this host, or the name of one."""
+        return is_own(name)
+
+    def observe(self, at: Url) -> Started:
+        """A server that somebody else started here: it is read, and left alone."""
+        self.stop()
+        found = RunningExternal(at)
+        assert found.address is not None, "a Unix socket is refused with several hosts"
+        self._keep(lambda: setattr(self, "_running", found), found.stop)
+        return Started(
+            url=found.url,
+            address=found.address,
+            insecure=at.tls.insecure,
+            ca=None,
+            identity=found.identity,
+            cpus=found.cpus(),
+            quota_cpus=found.quota_cpus(),
+        )
+
     def wait_ready(
         self, preflight: Preflight | None, timeout_s: float, contents: Mapping[str, bytes]
     ) -> tuple[StartUp, tuple[Probe, ...]]:
         """Until it answers rightly: asked from here, so the network takes no part in its time to ready."""
+        launched = self._it()
+        assert not isinstance(launched, RunningExternal), "the laboratory asks what it did not launch"
         if preflight is None:
-            return self._it().wait_ready(None, timeout_s), ()
+            return launched.wait_ready(None, timeout_s), ()
         here = files.put(contents, Path(self._scratch.name))
         plan = preflight.plan
         moved = plan.model_copy(update={"workload": files.moved_workload(plan.workload, here)})
         asking = Preflight(moved, preflight.address)
-        start_up = self._it().wait_ready(asking, timeout_s)
+        start_up = launched.wait_ready(asking, timeout_s)
         return start_up, asking.probes
 
     def reading(self) -> Reading:
@@ -198,6 +222,10 @@ class ServerHost(MeasuredHost):
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
         """Move it."""
         return self._it().set_affinity(cpus)
+
+    def cpus(self) -> tuple[int, ...]:
+        """On which it may run now."""
+        return self._it().cpus()
 
     def jvm(self) -> JvmSnapshot | None:
         """The counters of its runtime now."""
@@ -224,12 +252,14 @@ class ServerHost(MeasuredHost):
         return self._it().service_use(opened, closed)
 
     def stop(self) -> bool | None:
-        """End it; whether it was gone then. None: there was none."""
+        """End it; whether it was gone then. None: there was none, or it is not ours to end."""
         with self._lock:
             server = self._running
+            if isinstance(server, RunningExternal):
+                self._running = server = None
         return None if server is None else server.stop()
 
-    def _it(self) -> RunningServer:
+    def _it(self) -> RunningServer | RunningExternal:
         running = self._running
         if running is None:
             raise EnvironmentFault("no server was started on this host")

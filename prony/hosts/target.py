@@ -163,7 +163,7 @@ class RunningHosted:
                 self._identity = self._host.call("identity")
         return self._identity.model_copy(update={"name": self._name})
 
-    def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp:
+    def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
         """Its own host asks it."""
         asking = None if probe is None else probe.here()
         assert asking is None or isinstance(asking, Preflight)

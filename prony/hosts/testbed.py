@@ -16,15 +16,16 @@ from prony.host.proc import read_text
 from prony.hosts.actors import BOOT_ID, LoadHost
 from prony.hosts.file import HostsFile, is_loopback
 from prony.hosts.laboratory import Laboratory
+from prony.hosts.observed import HostedExternal
 from prony.hosts.places import HostedPlaces
 from prony.hosts.reach import Reached
 from prony.hosts.sampling import cpus_of
 from prony.hosts.server_host import ServerHost
 from prony.hosts.target import HostedServer
 from prony.plan.plan import Plan, UsedHost
-from prony.plan.target import Launch, Url
+from prony.plan.target import Launch, Target, Url
 from prony.plan.workload import Workload
-from prony.targets import LaunchedServer, ServerUnderTest
+from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.surroundings import Surroundings
 
 ONE_MACHINE = "the hosts are one machine; give each CPUs of its own (cpus: in hosts.yaml)"
@@ -77,11 +78,28 @@ class HostsTestbed:
     def lost(self) -> Mapping[str, str]:
         return self._laboratory.lost()
 
-    def target(self, asked: Launch, here: LaunchedServer) -> ServerUnderTest:
-        return HostedServer(asked, here, self._server(asked.machine))
+    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:
+        if isinstance(asked, Launch) and isinstance(here, LaunchedServer):
+            return HostedServer(asked, here, self._server(asked.machine))
+        host = self._host_of(asked) if isinstance(asked, Url) else None
+        return (
+            here
+            if host is None or not isinstance(here, ExternalServer)
+            else HostedExternal(here.at, host=host)
+        )
+
+    def _host_of(self, asked: Url) -> Reached | None:
+        """The server's host that has the address of a server at a URL; None where none of the file has it."""
+        name, _ = asked.first_address
+        for one in self.servers.values():
+            if is_loopback(name) and is_loopback(one.attached.reached_at):
+                return one
+            if not is_loopback(name) and one.call("is_here", name):
+                return one
+        return None
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
-        server = target.host if isinstance(target, HostedServer) else None
+        server = target.host if isinstance(target, (HostedServer, HostedExternal)) else None
         places = HostedPlaces(server, self.loads, self.lost)
         return Surroundings(self._partition(server), target.limits(self.limits), places)
 

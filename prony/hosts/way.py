@@ -5,10 +5,36 @@ is measured.
 from __future__ import annotations
 
 import socket
+from ipaddress import ip_address
+from typing import Any
 
 from prony.evidence.hosts import Link
 from prony.host.interfaces import interface_towards, interface_with, read_link
 from prony.host.round_trip import idle_round_trip_ms
+
+
+def is_own(name: str) -> bool:
+    """Whether an address, or one that a name means here, is this host's. Never by a loopback address, which
+    every host has.
+    """
+    try:
+        found = socket.getaddrinfo(name, 0, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return any(
+        not ip_address(str(where[0]).partition("%")[0]).is_loopback and _bound(where) for *_, where in found
+    )
+
+
+def _bound(where: tuple[Any, ...]) -> bool:
+    """Whether a socket can have this address."""
+    family = socket.AF_INET6 if len(where) == 4 else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as tried:
+        try:
+            tried.bind(where)
+        except OSError:
+            return False
+        return True
 
 
 def link_to(address: str, port: int | None, declared_bits_per_s: float | None) -> Link | None:

@@ -26,7 +26,7 @@ from prony.server.listening import ListenerWatch
 from prony.server.probe import request_count
 from prony.server.spread import connections_by_process
 from prony.server.threads import Readings, thread_times
-from prony.targets.base import OnLine, ReadyProbe
+from prony.targets.base import OnLine, ReadyProbe, RunningTarget
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
@@ -93,7 +93,7 @@ class ExternalServer:
         del plan, cpus
         return ()
 
-    def start(self, partition: CpuPartition) -> RunningExternal:
+    def start(self, partition: CpuPartition) -> RunningTarget:
         del partition  # it runs where it is
         return RunningExternal(self.at)
 

@@ -19,16 +19,26 @@ from prony.hosts import actors, server_host
 from prony.hosts.actor import Abandoned
 from prony.hosts.actors import LoadHost
 from prony.hosts.server_host import ServerHost
+from prony.hosts.way import is_own
 from prony.load.contract import EngineLoad
 from prony.plan.load import ClosedLoad
-from prony.plan.target import Launch
+from prony.plan.target import Launch, Url
 from prony.plan.workload import from_url
 from prony.server import tool
 from prony.server.launch import launch
+from tests.load.test_engine import Reference
 
 NEVER_S = 3600.0
 PATIENCE_S = 30.0
 ASKED = Launch(address="reference")
+
+
+@pytest.fixture
+def reference() -> Iterator[Reference]:
+    server = Reference()
+    yield server
+    if server.process.poll() is None:
+        server.finish()
 
 
 class UnderWay:
@@ -111,6 +121,73 @@ def test_a_reference_server_that_starts_after_the_lease_is_stopped(monkeypatch: 
     monkeypatch.setattr(server_host, "reference_server", slow.reference)
     assert isinstance(abandoned_while(host, slow, lambda: host.start_reference([], (), None)), Abandoned)
     assert slow.stopped
+
+
+def test_a_sampler_that_is_stopped_may_still_ask_for_the_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its thread is waited for: under the lock of the actor both would wait for each other for good."""
+    asked: list[set[int]] = []
+
+    class Asking:
+        """A sampler whose thread is just about to ask when it is stopped."""
+
+        def __init__(self, _server: object, _client: object, own_pids: Callable[[], set[int]]) -> None:
+            self._own_pids = own_pids
+
+        def start(self) -> Asking:
+            return self
+
+        def stop(self) -> None:
+            thread = threading.Thread(target=lambda: asked.append(self._own_pids()), daemon=True)
+            thread.start()
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+
+    monkeypatch.setattr(actors, "HostSampler", Asking)
+    host = LoadHost(NEVER_S)
+    host.sample((0,), None, 80)
+    host.stop_sampling()
+    assert asked == [set()]
+    host.end()
+
+
+def test_a_server_that_somebody_else_started_is_read_and_left_alone(reference: Reference) -> None:
+    host = ServerHost("127.0.0.1", NEVER_S)
+    try:
+        found = host.observe(Url(url=reference.url))
+        assert (found.url, found.identity.pid) == (reference.url, reference.process.pid)
+        assert not found.identity.owned
+        assert found.cpus
+        assert host.cpus() == found.cpus
+        reading = host.reading()
+        assert reading.process is not None
+        assert reading.threads
+        assert host.pulse().exit_description is None
+        assert not host.set_affinity((0,))
+        assert host.stop() is None
+    finally:
+        host.end()
+    assert reference.process.poll() is None, "it is not ours to end"
+
+
+def test_a_server_that_is_read_is_known_to_have_ended(reference: Reference) -> None:
+    host = ServerHost("127.0.0.1", NEVER_S)
+    try:
+        host.observe(Url(url=reference.url))
+        reference.finish()
+        ended = host.pulse().exit_description
+        assert ended is not None
+        assert ended.endswith("has ended")
+    finally:
+        host.end()
+
+
+def test_a_host_knows_its_own_addresses() -> None:
+    assert not is_own("127.0.0.1"), "every host has it"
+    assert not is_own("::1")
+    assert not is_own("localhost")
+    assert not is_own("192.0.2.1"), "of the documentation: nobody's"
+    assert not is_own("no-such-name.invalid")
+    assert not is_own("x" * 300)
 
 
 def test_a_build_ends_with_the_lease(tmp_path: Path) -> None:

@@ -63,17 +63,22 @@ def hosts_finding(lab: Lab) -> str:
     return next(str(f["reason"]) for f in trial["findings"] if f["check"] == "hosts")
 
 
-def test_a_load_from_two_hosts_is_their_sum(rig: Rig) -> None:
-    lab = Lab(rig, servers={})
+def test_a_load_from_two_hosts_is_their_sum_and_the_server_is_read_by_its_host(rig: Rig) -> None:
+    lab = Lab(rig)
     run = load(lab, window_s=5.0)
     assert run.ended() in (0, MEASURED_INVALID), run.said()[-3000:]
     one_sentence(run)
     (trial,) = lab.trials()
-    assert [host["name"] for host in trial["hosts"]] == ["load1", "load2"]
+    assert [host["name"] for host in trial["hosts"]] == ["server", "load1", "load2"]
+    (record,) = lab.records()
+    assert not record.evidence.server.owned
+    assert record.evidence.server.pid in rig.processes("server", SERVES)
+    assert record.evidence.server_window is not None
+    assert record.evidence.server_window.cpu_s
     findings = {f["check"]: f for f in trial["findings"]}
     assert findings["hosts"]["status"] in ("valid", "suspect"), findings["hosts"]
     assert findings["errors"]["status"] == "valid"
-    rates = [host["requests_per_s"] for host in trial["hosts"]]
+    rates = [host["requests_per_s"] for host in trial["hosts"] if host["role"] == "load"]
     if trial["rejected_because"] is None:
         assert sum(rates) == pytest.approx(trial["figures"]["requests_per_s"], rel=0.01)
     lab.assert_nothing_left(besides=SERVES)

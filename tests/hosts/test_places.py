@@ -12,6 +12,7 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange
 from prony.hosts import files
 from prony.hosts.file import HostsFile
+from prony.hosts.observed import HostedExternal
 from prony.hosts.places import HostedPlaces
 from prony.hosts.sampling import merged_rows, merged_window
 from prony.hosts.testbed import HostsTestbed, on_machines, refuse, together
@@ -24,6 +25,7 @@ from prony.plan.step import Step
 from prony.plan.target import Launch, TlsOptions, Url, named
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Feeder, Workload, from_url
+from prony.targets import ExternalServer
 
 GROUPS = HostsFile.model_validate(
     {
@@ -200,6 +202,44 @@ def test_a_host_that_is_lost_after_the_load_costs_nothing_that_the_others_tell()
     testbed.servers = {}
     testbed.loads = (Told("a", lost=True), Told("b", "net.core.somaxconn"))  # type: ignore[assignment]
     assert testbed.settings_changed() == ("b: net.core.somaxconn",)
+
+
+class ServersHost:
+    """A server's host that has some addresses."""
+
+    def __init__(self, group: str, *addresses: str, reached_at: str = "10.0.0.9") -> None:
+        self.name = group
+        self._addresses = addresses
+        self.attached = SimpleNamespace(reached_at=reached_at)
+
+    def call(self, method: str, name: str) -> bool:
+        assert method == "is_here"
+        return name in self._addresses
+
+
+def hosted(url: str, *hosts: ServersHost, **more: object) -> str | None:
+    """The host on which a server at this URL is read."""
+    testbed = object.__new__(HostsTestbed)
+    testbed.servers = {one.name: one for one in hosts}  # type: ignore[misc]
+    at = Url.model_validate({"url": url, **more})
+    found = testbed.target(at, ExternalServer(at))
+    assert (found.owned, found.name, found.built) == (False, url, None)
+    return found.host.name if isinstance(found, HostedExternal) else None
+
+
+def test_a_server_at_a_url_is_read_by_the_host_that_has_its_address() -> None:
+    x86, arm = ServersHost("x86", "10.0.0.2", "app.internal"), ServersHost("arm", "10.0.0.3", "fd00::3")
+    assert hosted("http://10.0.0.2:8080", x86, arm) == "x86"
+    assert hosted("http://app.internal", x86, arm) == "x86"
+    assert hosted("https://[fd00::3]:8443", x86, arm) == "arm"
+    assert hosted("http://10.0.0.7", x86, arm) is None, "of another host nothing can be read"
+    assert hosted("http://10.0.0.7", x86, arm, addresses=("10.0.0.3:80",)) == "arm", "where connections go"
+    assert hosted("http://10.0.0.2") is None, "a file with load hosts only"
+
+
+def test_a_loopback_address_is_the_servers_host_only_where_the_host_is_reached_by_one() -> None:
+    assert hosted("http://127.0.0.1:8080", ServersHost("far", "127.0.0.1")) is None
+    assert hosted("http://localhost:8080", ServersHost("near", reached_at="127.0.0.1")) == "near"
 
 
 class LoadHost:

@@ -13,6 +13,7 @@ import pytest
 
 from prony.store import Store, StoredTrial
 from tests.hosts.loopback import Loopback
+from tests.load.test_engine import Reference
 
 pytest.importorskip("distributed", reason="several hosts need the extra prony[hosts]")
 
@@ -90,6 +91,32 @@ def test_a_load_host_that_is_killed_makes_the_trial_invalid_and_nothing_hangs(tm
     lost = {host.name: host.lost for host in trial.record.evidence.hosts}
     assert lost["load-1"] is None
     assert lost["load-2"] is not None
+
+
+def test_a_server_at_a_url_is_read_by_its_host(tmp_path: Path) -> None:
+    """Somebody started it there; its CPU, its port and its neighbours are no longer unknown."""
+    server = Reference()
+    try:
+        with Loopback(tmp_path, workers=1, servers=("server",)) as hosts:
+            process = prony(hosts, "load", server.url, "-c", "3", "-d", "2s", "--warmup", "1s")
+            said, _ = process.communicate(timeout=120)
+            assert process.returncode in (0, 3), said  # what shares one machine is seldom valid
+            (trial,) = stored(hosts)
+        evidence = trial.record.evidence
+        assert trial.record.failure is None
+        assert [(host.name, host.role) for host in evidence.hosts] == [
+            ("server", "server"),
+            ("load-1", "load"),
+        ]
+        assert (evidence.server.pid, evidence.server.owned) == (server.process.pid, False)
+        window = evidence.server_window
+        assert window is not None
+        assert window.cpu_s
+        assert evidence.partition is not None
+        assert evidence.partition.server
+        assert server.process.poll() is None, "it is not ours to end"
+    finally:
+        server.finish()
 
 
 def test_hosts_stop_what_they_run_when_the_laboratory_is_killed(tmp_path: Path) -> None:
