@@ -3,7 +3,8 @@ Prony's modules already and starts at the same entry point. Must not know what a
 
 A process, its streams, signals and exit code are real. What differs from the installed command, which some
 tests start instead: imports cost nothing, and what surrounds a measurement (calibration, the published
-requests, JVMs' compilers) is a fraction of what a user gets, as no test of a count needs more.
+requests, JVMs' compilers) is a fraction of what a user gets, as no test of a count needs more. Where the test
+run cannot be forked, Python starts anew, and the rest is the same.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import traceback
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import prony
 
@@ -36,7 +37,7 @@ HASTY_JVM = {"JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
 enough for who looks at responses and counts.
 """
 STACKS = signal.SIGUSR2
-"""A fork prints the stacks of its threads."""
+"""A command that is not the installed one prints the stacks of its threads."""
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
@@ -45,34 +46,24 @@ def start(
 ) -> subprocess.Popen[str]:
     """`prony WORDS` with pipes for its standard output and error; `env` is the whole environment."""
     surroundings = dict(os.environ if env is None else env)
+    typed = [str(word) for word in words]
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    streams: dict[str, Any] = {**pipes, "cwd": cwd, "text": True}
+    if _holds_a_database():
+        anew = [sys.executable, "-P", str(Path(__file__)), *typed]
+        return subprocess.Popen(anew, env=surroundings, **streams)
     _load_everything()
 
     def become_prony() -> None:
         os.closerange(3, 65_536)  # also the pipe on which Popen waits for an exec that never comes
-        code = 1
-        try:
-            code = _enter([str(word) for word in words], surroundings)
-        except BaseException:
-            traceback.print_exc()
-        finally:
-            _flush()
-            os._exit(code)
+        _become(typed, surroundings)
 
-    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    streams: dict[str, Any] = {**pipes, "cwd": cwd, "text": True}
-    if not forks():
-        return subprocess.Popen([str(PRONY), *map(str, words)], env=surroundings, **streams)
     return subprocess.Popen(
         [str(PRONY)],
         preexec_fn=become_prony,
         restore_signals=False,  # they are made those of a fresh Python below
         **streams,
     )
-
-
-def forks() -> bool:
-    """Whether a command is a fork of this process; else it is the installed one, which prints no stacks."""
-    return not (_holds_a_database() or _draws_charts())
 
 
 def run(
@@ -99,7 +90,7 @@ def ended(process: subprocess.Popen[str], timeout_s: float) -> tuple[str, str]:
     try:
         return process.communicate(timeout=timeout_s)
     except subprocess.TimeoutExpired:
-        process.send_signal(STACKS)  # one that is no fork of this process ends by it
+        process.send_signal(STACKS)  # the installed command ends by it
         time.sleep(2)
         process.kill()
         out, err = process.communicate(timeout=60)
@@ -130,20 +121,24 @@ def _holds_a_database() -> bool:
     return True
 
 
-def _draws_charts() -> bool:
-    """Whether a test has drawn a chart in this process: the library's threads are not in a fork, which would
-    wait for them, or find their sockets closed.
-    """
-    tasks = Path("/proc/self/task").glob("*/comm")
-    return any("tokio" in task.read_text() for task in tasks)
-
-
 def _open_files() -> list[str]:
     found = []
     for number in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # that of this listing
             found.append(str(number.readlink()))
     return found
+
+
+def _become(words: list[str], env: Mapping[str, str]) -> NoReturn:
+    """This process is the command from here on."""
+    code = 1
+    try:
+        code = _enter(words, env)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        _flush()
+        os._exit(code)
 
 
 def _enter(words: list[str], env: Mapping[str, str]) -> int:
@@ -178,3 +173,7 @@ def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError):  # the reader has gone: a test's to look at
             stream.flush()
+
+
+if __name__ == "__main__":
+    _become(sys.argv[1:], dict(os.environ))

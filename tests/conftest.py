@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from types import FrameType
@@ -12,7 +13,7 @@ from types import FrameType
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import programs
+from tests import drawing, programs
 from tests.order import dealt
 
 settings.register_profile(
@@ -31,8 +32,16 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.default_int_handler(number, frame)
 
 
+_charts = drawing.Elsewhere()
+
+
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, _interrupt)
+    sys.modules[drawing.LIBRARY] = _charts  # so that commands can be forked whatever was drawn before
+
+
+def pytest_unconfigure() -> None:
+    _charts.close()
 
 
 ALONE = (

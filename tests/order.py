@@ -1,8 +1,7 @@
 """In which order the tests are given to several workers. Must not know what a test does beyond its place.
 
 Each worker begins with its share of the tests that start programs, which take longest, and ends with what
-is quick and can be handed to a worker that has nothing left. A process that has drawn a chart starts commands
-the slow way (tests/command.py): drawing comes behind them.
+is quick and can be handed to a worker that has nothing left.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from pathlib import PurePath
 from typing import TypeVar
 
 LONGEST = ("e2e", "frontends")
-STARTING = ("cli", "conformance", "peers", "server", "store", "trial")
-DRAWING = ("report",)
+WHOLE = ("cli", "conformance", "peers", "report", "server", "store", "trial")
+"""Where tests of a file share what takes long to make."""
 
 Item = TypeVar("Item")
 
@@ -21,18 +20,16 @@ Item = TypeVar("Item")
 def dealt(items: Iterable[tuple[PurePath, Item]], workers: int) -> list[Item]:
     """Of (file below tests/, test): one share for each worker after the other, as many tests in each.
 
-    Where tests of a file share a fixture, whole files are dealt; the rest, test by test, makes the shares
-    equal.
+    Of `WHOLE`, whole files are dealt; the rest, test by test, makes the shares equal.
     """
     listed = list(items)
     hands = [[item] for file, item in listed if _in(file, LONGEST)]
-    for folders in (STARTING, DRAWING):
-        by_file: dict[PurePath, list[Item]] = {}
-        for file, item in listed:
-            if _in(file, folders):
-                by_file.setdefault(file, []).append(item)
-        hands += by_file.values()
-    hands += [[item] for file, item in listed if not _in(file, (*LONGEST, *STARTING, *DRAWING))]
+    by_file: dict[PurePath, list[Item]] = {}
+    for file, item in listed:
+        if _in(file, WHOLE):
+            by_file.setdefault(file, []).append(item)
+    hands += by_file.values()
+    hands += [[item] for file, item in listed if not _in(file, (*LONGEST, *WHOLE))]
     shares: list[list[Item]] = [[] for _ in range(max(1, workers))]
     for hand in hands:
         min(shares, key=len).extend(hand)

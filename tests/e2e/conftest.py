@@ -25,7 +25,7 @@ workloads: [hello]
 command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_list}}",
           --content-type, text/plain, --body-file, "{{dir}}/hello.txt", {options}]
 """
-SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "2s", "--users", "8", "--seed", "1")
+SHORT = ("--quick", "--window", "2s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
 """The smallest comparison that goes through every phase of a trial."""
 PROMPT = ("--work", "50us", "--delay", "fixed:5ms")
 SLUGGISH = ("--work", "1ms", "--delay", "fixed:125ms")
@@ -178,7 +178,7 @@ Here = Callable[..., subprocess.CompletedProcess[str]]
 @pytest.fixture
 def here(lab: Lab, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Here]:
     """`here("compare", "a")`: the same entry point without a process of its own, for what is refused before
-    anything starts; starting Python costs more than all the rest of it.
+    anything starts, and what is only shown; a process costs more than all the rest of it.
     """
     from prony.cli.main import main
 

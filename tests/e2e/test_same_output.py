@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.conftest import SHORTEST, Lab
+from tests.e2e.conftest import SHORTEST, Here, Lab
 from tests.load.test_load_models import server
 from tests.verdicts import demanded_code
 
@@ -30,7 +30,7 @@ SLOW = ("--delay", "fixed:10ms")
     [
         ("load", "URL", "-c", "4", "--warmup", "1s", "-d", "2s", "--request-parts"),
         ("load", "URL", "--rate", "50", "--warmup", "1s", "-d", "2s"),
-        ("sweep", "URL", "--users", "1,2,4,8", "--trials", "2", *SHORT),
+        ("sweep", "URL", "--users", "1,2,4,8", "--trials", "1", *SHORT),
         ("capacity", "URL", "--slo", "p50<500ms", "--start", "50", "--highest", "100", *SHORT),
         ("compare", "one", "two", *SHORTEST, "--trials", "1"),
         ("compare", "one", "two", *SHORTEST, "--trials", "1", "--two-pass"),
@@ -58,20 +58,22 @@ def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tu
     assert [one["command"] for one in listed] == [words[0]], "one experiment, whatever it was"
 
 
-def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab) -> None:
-    """Real exports of what the commands stored before there was one plan."""
+def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab, here: Here) -> None:
+    """Real exports of what the commands stored before there was one plan. Nothing is measured: no command needs
+    a process of its own.
+    """
     folder = Path(__file__).parents[1] / "experiment" / "schema1"
     files = sorted(folder.glob("*.gz"))
     assert len(files) >= 9
     for file in files:
-        assert lab.run("results", "import", str(file)).returncode == 0
-    listed = lab.json("results", "list")["experiments"]
+        assert here("results", "import", str(file)).returncode == 0
+    listed = json.loads(here("results", "list", "--json").stdout)["experiments"]
     assert {one["command"] for one in listed} >= {"compare", "load", "sweep", "capacity", "run"}
     for one in listed:
         page = lab.folder / f"{one['id']}.html"
-        shown = lab.run("results", "show", one["id"], "--report", str(page))
+        shown = here("results", "show", one["id"], "--report", str(page))
         assert one["id"] in shown.stdout, shown.stderr
         assert page.stat().st_size > 10_000
-        assert json.loads(lab.run("results", "show", one["id"], "--json").stdout)["schema"] == 2
-        table = lab.run("results", "csv", one["id"]).stdout.splitlines()
+        assert json.loads(here("results", "show", one["id"], "--json").stdout)["schema"] == 2
+        table = here("results", "csv", one["id"]).stdout.splitlines()
         assert len(table) >= 1 + one["trials"]
