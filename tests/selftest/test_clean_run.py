@@ -87,7 +87,7 @@ def test_too_short_to_tell_is_no_false_alarm() -> None:
 
 def test_a_clean_run_is_repeated_until_it_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
     results = iter([attempt(errors=Status.SUSPECT), attempt(errors=Status.VALID)])
-    monkeypatch.setattr(clean_run, "run_setup", lambda _setup, _seed: next(results))
+    monkeypatch.setattr(clean_run, "run_setup", lambda _setup, _seed, **_: next(results))
     monkeypatch.setattr(clean_run, "PAUSES_S", (0.0, 0.0, 0.0))
     monkeypatch.setattr(clean_run, "_known", [])
     setup = Setup(serve=("--work", "77us"))
@@ -98,7 +98,8 @@ def test_a_clean_run_is_repeated_until_it_is_valid(monkeypatch: pytest.MonkeyPat
 def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome: list[int] = []
 
-    def guilty(_setup: Setup, seed: int) -> SetupResult:
+    def guilty(_setup: Setup, seed: int, *, kept: bool) -> SetupResult:
+        assert kept
         outcome.append(seed)
         return attempt(errors=Status.SUSPECT)
 
@@ -110,8 +111,8 @@ def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_evidence_that_is_edited_costs_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault and its clean run are made of the same trial; a repeat has another, and so has a trial that
-    nobody edits.
+    """The fault, its clean run and that of other entries are made of the same trial; a repeat has another, and
+    so has a trial that nobody keeps.
     """
     measured: list[int] = []
 
@@ -120,11 +121,15 @@ def test_evidence_that_is_edited_costs_one_trial(monkeypatch: pytest.MonkeyPatch
         return f.healthy()
 
     monkeypatch.setattr(trials, "_measured", trial)
-    monkeypatch.setattr(trials, "_edited", [])
+    monkeypatch.setattr(trials, "_kept", [])
     dips, level = Setup(edited=edited.clock_dips), Setup(edited=edited.clock_level)
     assert "host" in trials.run_setup(dips).fired
     assert "host" not in trials.run_setup(level).fired
     assert measured == [1]
     trials.run_setup(level, 2)
+    assert measured == [1, 2]
+    monkeypatch.setattr(clean_run, "_known", [])
+    run_clean(Setup())
+    assert measured == [1, 2]
     trials.run_setup(Setup())
     assert measured == [1, 2, 1]

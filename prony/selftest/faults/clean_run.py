@@ -95,7 +95,7 @@ def _attempt(setup: Setup) -> CleanResult:
     seen: list[SetupResult] = []
     for seed, pause_s in enumerate((0.0, *PAUSES_S), start=1):
         time.sleep(pause_s)
-        seen.append(run_setup(setup, seed))
+        seen.append(run_setup(setup, seed, kept=True))
         verdict = conclude(seen)
         named = len(seen) > 1 and verdict.explained.keys() <= SAID_BY_ITSELF
         if not verdict.false_alarms and (not verdict.explained or named or len(seen) >= PATIENCE):

@@ -38,7 +38,8 @@ from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
-WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
+WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=1.5, settle_min_s=1.0, settle_cap_s=1.5)
+"""A phase begins within a row of a second, and ends with the row in which its cap falls: two rows each."""
 SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}")
 HOST = "127.0.0.1"
 LISTENS_S = 20.0
@@ -62,26 +63,28 @@ def missing_for(setup: Setup) -> str | None:
     return "; ".join(missing) or None
 
 
-def run_setup(setup: Setup, seed: int = 1) -> SetupResult:
-    """One trial of this set-up, judged. Raises EnvironmentFault and UsageError as an experiment does."""
-    if setup.edited is None:
-        evidence = _measured(setup, seed)
+def run_setup(setup: Setup, seed: int = 1, *, kept: bool = False) -> SetupResult:
+    """One trial of this set-up, judged; `kept`: or the one that was kept. Raises EnvironmentFault and
+    UsageError as an experiment does.
+    """
+    if setup.edited is not None:
+        evidence = setup.edited(_kept_trial(replace(setup, edited=None), seed))
     else:
-        evidence = setup.edited(_to_edit(replace(setup, edited=None), seed))
+        evidence = _kept_trial(setup, seed) if kept else _measured(setup, seed)
     return SetupResult(evidence, judge(evidence), figures(evidence).numbers())
 
 
-_edited: list[tuple[Setup, int, Evidence]] = []
+_kept: list[tuple[Setup, int, Evidence]] = []
 
 
-def _to_edit(setup: Setup, seed: int) -> Evidence:
-    """Evidence is edited after its trial, so the fault and its clean run are of one and the same trial; each
-    repeat has another.
+def _kept_trial(setup: Setup, seed: int) -> Evidence:
+    """Evidence is edited after its trial, so a fault that is edited in, its clean run and the clean run of
+    entries whose server is whole are of one and the same trial; each repeat has another.
     """
-    known = next((evidence for done, of, evidence in _edited if (done, of) == (setup, seed)), None)
+    known = next((evidence for done, of, evidence in _kept if (done, of) == (setup, seed)), None)
     if known is None:
         known = _measured(setup, seed)
-        _edited.append((setup, seed, known))
+        _kept.append((setup, seed, known))
     return known
 
 
