@@ -40,9 +40,12 @@ pub fn run(args: Args, open_script: prony_script::OpenScript) -> ExitCode {
     run::command(args, open_script)
 }
 
-/// Which drivers work on this host, and why not.
+/// Which drivers work on this host, and why not; and what is emulated.
 pub fn probe() -> Value {
-    json!({ "drivers": net::probe::all() })
+    json!({
+        "drivers": net::probe::all(),
+        "emulated": prony_common::emulation::emulated(),
+    })
 }
 
 /// The JSON Schemas of `run`'s first line on stdin, of later lines, and of a line on its stdout.

@@ -59,6 +59,9 @@ pub struct Ready {
     pub threads: Vec<ThreadReady>,
     /// Defects that the plan asked for; with any, no figure of the run counts.
     pub injected_faults: Vec<Fault>,
+    /// What is emulated; with it, no figure of the run counts. Left out where nothing is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub emulated: Option<String>,
     pub started_unix_ns: u64,
     pub started_monotonic_ns: u64,
 }

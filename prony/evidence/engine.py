@@ -323,6 +323,8 @@ class Ready(EngineRecord):
     """`tcp`, or `unix`: then connections have no ports that could run out."""
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine was told to have (docs/engine.md); empty but in the self-test."""
+    emulated: str | None = None
+    """What runs on what, where the engine is built for another architecture than the kernel's."""
     tls: TlsReady | None = None
     threads: tuple[ReadyThread, ...] = ()
     started_unix_ns: int

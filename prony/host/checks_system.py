@@ -55,6 +55,19 @@ def io_uring(r: Readings) -> HostCheck:
     return HostCheck("io_uring", "warn", driver.reason, why, advice)
 
 
+def emulation(r: Readings) -> HostCheck | None:
+    """Whether the engine is emulated; nothing is said where it is not."""
+    if r.emulated is None:
+        return None
+    return HostCheck(
+        "emulation",
+        "bad",
+        r.emulated,
+        "What an emulated load generator measures is the emulator: every trial will be invalid.",
+        "Install the package for this CPU (a container: --platform of the host).",
+    )
+
+
 def locked_memory(r: Readings) -> HostCheck:
     """RLIMIT_MEMLOCK, which bounds io_uring's rings before Linux 5.12 and from 6.14 on."""
     why = "Before Linux 5.12 and from 6.14 on io_uring's rings count against this limit, except for root."
@@ -264,6 +277,7 @@ def kernel_log(r: Readings) -> HostCheck:
 
 
 ALL = (
+    emulation,
     io_uring,
     locked_memory,
     ports,

@@ -77,6 +77,8 @@ class Readings:
     engine: str | None
     """Where the engine was found."""
     drivers: Mapping[str, DriverReading] | None
+    emulated: str | None
+    """What runs on what, where the engine says that it is emulated."""
     pinning: Pinning
     kernel_log: bool
     disk: tuple[Path, int | None]
@@ -89,6 +91,7 @@ def gather(*, sample_s: float = 1.0, results: Path | None = None, root: Path = R
     granted = granted_cpus() if root == ROOT else found.cpus
     steal, others, busiest, swapped = _sample(sample_s, granted, root)
     engine = _engine()
+    probe = None if engine is None else probed(engine)
     return Readings(
         fingerprint=fingerprint({}, root=root),
         topology=found,
@@ -108,7 +111,8 @@ def gather(*, sample_s: float = 1.0, results: Path | None = None, root: Path = R
         locked_memory_bytes=_locked_memory(),
         conntrack=_conntrack(root),
         engine=engine,
-        drivers=None if engine is None else probed_drivers(engine),
+        drivers=None if probe is None else parse_drivers(probe),
+        emulated=None if probe is None else parse_emulated(probe),
         pinning=_may_pin(),
         kernel_log=_reads_kernel_log(root),
         disk=_disk(results),
@@ -219,17 +223,22 @@ def io_uring_works() -> bool | None:
 
 
 def probed_drivers(engine: str) -> dict[str, DriverReading] | None:
-    """What `prony-engine probe` prints; None when it cannot be run or understood."""
+    """The drivers by `prony-engine probe`; None when it cannot be run or understood."""
+    said = probed(engine)
+    return None if said is None else parse_drivers(said)
+
+
+def probed(engine: str) -> str | None:
+    """What `prony-engine probe` prints; None when it cannot be run."""
     try:
-        done = subprocess.run(
+        return subprocess.run(
             [engine, "probe"],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
             timeout=_PROBE_TIMEOUT_S,
             check=False,
-        )
-        return parse_drivers(done.stdout)
+        ).stdout
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
         return None
 
@@ -248,6 +257,15 @@ def parse_drivers(text: str) -> dict[str, DriverReading] | None:
         }
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def parse_emulated(text: str) -> str | None:
+    """What is emulated, by a probe's JSON; None where nothing is, or the engine does not say."""
+    try:
+        found = json.loads(text)["emulated"]
+    except (ValueError, KeyError, TypeError):
+        return None
+    return None if found is None else str(found)
 
 
 def _may_pin() -> Pinning:

@@ -87,6 +87,7 @@ def merged_ready(all_ready: Sequence[Ready]) -> Ready:
             "driver": ", ".join(drivers),
             "addresses": _distinct(address for ready in all_ready for address in ready.addresses),
             "injected_faults": _distinct(fault for ready in all_ready for fault in ready.injected_faults),
+            "emulated": next(filter(None, (ready.emulated for ready in all_ready)), None),
             "threads": tuple(thread for ready in all_ready for thread in ready.threads),
             "started_unix_ns": max(ready.started_unix_ns for ready in all_ready),
             "started_monotonic_ns": max(ready.started_monotonic_ns for ready in all_ready),

@@ -15,7 +15,7 @@ from prony.host.affinity import Pinning
 from prony.host.check import HostCheck
 from prony.host.doctor import examine, judge_readings
 from prony.host.fingerprint import fingerprint
-from prony.host.readings import DriverReading, Readings, gather, parse_drivers
+from prony.host.readings import DriverReading, Readings, gather, parse_drivers, parse_emulated
 from prony.host.topology import Core, Topology
 from tests.host.conftest import Grow
 
@@ -51,6 +51,7 @@ FINE = Readings(
     conntrack=(10, 262_144),
     engine="prony-engine",
     drivers={"io_uring": DriverReading(True, "probe succeeded"), "epoll": DriverReading(True, "")},
+    emulated=None,
     pinning=Pinning(True),
     kernel_log=True,
     disk=(Path("/data"), 50 * 2**30),
@@ -92,6 +93,7 @@ CASES: list[tuple[Callable[[Readings], HostCheck | None], dict[str, Any], str, s
     (checks_cpu.other_load, {"others": None}, "unknown", "visible"),
     (checks_cpu.clock, print_with(clocksource="hpet"), "bad", "hpet"),
     (checks_cpu.clock, print_with(clocksource=None), "unknown", "read"),
+    (checks_system.emulation, {"emulated": "one on another"}, "bad", "one on another"),
     (checks_system.io_uring, {"engine": None}, "unknown", "not installed"),
     (checks_system.io_uring, {"drivers": None}, "unknown", "probe failed"),
     (checks_system.io_uring, {"drivers": {"io_uring": DriverReading(False, "refused")}}, "warn", "refused"),
@@ -169,7 +171,7 @@ def test_every_check_has_a_case_that_makes_it_fire() -> None:
 
 def test_what_is_not_there_is_not_mentioned() -> None:
     names = {result.name for result in judge_readings(replace(FINE, conntrack=None))}
-    assert "conntrack" not in names
+    assert not names & {"conntrack", "emulation"}
     assert "kinds of cores" not in names
 
 
@@ -193,6 +195,20 @@ def test_what_is_not_there_is_not_mentioned() -> None:
 )
 def test_the_engines_probe_is_read(text: str, expected: object) -> None:
     assert parse_drivers(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"drivers": [], "emulated": "one on another"}', "one on another"),
+        ('{"drivers": [], "emulated": null}', None),
+        ('{"drivers": []}', None),
+        ("[]", None),
+        ("usage: ...", None),
+    ],
+)
+def test_an_engine_says_that_it_is_emulated(text: str, expected: str | None) -> None:
+    assert parse_emulated(text) == expected
 
 
 def test_cores_of_two_kinds_are_found(tree: Grow) -> None:

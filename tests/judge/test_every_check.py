@@ -229,6 +229,7 @@ assert HEALTHY.engine is not None
 INJECTED = f.engine(
     HEALTHY, ready=HEALTHY.engine.ready.model_copy(update={"injected_faults": ("late_timers",)})
 )
+EMULATED = f.engine(HEALTHY, ready=HEALTHY.engine.ready.model_copy(update={"emulated": "one on another"}))
 assert HEALTHY.conformance is not None
 LIES = HEALTHY.conformance.model_copy(
     update={"failed": (Nonconformity(check="answers", found="x", expected="y"),)}
@@ -236,6 +237,7 @@ LIES = HEALTHY.conformance.model_copy(
 
 FIRES: dict[str, Evidence] = {
     "injected_faults": INJECTED,
+    "emulation": EMULATED,
     "errors": failed(900),
     "identity": f.part(HEALTHY, "server", owns_port=False),
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1001)}),
@@ -262,7 +264,7 @@ FIRES: dict[str, Evidence] = {
     "stall": GAP,
     "tail": tail_grows(3.0),
 }
-SAYS_NOTHING = {"injected_faults"}
+SAYS_NOTHING = {"injected_faults", "emulation"}
 """Of evidence that gives no reason to speak; the others say *valid*."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
     "hosts": HOSTS,

@@ -174,6 +174,7 @@ impl<'a> Coordinator<'a> {
             tls: self.prepared.job.tls.as_ref().map(|tls| tls.ready()),
             threads: self.threads.clone(),
             injected_faults: self.injected_faults.clone(),
+            emulated: prony_common::emulation::emulated(),
             started_unix_ns,
             started_monotonic_ns: self.started_ns,
         }));

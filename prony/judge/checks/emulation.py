@@ -1,0 +1,28 @@
+"""emulation: does the load generator run on the CPU that it was built for. Must not know which emulator it is."""
+
+from __future__ import annotations
+
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, check
+from prony.judge.finding import Finding, Status
+
+CHECK = "emulation"
+SOURCE = "the times of an emulated program are those of the emulator"
+
+
+@check(DeclaredLimits, order=6)
+def emulation(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
+    """An emulated load generator is invalid. Left out of a run of one that is not."""
+    del limits
+    found = evidence.engine.ready.emulated if evidence.engine is not None else None
+    if found is None:
+        return None
+    return Finding(
+        check=CHECK,
+        status=Status.INVALID,
+        value=found,
+        limit="none",
+        reason=f"the load generator is emulated: {found}",
+        advice="install the package for this CPU, or measure on one that the package is for",
+        source=SOURCE,
+    )
