@@ -12,12 +12,13 @@ BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 
-.PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-# pip and cargo side by side: cargo's last minute is one crate on one CPU, and pip gives way until then.
+# pip and cargo side by side: cargo's last minute is one crate on one CPU, and pip gives way until then. What is never
+# imported need not be compiled to bytecode.
 setup: ## Make .venv with the locked dependencies and build the engine (release)
 	@$(MAKE) --no-print-directory -j2 $(STAMPS)/installed
 
@@ -29,8 +30,8 @@ $(STAMPS)/toolchains:
 
 $(STAMPS)/venv: requirements/lock.txt requirements/otava.txt | $(STAMPS)/toolchains
 	nice -n 10 $(PYTHON) -m venv $(VENV)
-	nice -n 10 $(BIN)/pip install --quiet --require-hashes -r requirements/lock.txt
-	nice -n 10 $(BIN)/pip install --quiet --no-deps --require-hashes -r requirements/otava.txt
+	nice -n 10 $(BIN)/pip install --quiet --no-compile --require-hashes -r requirements/lock.txt
+	nice -n 10 $(BIN)/pip install --quiet --no-compile --no-deps --require-hashes -r requirements/otava.txt
 	@touch $@
 
 $(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
@@ -81,6 +82,15 @@ seeded-store: setup ## A store of 300 made-up trials with two planted changes, t
 
 selftest: setup ## Are injected faults detected and clean runs left alone? (7 minutes)
 	$(BIN)/prony selftest
+
+# Of the commit that is checked out, not of what is edited. WHEELS="--twice": and again elsewhere, to compare the bytes.
+wheels: $(STAMPS)/venv ## Wheels for x86-64 and arm64 (manylinux_2_28), sdist, SBOM and checksums in dist/, and try them
+	@rm -rf dist
+	$(OWN_JOBS) $(BIN)/python tools/wheels.py $(WHEELS)
+	$(OWN_JOBS) $(BIN)/python tools/smoke_wheel.py $(SMOKE) dist/*.whl
+
+audit: $(STAMPS)/venv ## Licences of everything that Prony is made of, and what is there in several versions
+	@$(BIN)/python tools/sbom.py --audit
 
 lint: setup ## rustfmt, clippy, ruff, mypy
 	@$(MAKE) --no-print-directory -j2 --output-sync=target lint-rust lint-python
@@ -144,7 +154,7 @@ peers: ## Other load generators for comparing: Artillery from npm, JMeter from M
 
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
 	$(PIP_COMPILE) --extra hosts --extra postgresql --extra serve --extra parquet --extra elasticsearch --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
-	$(PIP_COMPILE) --output-file=tools/pinned/postgresql/requirements.txt tools/pinned/postgresql/requirements.in
+	for name in postgresql ziglang; do $(PIP_COMPILE) --output-file=tools/pinned/$$name/requirements.txt tools/pinned/$$name/requirements.in; done
 	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
 	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund
 	for name in artillery axe chromium; do (cd tools/pinned/$$name && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund); done

