@@ -111,6 +111,32 @@ def test_a_baseline_takes_the_place_of_the_base(tmp_path: Path) -> None:
     assert words[:4] == ["gate", "--baseline", "main", "c"]
 
 
+@pytest.mark.parametrize("wheel", ["", "prony-1.0-py3-none-manylinux_2_28_x86_64.whl"])
+def test_prony_is_installed_from_a_wheel_or_from_the_source(tmp_path: Path, wheel: str) -> None:
+    (step,) = (one for one in action()["runs"]["steps"] if one["name"] == "Install Prony")
+    assert step["env"] == {"PRONY_WHEEL": "${{ inputs.wheel }}"}
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    fake = programs / "python3"
+    fake.write_text(
+        f'#!/bin/bash\nmkdir -p "$3/bin"\n'
+        f"printf '#!/bin/bash\\necho \"$@\" > {tmp_path}/words\\n' > \"$3/bin/pip\"\n"
+        'chmod +x "$3/bin/pip"\n'
+    )
+    fake.chmod(0o755)
+    done = subprocess.run(
+        ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", step["run"]],
+        env={
+            "PATH": f"{programs}:/usr/bin:/bin", "PRONY_WHEEL": wheel, "RUNNER_TEMP": str(tmp_path),
+            "GITHUB_ACTION_PATH": "/the/action", "GITHUB_PATH": str(tmp_path / "path"),
+        },
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "words").read_text().split() == ["install", "--quiet", wheel or "/the/action"]
+    assert (tmp_path / "path").read_text() == f"{tmp_path}/prony/bin\n"
+
+
 def known_options() -> set[str]:
     command = typer.main.get_command(app).commands["gate"]  # type: ignore[attr-defined]
     return {option for one in command.params for option in one.opts}

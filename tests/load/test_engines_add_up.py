@@ -12,11 +12,11 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given
 from hypothesis import strategies as st
 
-from prony.evidence.engine import Counters, Gap, Histogram, IntervalRow, Window
+from prony.evidence.engine import Counters, Gap, Histogram, IntervalRow, Ready, Window
 from prony.judge.checks.stall import stall
 from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
-from prony.load.adding import common_gaps, counted, merged_row, merged_window, uniform_distance
+from prony.load.adding import common_gaps, counted, merged_ready, merged_row, merged_window, uniform_distance
 from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
@@ -156,6 +156,13 @@ def heard(engines: EnginesTogether, enough: Callable[[list[dict[str, Any]]], boo
 
 def rows_of(found: list[dict[str, Any]]) -> int:
     return sum(event["event"] == "interval" for event in found)
+
+
+def test_one_that_is_emulated_makes_the_whole_so() -> None:
+    keys = {"version": "1", "driver": "epoll", "pid": 1, "started_unix_ns": 0, "started_monotonic_ns": 0}
+    one, two = (Ready.model_validate(keys | {"emulated": found}) for found in (None, "one on another"))
+    assert merged_ready([one, two]).emulated == "one on another"
+    assert merged_ready([one, one]).emulated is None
 
 
 def test_rows_and_reports_add_up_and_instants_are_those_of_the_laboratory() -> None:
