@@ -119,7 +119,7 @@ def test_prony_is_installed_from_a_wheel_or_from_the_source(tmp_path: Path, whee
     programs.mkdir()
     fake = programs / "python3"
     fake.write_text(
-        f'#!/bin/bash\nmkdir -p "$3/bin"\n'
+        '#!/bin/bash\nmkdir -p "$3/bin"\n'
         f"printf '#!/bin/bash\\necho \"$@\" > {tmp_path}/words\\n' > \"$3/bin/pip\"\n"
         'chmod +x "$3/bin/pip"\n'
     )

@@ -4,17 +4,21 @@ hosts behind ssh and TLS. Must not know what is tested.
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from prony.evidence.trial import TrialRecord
+from prony.hosts import certificates
+from prony.report.delivery import as_plain
+from prony.report.export import to_json
+from prony.report.reading import load_result
 from prony.store import Store
 from tests.hosts.rig import Rig
 
@@ -89,8 +93,7 @@ class Lab:
         self._runs = 0
         self._certificates = rig.folder / "certs"
         self._scheduler = f"tls://{rig.address('lab')}:8786"
-        made = rig.run("lab", [PRONY, "hosts", "certificates", str(self._certificates)])
-        assert made.returncode == 0, made.stderr
+        certificates.make(self._certificates)
         reached = {}
         for name in (*groups.values(), *loads):
             if name in by_hand:
@@ -136,21 +139,18 @@ class Lab:
         )
         return Run(process, output, errors)
 
-    def stored(self) -> list[dict[str, Any]]:
-        """The experiments of the store."""
-        store = self.rig.folder / "results.db"
-        listed = self.rig.run("lab", [PRONY, "results", "list", "--db", str(store), "--json"])
-        assert listed.returncode == 0, listed.stderr
-        found: list[dict[str, Any]] = json.loads(listed.stdout)["experiments"]
-        return found
+    def stored(self) -> list[str]:
+        """The ids of the experiments in the store."""
+        with self._store() as store:
+            return [one.id for one in store.experiments()]
 
     def result(self) -> dict[str, Any]:
-        """What was measured last."""
-        store = self.rig.folder / "results.db"
-        shown = self.rig.run("lab", [PRONY, "results", "show", "latest", "--db", str(store), "--json"])
-        assert shown.stdout, shown.stderr[-3000:]
-        found: dict[str, Any] = json.loads(shown.stdout)
-        return found
+        """What was measured last, as `prony results show --json` has it."""
+        with self._store() as store:
+            return as_plain(to_json(load_result(store, "latest")))
+
+    def _store(self) -> closing[Store]:
+        return closing(Store.open(str(self.rig.folder / "results.db")))
 
     def trials(self) -> list[dict[str, Any]]:
         """The trials of what was measured last."""
@@ -158,8 +158,8 @@ class Lab:
 
     def records(self) -> list[TrialRecord]:
         """All trials of the store with their evidence, in the order in which they ran."""
-        store = Store.open(str(self.rig.folder / "results.db"))
-        return [trial.record for one in store.experiments() for trial in store.trials(one.id)]
+        with self._store() as store:
+            return [trial.record for one in store.experiments() for trial in store.trials(one.id)]
 
     def engines(self, host: str) -> list[int]:
         """The engines that offer a load there."""
