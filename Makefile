@@ -11,6 +11,8 @@ OWN_JOBS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 BARE_CARGO := $(OWN_JOBS) cargo
 ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
+# Of engine/Cargo.toml. `setup` builds in less time, and may be the default once `make bench-builds` shows the same cost.
+PROFILE ?= release
 
 .PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
@@ -35,13 +37,13 @@ $(STAMPS)/venv: requirements/lock.txt requirements/otava.txt | $(STAMPS)/toolcha
 	@touch $@
 
 $(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
-	@echo "building the engine (release): a few minutes the first time"
-	$(BARE_CARGO) build --quiet --release --locked --manifest-path engine/Cargo.toml --bin prony-engine
+	@echo "building the engine ($(PROFILE)): a few minutes the first time"
+	$(BARE_CARGO) build --quiet --profile $(PROFILE) --locked --manifest-path engine/Cargo.toml --bin prony-engine
 	@touch $@
 
 # The build backend finds the engine built.
 $(STAMPS)/installed: $(STAMPS)/venv $(STAMPS)/engine pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony
-	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/pip install --quiet --no-deps --no-build-isolation -e .
+	PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--profile $(PROFILE)" $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
 servers: setup ## Build every server below servers/ (Maven, npm, pip), each once for the content of its sources
