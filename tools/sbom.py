@@ -51,11 +51,13 @@ SPELT = {
     "BSD License": "BSD-3-Clause",
     "BSD 2-Clause License": "BSD-2-Clause",
     "BSD 3-Clause License": "BSD-3-Clause",
+    "ISC License (ISCL)": "ISC",
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
 }
 """How packages without an SPDX expression say it."""
+EXPRESSION = re.compile(r"[\w.+()-]+( (AND|OR|WITH) [\w.+()-]+)*")
 
 
 class Unclear(Exception):
@@ -160,9 +162,9 @@ def licence_of(told: Any) -> str:
     expression = told.get("License-Expression")
     if expression:
         return str(expression)
-    words = str(told.get("License") or "").strip()
-    if words and "\n" not in words and len(words) < 60 and known(spelt(words)):
-        return spelt(words)
+    words = spelt(str(told.get("License") or "").strip())
+    if EXPRESSION.fullmatch(words):
+        return words
     classes = (one for one in told.get_all("Classifier") or () if one.startswith("License :: "))
     return " AND ".join(sorted({spelt(one.rpartition(" :: ")[2]) for one in classes}))
 
