@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from email.message import Message
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -59,6 +60,26 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> Tool:
 )
 def test_a_licence_is_allowed_as_its_expression_says(tool: Tool, licence: str, allowed: bool) -> None:
     assert tool("sbom").known(licence) is allowed
+
+
+@pytest.mark.parametrize(
+    ("told", "licence"),
+    [
+        ({"License-Expression": "MIT OR ISC", "License": "other"}, "MIT OR ISC"),
+        ({"License": "Apache License 2.0"}, "Apache-2.0"),
+        ({"License": "EPL-2.0 OR GPL-2.0-or-later", "Classifier": "License :: OSI Approved"},
+         "EPL-2.0 OR GPL-2.0-or-later"),
+        ({"License": "All of it\nin many lines", "Classifier": "License :: OSI Approved :: MIT License"}, "MIT"),
+        ({"License": "as the file says"}, ""),
+    ],
+)  # fmt: skip
+def test_a_package_says_its_licence_in_one_of_three_ways(
+    tool: Tool, told: dict[str, str], licence: str
+) -> None:
+    message = Message()
+    for name, text in told.items():
+        message[name] = text
+    assert tool("sbom").licence_of(message) == licence
 
 
 def test_crates_are_those_that_are_linked_or_build_what_is(tool: Tool) -> None:
