@@ -11,7 +11,8 @@ from functools import partial
 from pathlib import Path
 
 from prony.evidence.trial import Calibration, Evidence
-from prony.load.reference import MEASURED_S, MOST_CONNECTIONS, WARM_S, Certificate, ReferenceLoad, calibrate
+from prony.load import reference
+from prony.load.reference import MOST_CONNECTIONS, Certificate, ReferenceLoad, calibrate
 from prony.plan.trial import TrialPlan
 from prony.server import certificates
 from prony.trial.observer import TrialObserver
@@ -19,8 +20,8 @@ from prony.trial.places import Local, Places
 from prony.trial.run import usual_bytes
 
 START_S = 0.5
-AGAIN_S = 2 * MEASURED_S
-"""Of a ceiling that a trial exceeded."""
+AGAIN = 2
+"""Times as long a ceiling is measured that a trial exceeded."""
 
 
 @dataclass(slots=True)
@@ -46,11 +47,11 @@ class Calibrations:
         asked, places = reference_load(trial, evidence), places or Local()
         if asked is None:
             return None
-        progress.phase("calibrate", WARM_S + MEASURED_S + START_S)
-        found = _calibrate(asked, MEASURED_S, places)
+        progress.phase("calibrate", reference.WARM_S + reference.MEASURED_S + START_S)
+        found = _calibrate(asked, 1, places)
         if _over(found, evidence):
             progress.note("the trial was faster than the load generator's ceiling: measuring that again")
-            found = _calibrate(asked, AGAIN_S, places)
+            found = _calibrate(asked, AGAIN, places)
             if _over(found, evidence):
                 progress.note("faster again: the ceiling is none, and says nothing of the load generator")
                 found = found.model_copy(update={"exceeded": True})
@@ -103,10 +104,10 @@ def _over(found: Calibration, evidence: Evidence) -> bool:
     return window.completed / window.duration_s > ceiling
 
 
-def _calibrate(asked: ReferenceLoad, measured_s: float, places: Places) -> Calibration:
+def _calibrate(asked: ReferenceLoad, times: int, places: Places) -> Calibration:
     measure = partial(calibrate, asked, start=places.engine, server=places.reference_server)
     if not asked.tls:
-        return measure(None, measured_s)
+        return measure(None, times)
     with tempfile.TemporaryDirectory(prefix="prony-calibration-") as folder:
         made = certificates.make(Path(folder) / "tls", places.server_address)
-        return measure(Certificate(made.ca, made.cert, made.key), measured_s)
+        return measure(Certificate(made.ca, made.cert, made.key), times)

@@ -72,15 +72,16 @@ StartReference = Callable[[Sequence[str], tuple[int, ...], Certificate | None], 
 def calibrate(
     asked: ReferenceLoad,
     certificate: Certificate | None = None,
-    measured_s: float = MEASURED_S,
+    times: int = 1,
     *,
     start: StartEngine = EngineRun,
     server: StartReference | None = None,
 ) -> Calibration:
-    """The rate that the engine reaches with this load against the reference server, and what it cost it.
-    With TLS the server needs a `certificate`. `start`, `server`: where they run, this host by default. Raises
-    EnvironmentFault.
+    """The rate that the engine reaches with this load against the reference server, and what it cost it, in
+    `times` MEASURED_S. With TLS the server needs a `certificate`. `start`, `server`: where they run, this
+    host by default. Raises EnvironmentFault.
     """
+    length_s = times * MEASURED_S
     options = ["--body-bytes", str(asked.body_bytes)]
     if asked.closes_after is not None:
         options += ["--close-after", str(asked.closes_after)]
@@ -94,11 +95,11 @@ def calibrate(
                 connections=asked.connections,
                 cpus=asked.client_cpus,
                 driver=asked.driver,
-                after_s=WARM_S + measured_s + 3,
+                after_s=WARM_S + length_s + 3,
             )
         )
         try:
-            return _measure(run, asked.body_bytes, measured_s)
+            return _measure(run, asked.body_bytes, length_s)
         finally:
             run.close()
 

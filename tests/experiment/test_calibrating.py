@@ -27,14 +27,16 @@ class Measured:
 
     def __init__(self, *ceilings_per_s: float) -> None:
         self.left = list(ceilings_per_s)
-        self.asked: list[tuple[ReferenceLoad, bool, float]] = []
+        self.asked: list[tuple[ReferenceLoad, bool, int]] = []
 
     def __call__(
-        self, asked: ReferenceLoad, certificate: Certificate | None, measured_s: float, **_where: object
+        self, asked: ReferenceLoad, certificate: Certificate | None, times: int, **_where: object
     ) -> Calibration:
-        self.asked.append((asked, certificate is not None, measured_s))
+        self.asked.append((asked, certificate is not None, times))
         per_s = self.left.pop(0)
-        return Calibration(ceiling_per_s=per_s / 2, client_cpu=0.5, body_bytes=f.BODY, duration_s=measured_s)
+        return Calibration(
+            ceiling_per_s=per_s / 2, client_cpu=0.5, body_bytes=f.BODY, duration_s=float(times)
+        )
 
 
 def measured(monkeypatch: pytest.MonkeyPatch, *ceilings_per_s: float) -> Measured:
