@@ -156,7 +156,7 @@ def parse_url(text: str) -> RequestUrl:
         raise UsageError(f"invalid URL: '{text}' has no valid port; expected 1 to 65535") from fault
     if parts.scheme not in ("http", "https"):
         raise UsageError(f"invalid URL: '{text}' has the scheme '{parts.scheme}'; {expected}")
-    if not parts.hostname:
+    if not parts.hostname or not parts.netloc.isprintable() or " " in parts.netloc:
         raise UsageError(f"invalid URL: '{text}' names no host; {expected}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
