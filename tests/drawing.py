@@ -1,5 +1,5 @@
-"""Draws the charts of the test run in a process of its own: the threads of the library that draws are not in a
-fork, so that no process that has drawn could start commands (tests/command.py).
+"""Draws the charts of the test run in a process of its own: the threads of the library that draws are not in
+a fork, so that no process that has drawn could start commands (tests/command.py).
 
 Must not know what a chart shows.
 """

@@ -120,7 +120,7 @@ def test_prony_is_installed_from_a_wheel_or_from_the_source(tmp_path: Path, whee
     fake = programs / "python3"
     fake.write_text(
         '#!/bin/bash\nmkdir -p "$3/bin"\n'
-        f"printf '#!/bin/bash\\necho \"$@\" > {tmp_path}/words\\n' > \"$3/bin/pip\"\n"
+        f'printf \'#!/bin/bash\\necho "$@" > {tmp_path}/words\\n\' > "$3/bin/pip"\n'
         'chmod +x "$3/bin/pip"\n'
     )
     fake.chmod(0o755)

@@ -52,6 +52,7 @@ def tool(monkeypatch: pytest.MonkeyPatch) -> Tool:
         ("MIT AND (GPL-3.0-only OR ISC)", True),
         ("(MIT OR GPL-2.0-only) AND (Zlib AND AGPL-3.0-only)", False),
         ("Apache-2.0 WITH LLVM-exception OR GPL-2.0-only", True),
+        ("(MIT OR GPL-2.0-only) AND Unicode-3.0", True),
         ("(MIT", False),
         ("MIT ISC", False),
         ("", False),
@@ -69,7 +70,7 @@ def test_a_licence_is_allowed_as_its_expression_says(tool: Tool, licence: str, a
         ({"License": "Apache License 2.0"}, "Apache-2.0"),
         ({"License": "EPL-2.0 OR GPL-2.0-or-later", "Classifier": "License :: OSI Approved"},
          "EPL-2.0 OR GPL-2.0-or-later"),
-        ({"License": "All of it\nin many lines", "Classifier": "License :: OSI Approved :: MIT License"}, "MIT"),
+        ({"License": "All of it\nin lines", "Classifier": "License :: OSI Approved :: MIT License"}, "MIT"),
         ({"License": "as the file says"}, ""),
     ],
 )  # fmt: skip
@@ -145,7 +146,11 @@ def test_a_build_does_not_say_where_it_was_made(tool: Tool, monkeypatch: pytest.
         (env["CARGO_ENCODED_RUSTFLAGS"].split("\x1f"), "--remap-path-prefix"),
         (env["CFLAGS"].split(), "-ffile-prefix-map"),
     ):
-        for place, name in ((ROOT, "/prony"), ("/elsewhere/target", "/target"), ("/home/me/.cargo", "/cargo")):
+        for place, name in (
+            (ROOT, "/prony"),
+            ("/elsewhere/target", "/target"),
+            ("/home/me/.cargo", "/cargo"),
+        ):
             assert f"{option}={place}={name}" in flags
     assert "-DLUAJIT_ENABLE_CHECKHOOK" in env["CFLAGS"], "scripts would run uncompiled"
     assert env["SOURCE_DATE_EPOCH"].isdigit()
@@ -169,7 +174,9 @@ def test_a_target_that_rust_lacks_is_said_with_what_to_do(
     assert not (tmp_path / "dist").exists()
 
 
-def test_the_functions_that_modules_of_scripts_need_are_found_in_an_engine(tool: Tool, tmp_path: Path) -> None:
+def test_the_functions_that_modules_of_scripts_need_are_found_in_an_engine(
+    tool: Tool, tmp_path: Path
+) -> None:
     smoke = tool("smoke_wheel")
     smoke.exports(find_engine())
     bare = tmp_path / "engine"
@@ -194,7 +201,7 @@ def test_the_workflow_of_a_release_calls_what_there_is() -> None:
         assert re.search(rf"^{target}:", makefile, re.MULTILINE)
     for file in re.findall(r"tools/\w+\.py|docs/\w+\.md|requirements/\S+", "\n".join(steps)):
         assert (ROOT / file).exists(), file
-    assert json.dumps(loaded).count("contents\": \"write\"") == 1, "only the draft may write"
+    assert json.dumps(loaded).count('contents": "write"') == 1, "only the draft may write"
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""What Prony is made of: the crates that the engine is linked from and the packages that the laboratory imports,
-with versions, licences and, of crates, hashes.
+"""What Prony is made of: the crates that the engine is linked from and the packages that the laboratory
+imports, with versions, licences and, of crates, hashes.
 
 `tools/sbom.py` prints a bill of materials (CycloneDX 1.6, JSON). `tools/sbom.py --audit` checks the licences,
-lists what is there in several versions, and says what it did not check. Read from `cargo metadata` and from the
-packages that are installed beside this Python. Must not know how a release is built.
+lists what is there in several versions, and says what it did not check. Read from `cargo metadata` and from
+the packages that are installed beside this Python. Must not know how a release is built.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ ALLOWED = frozenset(
         "Python-2.0", "Unicode-3.0", "Unlicense", "Zlib",
     }
 )  # fmt: skip
-"""None of them says how the whole may be licensed. MPL-2.0 does for its own files, which are taken unchanged."""
+"""None of them says how the whole may be licensed; MPL-2.0 does of its own files, which are unchanged."""
 LIKEWISE_ALLOWED = {
     "psycopg": "LGPL-3.0-only",
     "psycopg-binary": "LGPL-3.0-only",
     "asyncssh": "EPL-2.0 OR GPL-2.0-or-later",
 }
-"""Of optional extras, which nobody gets who does not ask for them, and which nothing of Prony is copied from."""
+"""Of optional extras, which nobody gets who does not ask for them."""
 SPELT = {
     "3-Clause BSD License": "BSD-3-Clause",
     "Apache 2.0": "Apache-2.0",
@@ -137,7 +137,9 @@ def packages(root: Path) -> list[Component]:
     """All that the laboratory imports, optional extras included, as it is installed here."""
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project.get("optional-dependencies", {}).values()
-    left = [Requirement(one) for one in (*project["dependencies"], *(one for extra in extras for one in extra))]
+    left = [
+        Requirement(one) for one in (*project["dependencies"], *(one for extra in extras for one in extra))
+    ]
     found: dict[str, Component] = {}
     done: set[tuple[str, str]] = set()
     while left:
@@ -177,11 +179,7 @@ def spelt(licence: str) -> str:
 
 def known(licence: str) -> bool:
     """Whether an SPDX expression allows what Prony does with it."""
-    text = licence.replace("(", " ( ").replace(")", " ) ")
-    tokens = re.split(r"\s+(AND|OR)\s+|\s*([()])\s*", text)
-    words = [token for token in map(str.strip, filter(None, tokens)) if token]
-    if not words:
-        return False
+    words = re.findall(r"[()]|[^\s()]+(?: WITH [^\s()]+)?", licence)
     allowed, rest = _either(words)
     return allowed and not rest
 

@@ -1,5 +1,5 @@
-"""Tries wheels as somebody would who has nothing but pip: installs one in an empty folder and measures with it;
-one for another architecture runs its engine under qemu-user.
+"""Tries wheels as somebody would who has nothing but pip: installs one in an empty folder and measures with
+it; one for another architecture runs its engine under qemu-user.
 
 `tools/smoke_wheel.py [--all] WHEEL…`. What could not be tried here is said, and with `--all` it is a failure.
 Must not import Prony: what it tries is what the wheel holds.
@@ -155,7 +155,9 @@ def installed(wheel: Path, folder: Path) -> list[str]:
     place.run(prony, "servers", "build", SERVER)
     built = list((work / ".cache" / "prony" / "builds").glob(f"{SERVER}-*"))
     if not built or sorted((venv / "share").rglob("*")) != shared:
-        raise Wrong(f"prony servers build {SERVER} did not build into the cache of the user, or not only there")
+        raise Wrong(
+            f"prony servers build {SERVER} did not build into the cache of the user, or not only there"
+        )
     return [
         f"pip install {pip_s:.0f} s, with a first load of 3 s {took_s:.0f} s"
         + ("" if took_s <= WITHIN_S else f" (aim: {WITHIN_S:.0f} s)"),

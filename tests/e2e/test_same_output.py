@@ -59,8 +59,8 @@ def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tu
 
 
 def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab, here: Here) -> None:
-    """Real exports of what the commands stored before there was one plan. Nothing is measured: no command needs
-    a process of its own.
+    """Real exports of what the commands stored before there was one plan. Nothing is measured: no command
+    needs a process of its own.
     """
     folder = Path(__file__).parents[1] / "experiment" / "schema1"
     files = sorted(folder.glob("*.gz"))

@@ -111,8 +111,8 @@ def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_evidence_that_is_edited_costs_one_trial(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fault, its clean run and that of other entries are made of the same trial; a repeat has another, and
-    so has a trial that nobody keeps.
+    """The fault, its clean run and that of other entries are made of the same trial; a repeat has another,
+    and so has a trial that nobody keeps.
     """
     measured: list[int] = []
 

@@ -1,4 +1,4 @@
-"""emulation: does the load generator run on the CPU that it was built for. Must not know which emulator it is."""
+"""emulation: does the load generator run on a CPU that it was built for. Must not know the emulators."""
 
 from __future__ import annotations
 
