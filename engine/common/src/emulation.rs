@@ -41,22 +41,39 @@ mod tests {
     fn a_program_on_its_own_kernel_is_not_emulated() {
         assert_eq!(described(X86, X86), None);
         assert_eq!(described(ARM, ARM), None);
-        assert_eq!(described("x86", X86), None, "a kernel runs older programs itself");
-        assert_eq!(emulated(), None, "these tests are built for the host that runs them");
+        assert_eq!(
+            described("x86", X86),
+            None,
+            "a kernel runs older programs itself"
+        );
+        assert_eq!(
+            emulated(),
+            None,
+            "these tests are built for the host that runs them"
+        );
     }
 
     #[test]
     fn one_on_another_kernel_is() {
         let found = described(ARM, X86);
-        assert_eq!(found.as_deref(), Some("a program for aarch64 on a kernel for x86_64"));
+        assert_eq!(
+            found.as_deref(),
+            Some("a program for aarch64 on a kernel for x86_64")
+        );
     }
 
     #[test]
     fn the_kernel_says_what_it_is_or_its_cpus_do() {
         assert_eq!(kernel_of(Some("x86_64\n"), None), Some(X86));
-        assert_eq!(kernel_of(Some("aarch64\n"), Some("vendor_id\t: x")), Some(ARM));
+        assert_eq!(
+            kernel_of(Some("aarch64\n"), Some("vendor_id\t: x")),
+            Some(ARM)
+        );
         assert_eq!(kernel_of(Some("riscv64\n"), Some("vendor_id\t: x")), None);
-        assert_eq!(kernel_of(None, Some("processor\t: 0\nvendor_id\t: GenuineIntel")), Some(X86));
+        assert_eq!(
+            kernel_of(None, Some("processor\t: 0\nvendor_id\t: GenuineIntel")),
+            Some(X86)
+        );
         assert_eq!(kernel_of(None, Some("CPU implementer\t: 0x41")), Some(ARM));
         assert_eq!(kernel_of(None, Some("hart\t: 0")), None);
         assert_eq!(kernel_of(None, None), None);
