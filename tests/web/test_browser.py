@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 from prony.report.journal import Journal
-from prony.store import Search, running
+from prony.store import Search, Store, running
 from tests.programs import program
 from tests.report.browser import Tab, browsing
 from tests.report.page import brightness
@@ -82,6 +82,30 @@ def test_every_page_is_accessible_quiet_and_as_wide_as_the_screen(
         assert quiet(tab) == []
         assert all(address.startswith(f"{site}/") for address in tab.addresses)
     assert faults == {}
+
+
+def test_a_word_of_hundreds_of_letters_widens_no_page(shown: Shown, tmp_path: Path) -> None:
+    """A title and a note are whatever somebody wrote."""
+    word = "x" * 300
+    store = Store.open(tmp_path / "words.db")
+    identifiers = [one.id for one in shown.store.search(Search(), limit=2).experiments]
+    for one in identifiers:
+        store.add_raw(shown.store.raw(one))
+        store.note(one, word)
+    with store._database.writing() as connection:
+        connection.exec_driver_sql("UPDATE experiments SET name = ?", (word,))
+    store.close()
+    first, second = identifiers
+    with (
+        serving(str(tmp_path / "words.db")) as address,
+        browsing(tmp_path, width=375, height=900) as tab,
+    ):
+        for path in ("/", f"/results/{first}", f"/compare/{first}/{second}"):
+            tab.go(address + path)
+            assert tab.run("document.documentElement.scrollWidth") <= 375, path
+            if path == "/":
+                widths = "Array.from(document.querySelectorAll('th.what'), one => one.offsetWidth)"
+                assert max(tab.run(widths)) < 375, "its other columns are near"
 
 
 def test_by_keyboard_alone(site: str, tmp_path: Path) -> None:
