@@ -91,7 +91,7 @@ def moved_workload(workload: Workload, where: Callable[[str], str]) -> Workload:
         return one.model_copy(update={"body_file": file, "body_parts": parts})
 
     feeders = {
-        name: feeder.model_copy(update={"file": where(feeder.file)})
+        name: feeder if feeder.file is None else feeder.model_copy(update={"file": where(feeder.file)})
         for name, feeder in workload.feeders.items()
     }
     return workload.with_steps(step).model_copy(update={"feeders": feeders})

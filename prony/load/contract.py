@@ -17,7 +17,7 @@ from prony.plan.step import Block, Entry, Step
 from prony.plan.target import TlsOptions
 from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan
-from prony.plan.workload import Scenario, Workload
+from prony.plan.workload import Feeder, Scenario, Workload
 
 RATE_SPAN_MS = 100
 """The span over which wrk counts a thread's requests."""
@@ -133,9 +133,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         else _open(load.load, load.after_s),
         "scenarios": [_scenario(scenario, load.workload.other_servers) for scenario in load.workload.walks],
         "scenario_choice": load.workload.scenario_choice,
-        "feeders": [
-            {"name": name, **feeder.model_dump(mode="json")} for name, feeder in load.workload.feeders.items()
-        ],
+        "feeders": [{"name": name, **_feeder(feeder)} for name, feeder in load.workload.feeders.items()],
         "cookies": _cookies(load.workload),
         "cache": None if load.workload.cache is None else load.workload.cache.model_dump(mode="json"),
         "connection": {
@@ -166,11 +164,18 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
 def _others(workload: Workload) -> dict[str, Any]:
     """The servers beside the target, which have their numbers from 1 on."""
     others = workload.other_servers
-    return {"other_targets": [{"url": url} for url in others]} if others else {}
+    known = workload.server_addresses
+    found = [{"url": url, **({"addresses": [known[url]]} if url in known else {})} for url in others]
+    return {"other_targets": found} if found else {}
 
 
 def _number(server: str | None, others: Sequence[str]) -> dict[str, int]:
     return {} if server is None else {"target": others.index(server) + 1}
+
+
+def _feeder(feeder: Feeder) -> dict[str, Any]:
+    other = "rows" if feeder.rows == () else "file"
+    return feeder.model_dump(mode="json", exclude={other})
 
 
 def _cookies(workload: Workload) -> bool | dict[str, Any]:
@@ -363,6 +368,8 @@ def _step(step: Step) -> dict[str, Any]:
         plan["think_before"] = _think(step.think_before)
     if step.capture:
         plan["capture"] = [_capture(name, capture) for name, capture in step.capture.items()]
+    if step.resources is not None:
+        plan["resources"] = step.resources.model_dump(exclude_none=True)
     if step.expect is not None:
         plan["expect"] = _expect(step.expect)
     return plan

@@ -83,13 +83,48 @@ class Share(Record):
     """Of n visits n * percent / 100 are walked, rounded down, or to the nearest (a half down)."""
 
 
-class Pace(Record):
-    """At most this many passages per minute, of each user or of all together."""
+class PacePhase(Record):
+    """A time over which a rate changes linearly."""
 
-    per_min: float = Field(ge=0.001, le=6e7)
+    duration_s: float = Field(gt=0, le=1e7)
+    from_per_s: float = Field(ge=0, le=1e6)
+    to_per_s: float = Field(ge=0, le=1e6)
+
+
+class Pace(Record):
+    """At most this many passages, of each user or of all together: exactly one of per_min and phases."""
+
+    per_min: float | None = Field(default=None, ge=0.001, le=6e7)
+    phases: tuple[PacePhase, ...] = ()
+    """A rate that changes, from the first passage on; when they are over nobody passes any more."""
     per: Literal["user", "run"] = "user"
     name: str | None = None
     """Paces of one name count each other's passages; without one each place counts its own."""
+
+    @model_validator(mode="after")
+    def _one_rate(self) -> Self:
+        if (self.per_min is None) == (not self.phases):
+            raise ValueError("expected exactly one of per_min and phases")
+        return self
+
+    @property
+    def end_s(self) -> float | None:
+        """So long after the first passage nobody passes any more."""
+        return sum(phase.duration_s for phase in self.phases) if self.phases else None
+
+    def engine_keys(self) -> dict[str, Any]:
+        """In the engine's words."""
+        plan: dict[str, Any] = self.model_dump(exclude_none=True, exclude={"phases"})
+        if self.phases:
+            plan["phases"] = [
+                {
+                    "duration_ms": phase.duration_s * 1000,
+                    "from_per_s": phase.from_per_s,
+                    "to_per_s": phase.to_per_s,
+                }
+                for phase in self.phases
+            ]
+        return plan
 
 
 class BlockKeys(Record):
@@ -133,6 +168,8 @@ class BlockKeys(Record):
         plan: dict[str, Any] = self.model_dump(
             mode="json", by_alias=True, exclude_none=True, exclude={"steps", "otherwise", "weights", "set"}
         )
+        if self.pace is not None:
+            plan["pace"] = self.pace.engine_keys()
         if self.weights:
             plan["weights"] = list(self.weights)
         if self.set is not None:

@@ -306,7 +306,9 @@ def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: in
                 f"a step of the workload '{trial.workload.name}' names the server {others[0]}, and "
                 f"{server} is launched here; start it yourself and give its URL"
             )
-        target = target.model_copy(update={"others": others})
+        known = trial.workload.server_addresses
+        reached = (f"http://{known[other]}" if other in known else other for other in others)
+        target = target.model_copy(update={"others": tuple(reached)})
     return Cell(
         id=cell_id(part, server, trial),
         part=part,

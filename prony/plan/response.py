@@ -203,6 +203,18 @@ class Boundary(Record):
     right: str
 
 
+class Resources(Record):
+    """What an HTML page or a style sheet embeds on its own server, as a JSON list of paths (without their
+    first slash) for a loop over `each` of them; which tags are looked at: docs/engine.md.
+    """
+
+    into: str
+    """The name of the list."""
+    matching: str | None = None
+    """A regex that must be found in the whole URL (the syntax of the Rust crate `regex`)."""
+    not_matching: str | None = None
+
+
 class Capture(Record):
     """A value taken from a response, for `${name}` in later steps: exactly one of json (a pointer), jsonpath,
     header, cookie, regex, boundary and status.

@@ -13,7 +13,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator,
 
 from prony.evidence.base import Record
 from prony.plan.blocks import ALONE, KINDS, BlockKeys
-from prony.plan.response import Capture, Expectation
+from prony.plan.response import Capture, Expectation, Resources
 from prony.plan.think import NO_THINK, Think
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
@@ -91,6 +91,8 @@ class Step(Record):
     auth: Auth | None = None
     expect: Expectation | None = None
     capture: dict[str, Capture] = Field(default_factory=dict)
+    resources: Resources | None = None
+    """Of a page: what it embeds, for a loop that asks for each."""
     think: Think | None = None
     """The pause after this step, in place of the load's."""
     think_before: Think | None = None
@@ -191,7 +193,7 @@ def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entr
     if not pausing and entry.pause is not None:
         update["pause"] = NO_THINK
     if not pausing and entry.pace is not None:
-        update["pace"] = entry.pace.model_copy(update={"per_min": 6e7})
+        update["pace"] = entry.pace.model_copy(update={"per_min": 6e7, "phases": ()})
     return entry.model_copy(update=update)
 
 

@@ -70,7 +70,7 @@ class Url(Record):
     addresses: tuple[str, ...] = ()
     """HOST:PORT where connections go in place of the URL's host, such as a proxy; several in turn."""
     others: tuple[str, ...] = ()
-    """The URLs of further servers that the workload's steps name."""
+    """Where the further servers are that the workload's steps name, as URLs."""
     counts: CountKeys | None = None
     """A server that counts its requests: the engine's own count is held against it."""
 

@@ -33,11 +33,13 @@ SETTINGS = ("delay_ms",)
 
 
 class Feeder(Record):
-    """A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a value of
-    the user's row.
+    """A CSV file whose first line names its columns, unless `columns` does, or rows that are written out;
+    `${name.column}` is a value of the user's row.
     """
 
-    file: str
+    file: str | None = None
+    rows: tuple[tuple[str, ...], ...] = ()
+    """In place of a file, with `columns`: as many texts in each."""
     order: Literal["sequence", "random", "unique_per_user"]
     at_end: Literal["recycle", "stop", "eof"] | None = None
     """When the rows are used up: begin again, the user ends, or every value is `<EOF>`. Not with random,
@@ -59,6 +61,10 @@ class Feeder(Record):
     def _end_is_declared(self) -> Self:
         if (self.order == "random") != (self.at_end is None):
             raise ValueError("at_end is expected with sequence and unique_per_user, and not with random")
+        if (self.file is None) == (not self.rows):
+            raise ValueError("expected exactly one of file and rows")
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError("each of rows is expected to have as many values as columns has names")
         return self
 
 
@@ -168,6 +174,8 @@ class Workload(Record):
     """In place of steps: several, drawn by their weights."""
     scenario_choice: Literal["per_user", "per_iteration"] = "per_user"
     feeders: dict[str, Feeder] = Field(default_factory=dict)
+    server_addresses: dict[str, str] = Field(default_factory=dict)
+    """Servers that steps name -> HOST:PORT where connections go in place of the URL's host."""
     cookies: bool | Cookies = False
     """Whether each user keeps its cookies and sends them back."""
     cache: Cache | None = None
@@ -350,7 +358,9 @@ def beside(workload: Workload, folder: Path) -> Workload:
         return step if file is None else step.model_copy(update={"body_file": str((folder / file).resolve())})
 
     feeders = {
-        name: feeder.model_copy(update={"file": str((folder / feeder.file).resolve())})
+        name: feeder
+        if feeder.file is None
+        else feeder.model_copy(update={"file": str((folder / feeder.file).resolve())})
         for name, feeder in workload.feeders.items()
     }
     return workload.with_steps(step).model_copy(update={"feeders": feeders})

@@ -150,6 +150,8 @@ def _date(words: list[str]) -> str:
 
 
 def _first_row(name: str, feeder: Feeder) -> dict[str, str]:
+    if feeder.file is None:
+        return dict(zip(feeder.columns, feeder.rows[0], strict=True))
     try:
         with Path(feeder.file).open(encoding="utf-8", newline="") as file:
             columns = feeder.columns or None

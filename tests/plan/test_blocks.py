@@ -54,6 +54,21 @@ def test_blocks_become_the_engines(tmp_path: Path) -> None:
     assert share["steps"][0]["think_before"]["kind"] == "poisson"
 
 
+def test_a_page_lists_what_it_embeds_and_a_pace_follows_a_rate(tmp_path: Path) -> None:
+    text = """
+steps:
+  - {pace: {per: run, phases: [{duration_s: 2, from_per_s: 1, to_per_s: 5}]}}
+  - {path: /, resources: {into: embedded, not_matching: "[.]mp4$"}}
+  - {loop: {each: embedded, as: it}, steps: [{path: "/${it}"}]}
+"""
+    pace, page, _ = scenario_of(written(tmp_path, text))["steps"]
+    phase = {"duration_ms": 2000.0, "from_per_s": 1.0, "to_per_s": 5.0}
+    assert pace == {"pace": {"per": "run", "phases": [phase]}}
+    assert page["resources"] == {"into": "embedded", "not_matching": "[.]mp4$"}
+    with pytest.raises(UsageError, match="exactly one of per_min and phases"):
+        written(tmp_path, "steps: [{pace: {per: run}}, {path: /}]")
+
+
 def test_requests_in_blocks_are_found_counted_and_changed(tmp_path: Path) -> None:
     workload = written(tmp_path, FILE)
     (walk,) = workload.walks

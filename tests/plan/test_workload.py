@@ -9,6 +9,7 @@ from prony.errors import UsageError
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload, known, read
+from prony.trial.rendering import Values
 from tests.entries import requests
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
@@ -59,6 +60,21 @@ def test_files_are_looked_for_beside_the_workload(tmp_path: Path) -> None:
     assert requests(workload.steps)[0].body_file == str(tmp_path / "photo.bin")
 
 
+def test_rows_may_stand_in_the_workload(tmp_path: Path) -> None:
+    feeder = "order: sequence, at_end: recycle"
+    file = tmp_path / "w.yaml"
+    file.write_text(
+        f"feeders: {{p: {{columns: [a, b], rows: [[x, y]], {feeder}}}}}\nsteps: [{{path: '/${{p.a}}'}}]\n"
+    )
+    workload = read(file)
+    assert (workload.feeders["p"].file, workload.feeders["p"].rows) == (None, (("x", "y"),))
+    assert Values(workload.feeders).render("/${p.a}/${p.b}") == "/x/y"
+    for wrong, words in (("rows: []", "exactly one of file and rows"), ("rows: [[x]]", "as many values")):
+        file.write_text(f"feeders: {{p: {{columns: [a, b], {wrong}, {feeder}}}}}\nsteps: [{{path: /}}]\n")
+        with pytest.raises(UsageError, match=words):
+            read(file)
+
+
 def test_files_of_preparation_and_clean_up_are_looked_for_beside_it_too(tmp_path: Path) -> None:
     step = "[{path: /, method: PUT, body_file: a.bin, expect: {status: [200]}}]"
     file = tmp_path / "w.yaml"
@@ -96,7 +112,7 @@ def test_every_workload_of_the_catalogue_declares_what_a_right_response_is(file:
         assert step.expect is not None, f"step '{step.name}' declares no right response"
         assert step.body_file is None or Path(step.body_file).is_file()
     for feeder in workload.feeders.values():
-        assert Path(feeder.file).is_file()
+        assert Path(feeder.file or "").is_file()
     names = [step.name for step in workload.all_steps]
     assert len(set(names)) == len(names) or workload.scenarios, "steps of one name share a row of figures"
 

@@ -27,7 +27,7 @@ impl ServerJob {
     /// What requests are written with.
     pub fn written(&self) -> Server<'_> {
         Server {
-            authority: &self.origin.authority,
+            origin: &self.origin,
             host: self.host,
         }
     }

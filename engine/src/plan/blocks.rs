@@ -136,16 +136,30 @@ pub enum Rounding {
     Nearest,
 }
 
-/// Waits until so long after the passage before, that so many fit into a minute.
+/// Waits until so long after the passage before, that so many fit into a minute: exactly one of
+/// `per_min` and `phases`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Pace {
-    pub per_min: f64,
+    #[serde(default)]
+    pub per_min: Option<f64>,
+    /// A rate that changes, from the first passage on. When they are over nobody passes any more.
+    #[serde(default)]
+    pub phases: Vec<PacePhase>,
     #[serde(default)]
     pub per: Per,
     /// Paces of one name count each other's passages; without one each place counts its own.
     #[serde(default)]
     pub name: Option<String>,
+}
+
+/// A time over which a rate changes linearly.
+#[derive(Debug, Clone, Copy, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PacePhase {
+    pub duration_ms: f64,
+    pub from_per_s: f64,
+    pub to_per_s: f64,
 }
 
 /// Whose visits are counted.

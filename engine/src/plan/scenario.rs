@@ -104,6 +104,9 @@ pub struct Step {
     /// Values of the response that later steps of the iteration use.
     #[serde(default)]
     pub capture: Vec<Capture>,
+    /// What the page that it asks for embeds, for a loop that asks for each.
+    #[serde(default)]
+    pub resources: Option<Resources>,
     /// The pause after this step, in place of the load's.
     #[serde(default)]
     pub think: Option<Think>,
@@ -268,6 +271,20 @@ fn first() -> i64 {
     1
 }
 
+/// What an HTML page or a style sheet embeds on its own server, as a browser would ask for it.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Resources {
+    /// The value that is then a JSON list of their paths, each without the slash that it begins with.
+    pub into: String,
+    /// A regex that must be found in the whole URL.
+    #[serde(default)]
+    pub matching: Option<String>,
+    /// A regex that must not be found in it.
+    #[serde(default)]
+    pub not_matching: Option<String>,
+}
+
 /// The texts around a value; an empty one is the beginning or the end.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -414,13 +431,17 @@ where
     Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// A CSV file whose first line names its columns, unless `columns` does; `${name.column}` is a
-/// value of the user's present row.
+/// A CSV file whose first line names its columns, unless `columns` does, or `rows` in the plan
+/// itself; `${name.column}` is a value of the user's present row.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FeederPlan {
     pub name: String,
-    pub file: String,
+    #[serde(default)]
+    pub file: Option<String>,
+    /// In place of a file, with `columns`.
+    #[serde(default)]
+    pub rows: Vec<Vec<String>>,
     pub order: FeederOrder,
     /// What happens when the rows are used up; must be declared, except for `random`.
     #[serde(default)]

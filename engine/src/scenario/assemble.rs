@@ -8,8 +8,10 @@ use super::condition::Test;
 use super::names::{Numbered, check_name};
 use super::program::{Counter, Op, Program};
 use super::template::{BadTemplate, Scope, Template};
+use crate::check::ms_to_ns;
+use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Block, Choice, Loop, Node, Pace, Per, Scenario, Step};
+use crate::plan::{Block, Choice, Loop, Node, Pace, PacePhase, Per, Scenario, Step};
 
 /// Deeper nesting is a mistake in the plan.
 const MAX_DEPTH: usize = 32;
@@ -29,7 +31,7 @@ pub struct Assembly {
     lists: usize,
     shared: usize,
     /// Those with a name.
-    paces: Vec<(String, Per, Counter)>,
+    paces: Vec<(Pace, (Counter, Counter))>,
     /// The next request, counted through all scenarios.
     step: u16,
 }
@@ -41,6 +43,7 @@ pub fn names(nodes: &[Node], numbered: &Numbered) -> Vec<String> {
         match node {
             Node::Request(step) => {
                 found.extend(step.capture.iter().flat_map(|one| numbered.names(one)));
+                found.extend(step.resources.iter().map(|one| one.into.clone()));
             }
             Node::Block(block) => {
                 found.extend(block.set.iter().map(|(name, _)| name.clone()));
@@ -166,9 +169,11 @@ impl Assembly {
         } else if let Some(think) = &block.pause {
             self.ops.push(Op::Pause(ThinkTime::new(think)));
         } else if let Some(pace) = &block.pace {
-            let counter = self.pace_counter(pace)?;
-            let gap_ns = (60e9 / pace.per_min).round() as u64;
-            self.ops.push(Op::Pace(gap_ns, counter));
+            let (last, first) = self.pace_counters(pace)?;
+            self.ops.push(match pace.per_min {
+                Some(per_min) => Op::Pace((60e9 / per_min).round() as u64, last),
+                None => Op::Follow(Box::new(rate(pace)), last, first),
+            });
         } else if block.group.is_some() {
             inside(self, steps, scope)?;
         }
@@ -343,25 +348,34 @@ impl Assembly {
         }
     }
 
-    fn pace_counter(&mut self, pace: &Pace) -> Result<Counter, String> {
+    /// When the last passage was due, and when the first one.
+    fn pace_counters(&mut self, pace: &Pace) -> Result<(Counter, Counter), String> {
         let Some(name) = &pace.name else {
-            return Ok(self.counter(pace.per));
+            return Ok((self.counter(pace.per), self.counter(pace.per)));
         };
-        let known = self.paces.iter().find(|(known, ..)| known == name);
-        let (_, per, counter) = match known {
+        let known = self
+            .paces
+            .iter()
+            .find(|(known, ..)| known.name.as_ref() == Some(name));
+        let (known, counters) = match known {
             Some(known) => known.clone(),
             None => {
-                let new = (name.clone(), pace.per, self.counter(pace.per));
-                self.paces.push(new.clone());
-                new
+                let counters = (self.counter(pace.per), self.counter(pace.per));
+                self.paces.push((pace.clone(), counters));
+                (pace.clone(), counters)
             }
         };
-        if per != pace.per {
+        if known.per != pace.per {
             return Err(format!(
                 "pace {name:?} is per user here and per run there, expected the same"
             ));
         }
-        Ok(counter)
+        if known.phases != pace.phases {
+            return Err(format!(
+                "pace {name:?} has other phases here than there, expected the same"
+            ));
+        }
+        Ok(counters)
     }
 
     /// Adds a jump whose target is not known yet.
@@ -436,16 +450,44 @@ fn check_keys(block: &Block) -> Result<(), String> {
             share.percent
         ));
     }
-    if let Some(pace) = &block.pace
-        && !(pace.per_min.is_finite() && (0.001..=6e7).contains(&pace.per_min))
-    {
-        return Err(format!(
-            "pace.per_min is {}, expected 0.001 to 60,000,000",
-            pace.per_min
-        ));
+    if let Some(pace) = &block.pace {
+        check_pace(pace)?;
     }
     if let Some(think) = &block.pause {
         crate::refusal::check_think("pause", think).map_err(|error| error.0)?;
     }
     Ok(())
+}
+
+fn check_pace(pace: &Pace) -> Result<(), String> {
+    if pace.per_min.is_some() != pace.phases.is_empty() {
+        return Err("pace has both per_min and phases, or none, expected one of them".to_owned());
+    }
+    if let Some(per_min) = pace.per_min
+        && !(0.001..=6e7).contains(&per_min)
+    {
+        return Err(format!(
+            "pace.per_min is {per_min}, expected 0.001 to 60,000,000"
+        ));
+    }
+    for phase in &pace.phases {
+        let rates = [phase.from_per_s, phase.to_per_s];
+        let lasts = (1e-3..=1e10).contains(&phase.duration_ms);
+        if !lasts || !rates.iter().all(|rate| (0.0..=1e6).contains(rate)) {
+            return Err(format!(
+                "pace.phases has one of {} ms from {} to {} per second, expected a time above 0 and rates from 0 to 1,000,000",
+                phase.duration_ms, phase.from_per_s, phase.to_per_s
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn rate(pace: &Pace) -> Rate {
+    let stretch = |phase: &PacePhase| RateStretch {
+        duration_ns: ms_to_ns(phase.duration_ms),
+        from_per_s: phase.from_per_s,
+        to_per_s: phase.to_per_s,
+    };
+    Rate::new(&pace.phases.iter().map(stretch).collect::<Vec<_>>())
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::capture_source::{CaptureSource, check_pointer, regex};
 use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
+use super::resources::Resources;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
@@ -28,6 +29,9 @@ pub struct Look {
     pub cookies: Option<u16>,
     /// Whether the user's cache keeps what the response says of itself.
     pub cache: Option<CachePlan>,
+    /// What the page embeds, and the value that becomes their list. Until then it is the path that
+    /// was asked for (`Request::page`).
+    pub resources: Option<(usize, Resources)>,
 }
 
 #[derive(Debug)]
@@ -105,12 +109,13 @@ impl Look {
             regexes,
             cookies,
             cache: None,
+            resources: None,
         })
     }
 
     /// Whether what it keeps depends on what the request asked for.
     pub fn remembers(&self) -> bool {
-        self.cookies.is_some() || self.cache.is_some()
+        self.cookies.is_some() || self.cache.is_some() || self.resources.is_some()
     }
 
     /// Keeps what the response gives the user beside values. `target`: what its request asked for,
@@ -122,6 +127,9 @@ impl Look {
             }
             if let (Some(_), Some(cache)) = (&self.cache, &mut vars.cache) {
                 cache.asks_for(target);
+            }
+            if let Some((slot, _)) = &self.resources {
+                vars.set(*slot, target.to_vec());
             }
         }
         let now = vars.now();
@@ -154,7 +162,7 @@ impl Look {
 
     /// Whether there is nothing to do.
     pub fn is_idle(&self) -> bool {
-        self.captures.is_empty() && !self.judges() && self.cookies.is_none() && self.cache.is_none()
+        self.captures.is_empty() && !self.judges() && !self.remembers()
     }
 
     fn judges(&self) -> bool {
@@ -163,6 +171,7 @@ impl Look {
 
     pub fn needs_body(&self) -> bool {
         self.judges()
+            || self.resources.is_some()
             || self
                 .captures
                 .iter()
@@ -171,14 +180,15 @@ impl Look {
 
     /// The numbers of the values that this sets.
     pub fn sets(&self) -> impl Iterator<Item = usize> + '_ {
-        self.captures.iter().flat_map(|capture| {
+        let captured = self.captures.iter().flat_map(|capture| {
             let (count, numbered) = match &capture.which {
                 Which::All(count, numbered) => (Some(*count), &numbered[..]),
                 _ => (None, &[][..]),
             };
             let numbered = numbered.iter().map(|(_, slot)| *slot);
             std::iter::once(capture.slot).chain(count).chain(numbered)
-        })
+        });
+        captured.chain(self.resources.iter().map(|(slot, _)| *slot))
     }
 
     /// Whether it holds the response against values of the user.
@@ -196,6 +206,11 @@ impl Look {
         vars: &mut Vars,
         rng: &mut impl Rng,
     ) -> Option<Missed> {
+        if let Some((slot, resources)) = &self.resources {
+            let page = vars.captured.get_mut(*slot).and_then(Option::take);
+            let list = resources.list(seen, &page.unwrap_or_default());
+            vars.set(*slot, list);
+        }
         let taken = |capture: &&Compiled| right || capture.always;
         let reads_json = right && !self.json.is_empty()
             || self

@@ -9,8 +9,10 @@ use super::cookies::Jar;
 use super::feeder::Feeder;
 use super::names::{Numbered, check_name};
 use super::program::Program;
+use super::redirect::TargetOrigin;
 use super::reported::Reported;
 use super::request::Request;
+use super::resources::Resources;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, ValueCounts};
 use super::walk::Walk;
@@ -35,8 +37,8 @@ pub struct CompiledStep {
 /// A server that requests are written for.
 #[derive(Debug, Clone, Copy)]
 pub struct Server<'a> {
-    /// Its host and port as written in its URL.
-    pub authority: &'a str,
+    /// Its scheme, and its host and port as written in its URL.
+    pub origin: &'a TargetOrigin,
     /// The number of its host: servers on ports of one host share their cookies (RFC 6265, section
     /// 8.5).
     pub host: u16,
@@ -133,9 +135,9 @@ impl Scenarios {
                 let version = plan.http_version;
                 let server = servers[usize::from(step.target)];
                 let cookies = plan.cookies.as_ref().map(|_| server.host);
-                let request = Request::compile(
+                let mut request = Request::compile(
                     step,
-                    server.authority,
+                    &server.origin.authority,
                     version,
                     cookies,
                     plan.cache,
@@ -148,6 +150,12 @@ impl Scenarios {
                     .map_err(wrong)?;
                 look.cache = plan.cache.filter(|_| step.method == "GET");
                 look.fill(expect, &mut scope).map_err(wrong)?;
+                if let Some(plan) = &step.resources {
+                    let slot = scope.capture(&plan.into);
+                    let resources = Resources::compile(plan, server.origin).map_err(wrong)?;
+                    request.page = Some(slot);
+                    look.resources = Some((slot, resources));
+                }
                 scope.visible.extend(look.sets());
                 let name = StepName {
                     scenario: scenario.name.clone(),
@@ -298,14 +306,15 @@ mod tests {
                 {"name": "get", "path": "/a/${id}"}]}], "stop": {"total_requests": 1}});
         edit(&mut plan);
         let plan = crate::check::read_plan(&plan.to_string()).map_err(|error| error.0)?;
-        Scenarios::compile(
-            &plan,
-            &[Server {
-                authority: "h:1",
-                host: 0,
-            }],
-        )
-        .map_err(|error| error.0)
+        let origin = TargetOrigin {
+            secure: false,
+            authority: "h:1".to_owned(),
+        };
+        let server = Server {
+            origin: &origin,
+            host: 0,
+        };
+        Scenarios::compile(&plan, &[server]).map_err(|error| error.0)
     }
 
     #[test]

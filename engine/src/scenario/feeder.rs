@@ -1,5 +1,5 @@
-//! Rows of a CSV file, handed to users one per iteration, or when they want one. The file is read
-//! once, before the load starts.
+//! Rows of a CSV file or of the plan itself, handed to users one per iteration, or when they want one.
+//! A file is read once, before the load starts.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,7 +10,7 @@ use crate::pace::share::Part;
 use crate::plan::{FeederEnd, FeederOrder, FeederPlan, Per};
 use crate::refusal::{PlanError, refuse};
 
-/// The rows of a CSV file, and who gets which.
+/// The rows, and who gets which.
 #[derive(Debug)]
 pub struct Feeder {
     order: FeederOrder,
@@ -37,7 +37,7 @@ const AFTER_LAST: u32 = u32::MAX - 1;
 const EOF: &[u8] = b"<EOF>";
 
 impl Feeder {
-    /// Reads the file; returns the names of the columns too.
+    /// Reads the file, or takes the rows of the plan; returns the names of the columns too.
     pub fn read(plan: &FeederPlan, part: &Part) -> Result<(Self, Vec<String>), PlanError> {
         let name = &plan.name;
         let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
@@ -50,15 +50,50 @@ impl Feeder {
                     plan.delimiter
                 ))
             })?;
+        let mut feeder = Self {
+            order: plan.order,
+            at_end: plan.at_end,
+            per: plan.per,
+            on_use: plan.on_use,
+            columns: 0,
+            rows: 0,
+            bytes: Vec::new(),
+            ends: Vec::new(),
+            next: AtomicU64::new(0),
+            part: part.clone(),
+        };
+        let columns = match (&plan.file, plan.rows.is_empty()) {
+            (Some(file), true) => feeder.read_file(plan, file, delimiter)?,
+            (None, false) => feeder.take_rows(plan)?,
+            _ => {
+                return Err(wrong(
+                    "has both file and rows, or none, expected one of them".to_owned(),
+                ));
+            }
+        };
+        check_columns(plan, &columns)?;
+        feeder.columns = columns.len();
+        Ok((feeder, columns))
+    }
+
+    /// Returns the names of the columns.
+    fn read_file(
+        &mut self,
+        plan: &FeederPlan,
+        file: &str,
+        delimiter: u8,
+    ) -> Result<Vec<String>, PlanError> {
+        let name = &plan.name;
+        let wrong = |what: String| PlanError(format!("feeder {name:?}: {what}"));
         let mut reader = csv::ReaderBuilder::new()
             .delimiter(delimiter)
             .quoting(plan.quotes)
             .has_headers(plan.columns.is_empty())
-            .from_path(Path::new(&plan.file))
-            .map_err(|error| wrong(format!("{} cannot be read: {error}", plan.file)))?;
+            .from_path(Path::new(file))
+            .map_err(|error| wrong(format!("{file} cannot be read: {error}")))?;
         let first: Vec<String> = reader
             .headers()
-            .map_err(|error| wrong(format!("{} is not CSV: {error}", plan.file)))?
+            .map_err(|error| wrong(format!("{file} is not CSV: {error}")))?
             .iter()
             .map(|column| column.trim().to_owned())
             .collect();
@@ -68,46 +103,26 @@ impl Feeder {
             plan.columns.clone()
         } else {
             return refuse(format!(
-                "feeder {name:?}: columns names {}, expected {}, as many as {} has",
+                "feeder {name:?}: columns names {}, expected {}, as many as {file} has",
                 plan.columns.len(),
-                first.len(),
-                plan.file
+                first.len()
             ));
-        };
-        check_columns(plan, &columns)?;
-        let mut feeder = Self {
-            order: plan.order,
-            at_end: plan.at_end,
-            per: plan.per,
-            on_use: plan.on_use,
-            columns: columns.len(),
-            rows: 0,
-            bytes: Vec::new(),
-            ends: Vec::new(),
-            next: AtomicU64::new(0),
-            part: part.clone(),
         };
         let mut record = csv::ByteRecord::new();
         while reader
             .read_byte_record(&mut record)
-            .map_err(|error| wrong(format!("{} is not CSV: {error}", plan.file)))?
+            .map_err(|error| wrong(format!("{file} is not CSV: {error}")))?
         {
-            for value in &record {
-                feeder.bytes.extend_from_slice(value);
-                feeder.ends.push(feeder.bytes.len());
-            }
-            feeder.rows += 1;
-            if feeder.rows > MAX_ROWS {
+            self.add(&record);
+            if self.rows > MAX_ROWS {
                 return refuse(format!(
-                    "feeder {name:?}: {} has more than {MAX_ROWS} rows, expected fewer",
-                    plan.file
+                    "feeder {name:?}: {file} has more than {MAX_ROWS} rows, expected fewer"
                 ));
             }
         }
-        if feeder.rows == 0 {
+        if self.rows == 0 {
             return refuse(format!(
-                "feeder {name:?}: {} has no row{}, expected at least one",
-                plan.file,
+                "feeder {name:?}: {file} has no row{}, expected at least one",
                 if plan.columns.is_empty() {
                     " after its line of column names"
                 } else {
@@ -115,7 +130,32 @@ impl Feeder {
                 }
             ));
         }
-        Ok((feeder, columns))
+        Ok(columns)
+    }
+
+    /// Those that the plan has itself. Returns the names of the columns.
+    fn take_rows(&mut self, plan: &FeederPlan) -> Result<Vec<String>, PlanError> {
+        let count = plan.columns.len();
+        for (place, row) in plan.rows.iter().enumerate() {
+            if row.len() != count {
+                return refuse(format!(
+                    "feeder {:?}: row {} has {} values, expected {count}, as many as columns names",
+                    plan.name,
+                    place + 1,
+                    row.len()
+                ));
+            }
+            self.add(row.iter().map(String::as_bytes));
+        }
+        Ok(plan.columns.clone())
+    }
+
+    fn add<'a>(&mut self, row: impl IntoIterator<Item = &'a [u8]>) {
+        for value in row {
+            self.bytes.extend_from_slice(value);
+            self.ends.push(self.bytes.len());
+        }
+        self.rows += 1;
     }
 
     /// A value; empty where there is none.
@@ -172,15 +212,13 @@ fn check_columns(plan: &FeederPlan, columns: &[String]) -> Result<(), PlanError>
     for (place, column) in columns.iter().enumerate() {
         if column.is_empty() || column.contains([' ', '|', '}']) {
             return refuse(format!(
-                "feeder {name:?}: column {} of {} is named {column:?}, expected a name without blanks, | and }}",
-                place + 1,
-                plan.file
+                "feeder {name:?}: column {} is named {column:?}, expected a name without blanks, | and }}",
+                place + 1
             ));
         }
         if columns[..place].contains(column) {
             return refuse(format!(
-                "feeder {name:?}: {} has two columns named {column:?}, expected different names",
-                plan.file
+                "feeder {name:?} has two columns named {column:?}, expected different names"
             ));
         }
     }
@@ -267,6 +305,38 @@ mod tests {
                 .contains("two columns")
         );
         assert!(named(&[], "\"").unwrap_err().0.contains("delimiter is"));
+    }
+
+    #[test]
+    fn a_plan_may_have_the_rows_itself() {
+        let read = |edit: &dyn Fn(&mut serde_json::Value)| {
+            let mut plan = serde_json::json!({"name": "p", "order": "unique_per_user", "at_end": "recycle",
+                "columns": ["a", "b"], "rows": [["1", "x,\"y"], ["2", ""]]});
+            edit(&mut plan);
+            Feeder::read(&serde_json::from_value(plan).unwrap(), &Part::default())
+        };
+        let (feeder, columns) = read(&|_| {}).unwrap();
+        assert_eq!(
+            (feeder.rows, columns.as_slice()),
+            (2, &["a".to_owned(), "b".to_owned()][..])
+        );
+        assert_eq!(
+            (feeder.value(0, 1), feeder.value(1, 0)),
+            (&b"x,\"y"[..], &b"2"[..])
+        );
+        assert_eq!(
+            feeder.draw(3, NO_ROW, &mut SmallRng::seed_from_u64(1)),
+            Some(1)
+        );
+        let refused = |edit: &dyn Fn(&mut serde_json::Value)| read(edit).unwrap_err().0;
+        assert!(refused(&|plan| plan["file"] = "a.csv".into()).contains("expected one of them"));
+        assert!(
+            refused(&|plan| plan["rows"] = serde_json::json!([])).contains("expected one of them")
+        );
+        assert!(
+            refused(&|plan| plan["columns"] = serde_json::json!(["a"]))
+                .contains("row 1 has 2 values")
+        );
     }
 
     #[test]

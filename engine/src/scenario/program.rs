@@ -14,11 +14,15 @@ use super::condition::Test;
 use super::filter::RequestPart;
 use super::template::Template;
 use super::vars::{Shared, Vars};
+use crate::pace::rate::Rate;
 use crate::pace::think::ThinkTime;
 use crate::plan::Rounding;
 
 /// So many operations may lie between two requests: more are a loop that nothing in it can end.
 pub const MOST_OPERATIONS: u32 = 200_000;
+
+/// A user for whom no passage is left waits so long: longer than a run.
+const NEVER_NS: u64 = 30 * 24 * 3600 * 1_000_000_000;
 
 /// A number that a user carries, or that all users share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +38,8 @@ pub enum Op {
     Pause(ThinkTime),
     /// Time between two passages, and when the last one was due.
     Pace(u64, Counter),
+    /// The rate of passages, when the last one was due, and when the first one.
+    Follow(Box<Rate>, Counter, Counter),
     Jump(usize),
     JumpUnless(Test, usize),
     Zero(usize),
@@ -121,7 +127,9 @@ impl Op {
     /// nor set before.
     fn waits(&self, unanswered: Unanswered) -> bool {
         match self {
-            Self::Begin(_) | Self::End | Self::Pause(_) | Self::Pace(..) => unanswered.any,
+            Self::Begin(_) | Self::End | Self::Pause(_) | Self::Pace(..) | Self::Follow(..) => {
+                unanswered.any
+            }
             Self::Set(..)
             | Self::JumpUnless(..)
             | Self::Element(..)
@@ -222,6 +230,11 @@ impl Program {
                     let due_ns = self.pace(cursor, *counter, *gap_ns, here_ns);
                     passed.pause_ns = due_ns.saturating_sub(now_ns);
                 }
+                Op::Follow(rate, last, first) => {
+                    let here_ns = now_ns.saturating_add(passed.pause_ns);
+                    let due_ns = self.follow(cursor, rate, (*last, *first), here_ns);
+                    passed.pause_ns = due_ns.saturating_sub(now_ns);
+                }
                 Op::Jump(to) => cursor.at = *to,
                 Op::JumpUnless(test, to) => {
                     if !test.holds(shared, vars, rng) {
@@ -310,22 +323,53 @@ impl Program {
 
     /// When this passage is due: at once, or a gap after the one before.
     fn pace(&self, cursor: &mut Cursor, counter: Counter, gap_ns: u64, here_ns: u64) -> u64 {
-        let due = |last_ns: u64| match last_ns {
+        self.change(cursor, counter, |last_ns| match last_ns {
             0 => here_ns,
             _ => here_ns.max(last_ns.saturating_add(gap_ns)),
-        };
+        })
+    }
+
+    /// The same of a rate that changes: when one more is expected than when the last passage was due.
+    /// What was missed since is not made up for.
+    fn follow(
+        &self,
+        cursor: &mut Cursor,
+        rate: &Rate,
+        (last, first): (Counter, Counter),
+        here_ns: u64,
+    ) -> u64 {
+        let first_ns = self.change(cursor, first, |known_ns| match known_ns {
+            0 => here_ns.max(1),
+            _ => known_ns,
+        });
+        let expected = |at_ns: u64| rate.expected(at_ns.saturating_sub(first_ns));
+        self.change(cursor, last, |last_ns| {
+            let next = if last_ns == 0 {
+                0.0
+            } else {
+                expected(last_ns) + 1.0
+            };
+            match rate.when_ns(next.max(expected(here_ns))) {
+                Some(due_ns) => here_ns.max(first_ns.saturating_add(due_ns)),
+                None => here_ns.saturating_add(NEVER_NS),
+            }
+        })
+    }
+
+    /// Changes a number by a rule; what it is then.
+    fn change(&self, cursor: &mut Cursor, counter: Counter, rule: impl Fn(u64) -> u64) -> u64 {
         match counter {
             Counter::Own(register) => {
-                let last_ns = &mut cursor.registers[register];
-                *last_ns = due(*last_ns);
-                *last_ns
+                let number = &mut cursor.registers[register];
+                *number = rule(*number);
+                *number
             }
             Counter::Shared(place) => {
-                let next = |last_ns| Some(due(last_ns));
                 let relaxed = Ordering::Relaxed;
-                // Never an error: there is always a next time.
-                let before = self.shared[place].fetch_update(relaxed, relaxed, next);
-                due(before.unwrap_or(0))
+                // Never an error: there is always a next number.
+                let before =
+                    self.shared[place].fetch_update(relaxed, relaxed, |number| Some(rule(number)));
+                rule(before.unwrap_or(0))
             }
         }
     }

@@ -5,13 +5,18 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::scenario::compile::{Scenarios, Server};
+use crate::scenario::redirect::TargetOrigin;
 
 fn compiled(steps: Value, variables: Value) -> Result<Scenarios, String> {
     let plan = json!({"version": 1, "target": {"url": "http://h:1"}, "load": {"model": "closed", "users": 1},
         "scenarios": [{"variables": variables, "steps": steps}], "stop": {"total_requests": 1}});
     let plan = crate::check::read_plan(&plan.to_string()).map_err(|error| error.0)?;
+    let origin = TargetOrigin {
+        secure: false,
+        authority: "h:1".to_owned(),
+    };
     let servers = [Server {
-        authority: "h:1",
+        origin: &origin,
         host: 0,
     }];
     Scenarios::compile(&plan, &servers).map_err(|error| error.0)
@@ -219,6 +224,49 @@ fn a_random_choice_keeps_to_its_weights() {
     let second = (0..40_000).filter(|_| walker.walked().len() == 2).count();
     // Binomial with p = 1/4: the deviation is 87, five of them are never seen.
     assert!((9_565..=10_435).contains(&second), "{second}");
+}
+
+/// When the passages of a pace with these phases are due, for a user who comes by again `every_ms`.
+fn passages(phases: &Value, every_ms: u64, count: usize) -> Vec<u64> {
+    let steps = json!([{"pace": {"phases": phases, "per": "run"}}, step("a")]);
+    let walker = Walker::new(steps, json!([]));
+    let program = walker.scenarios.program.as_ref().unwrap();
+    let mut cursor = Cursor::new(program);
+    let Some(Op::Follow(rate, last, first)) = program.ops.first() else {
+        panic!("{:?}", program.ops);
+    };
+    let start_ns = 5_000_000_000;
+    let comes_ns = |number: usize| start_ns + number as u64 * every_ms * 1_000_000;
+    (0..count)
+        .map(|number| program.follow(&mut cursor, rate, (*last, *first), comes_ns(number)))
+        .map(|due_ns| (due_ns - start_ns) / 1_000_000)
+        .collect()
+}
+
+#[test]
+fn a_pace_follows_a_rate_that_changes() {
+    let phases = json!([{"duration_ms": 1000, "from_per_s": 4, "to_per_s": 4},
+        {"duration_ms": 1000, "from_per_s": 0, "to_per_s": 0}, {"duration_ms": 1000, "from_per_s": 2, "to_per_s": 2}]);
+    // With users enough each is due when the integral of the rate has grown by one.
+    let due = passages(&phases, 0, 6);
+    assert_eq!(due, [0, 250, 500, 750, 2000, 2500]);
+    // One who comes every 400 ms misses some, and they are not made up for.
+    assert_eq!(passages(&phases, 400, 5), [0, 400, 800, 2100, 2600]);
+    let ended = passages(&phases, 0, 7)[6];
+    assert!(ended > 24 * 3600 * 1000, "{ended}");
+    let ramp = json!([{"duration_ms": 2000, "from_per_s": 0, "to_per_s": 4}]);
+    assert_eq!(passages(&ramp, 0, 4), [0, 1000, 1414, 1732]);
+}
+
+#[test]
+fn a_pace_has_a_rate_or_phases() {
+    let refused =
+        |pace: Value| compiled(json!([{"pace": pace}, step("a")]), json!([])).unwrap_err();
+    let phase = json!({"duration_ms": 1, "from_per_s": 1, "to_per_s": 1});
+    assert!(refused(json!({})).contains("expected one of them"));
+    assert!(refused(json!({"per_min": 1, "phases": [phase]})).contains("expected one of them"));
+    let still = json!({"phases": [{"duration_ms": 0, "from_per_s": 1, "to_per_s": 1}]});
+    assert!(refused(still).contains("a time above 0"));
 }
 
 #[test]

@@ -33,14 +33,10 @@ impl TargetOrigin {
     pub fn resolve(&self, location: &[u8], from: &str, host: &str) -> Result<String, String> {
         let text = String::from_utf8_lossy(location);
         let text = text.trim();
-        let here = self.url(&self.authority);
-        let here = here.map_err(|error| format!("the target's URL cannot be read: {error}"))?;
-        // Not joined: a path that begins with `//` would be read as a host.
-        let mut base = here.clone();
-        let (path, query) = from.split_once('?').unzip();
-        base.set_path(path.unwrap_or(from));
-        base.set_query(query);
-        let to = base
+        let here = self
+            .page(from)
+            .map_err(|error| format!("the target's URL cannot be read: {error}"))?;
+        let to = here
             .join(text)
             .map_err(|error| format!("it leads to {text}, which is no URL: {error}"))?;
         let (scheme, other) = (here.scheme(), to.scheme());
@@ -58,6 +54,16 @@ impl TargetOrigin {
             return Err(format!("it leads to another host, {authority}"));
         }
         Ok(to[Position::BeforePath..Position::AfterQuery].to_owned())
+    }
+
+    /// The URL of what stands at this path and query.
+    pub fn page(&self, path: &str) -> Result<Url, url::ParseError> {
+        // Not joined: a path that begins with `//` would be read as a host.
+        let mut page = self.url(&self.authority)?;
+        let (before, query) = path.split_once('?').unzip();
+        page.set_path(before.unwrap_or(path));
+        page.set_query(query);
+        Ok(page)
     }
 
     fn url(&self, authority: &str) -> Result<Url, url::ParseError> {

@@ -35,6 +35,8 @@ pub struct Request {
     /// Before which header the validators of the cache stand.
     validators_at: usize,
     expects_continue: bool,
+    /// The value that holds what was asked for, until the response says what the page embeds.
+    pub page: Option<usize>,
 }
 
 #[derive(Debug)]
@@ -86,6 +88,7 @@ impl Request {
     pub fn is_fixed(&self) -> bool {
         self.cookies.is_none()
             && self.cache.is_none()
+            && self.page.is_none()
             && !self.expects_continue
             && !matches!(self.body, Some(Content::File(..)))
             && self.templates().all(Template::is_literal)
@@ -105,7 +108,10 @@ impl Request {
     }
 
     pub fn uses_vars(&self) -> bool {
-        self.cookies.is_some() || self.cache.is_some() || self.templates().any(Template::uses_vars)
+        self.cookies.is_some()
+            || self.cache.is_some()
+            || self.page.is_some()
+            || self.templates().any(Template::uses_vars)
     }
 
     /// The captured values without which it cannot be sent.
@@ -138,6 +144,9 @@ impl Request {
             None => context.write(&self.path, RequestPart::Path, &mut out),
         }
         let path = path_from..out.len();
+        if let Some(slot) = self.page {
+            context.vars.set(slot, out[path.clone()].to_vec());
+        }
         out.extend_from_slice(self.version_line());
         for (place, header) in self.headers.iter().enumerate() {
             if place == self.validators_at {
@@ -187,6 +196,9 @@ impl Request {
         let cache = context.vars.cache.get_or_insert_default();
         let fresh = cache.is_fresh(&path, then);
         cache.drawn = (!fresh).then_some(path);
+        if let Some(slot) = self.page.filter(|_| fresh) {
+            context.vars.set(slot, Vec::new());
+        }
         fresh
     }
 
@@ -207,6 +219,9 @@ impl Request {
         out.extend_from_slice(if again.as_get { b"GET" } else { sent.method });
         out.push(b' ');
         out.extend_from_slice(again.path.as_bytes());
+        if let Some(slot) = self.page {
+            vars.set(slot, again.path.as_bytes().to_vec());
+        }
         out.extend_from_slice(self.version_line());
         let mut anew = Vec::new();
         if self.cookies.is_some() {

@@ -126,6 +126,7 @@ impl Request {
             cache,
             validators_at,
             expects_continue: step.expect_continue,
+            page: None,
         })
     }
 }
