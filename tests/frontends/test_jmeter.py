@@ -12,10 +12,11 @@ import pytest
 from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused, Translated, explain
-from prony.frontends.jmeter import jmx, jtl, summary
+from prony.frontends.jmeter import jmx, summary
 from prony.frontends.jmeter.arguments import Wishes, parse
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.groups import LONGEST_S
+from prony.frontends.jmeter.listeners import COLUMNS
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.step import Block
 from tests.entries import requests
@@ -340,7 +341,7 @@ def test_the_log_has_a_row_for_every_request(
     jmeter.run([*customers(server, 2, 2), "-l", str(log)], front.context())
     rows = rows_of(log)
     assert len(rows) == server.ended()["requests"] == 20
-    assert tuple(rows[0]) == jtl.COLUMNS
+    assert tuple(rows[0]) == COLUMNS
     assert {row["threadName"] for row in rows} == {"Clients 1-1", "Clients 1-2"}
     assert [row["label"] for row in rows].count("read") == 4
     read = next(row for row in rows if row["label"] == "read")

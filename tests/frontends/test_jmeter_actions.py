@@ -9,8 +9,10 @@ import pytest
 from prony.errors import UsageError
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.arguments import Wishes
+from prony.load.contract import engine_plan
 from prony.plan.step import Block, Step, pauses
 from tests.entries import requests
+from tests.frontends.conftest import as_asked, explained
 from tests.frontends.jmx_text import element, flag, load_of, prop, sampler, translated_of, variables
 
 
@@ -76,6 +78,18 @@ def test_hosts_of_a_dns_cache_manager_are_where_connections_go() -> None:
     assert translated_of(hosts(shop="::1") + shop).target.addresses == ("[::1]:8080",)
 
 
+def test_hosts_of_further_servers_too() -> None:
+    two = sampler("http://shop:8080/x") + sampler("http://images:81/y") + sampler("http://127.0.0.3:82/z")
+    made = translated_of(hosts(images="::1") + two)
+    assert made.trial.workload.server_addresses == {"http://images:81": "[::1]:81"}
+    others = engine_plan(as_asked(made))["other_targets"]
+    assert others == [
+        {"url": "http://images:81", "addresses": ["[::1]:81"]}, {"url": "http://127.0.0.3:82"},
+    ]  # fmt: skip
+    assert made.plan().cells[0].target.every_address[1:] == (("::1", 81), ("127.0.0.3", 82))  # type: ignore[union-attr]
+    assert explained(made).workload == made.trial.workload
+
+
 def rows(file: str) -> str:
     return element("CSVDataSet", prop("filename", file), flag("recycle", True))
 
@@ -91,7 +105,7 @@ def test_missing_data_files_are_named_together_and_looked_for_elsewhere(tmp_path
         translated_of(inside, wishes=Wishes(csv_dir=tmp_path))
     (tmp_path / "items.csv").write_text("item\nbook\n")
     feeders = translated_of(inside, wishes=Wishes(csv_dir=tmp_path)).trial.workload.feeders
-    assert [Path(feeder.file).name for feeder in feeders.values()] == ["users.csv", "items.csv"]
+    assert [Path(feeder.file or "").name for feeder in feeders.values()] == ["users.csv", "items.csv"]
 
 
 def test_variables_without_a_value_are_sent_as_they_are_written() -> None:

@@ -39,7 +39,9 @@ NAMES = st.sampled_from([
     "variableName", "minimumValue", "clearEachIteration", "Other", "shareMode", "recycle", "quotedData",
     "HTTPSampler.DO_MULTIPART_POST", "RegexExtractor.template", "useExpires", "maxSize",
     "SwitchController.value", "ForeachController.inputVal", "ForeachController.returnVal",
-    "ForeachController.endIndex", "IncludeController.includepath",
+    "ForeachController.endIndex", "IncludeController.includepath", "HTTPSampler.image_parser",
+    "HTTPSampler.embedded_url_re", "HTTPSampler.concurrentDwn", "HTTPSampler.concurrentPool",
+    "UserParameters.per_iteration", "fileEncoding", "ignoreFirstLine", "Assertion.scope",
 ])  # fmt: skip
 TAGS = st.sampled_from([
     "HTTPSamplerProxy", "LoopController", "IfController", "WhileController", "RandomController",
@@ -50,7 +52,8 @@ TAGS = st.sampled_from([
     "BoundaryExtractor", "JSONPostProcessor", "CookieManager", "CacheManager", "AuthManager", "Arguments",
     "CounterConfig", "RandomVariableConfig", "ThreadGroup", "OpenModelThreadGroup", "Nonsense",
     "SwitchController", "ConfigTestElement", "ForeachController", "ModuleController", "IncludeController",
-    "TestFragmentController", "RunTime",
+    "TestFragmentController", "RunTime", "UserParameters", "ResultCollector",
+    "kg.apc.jmeter.timers.VariableThroughputTimer",
     "SetupThreadGroup", "PostThreadGroup",
 ])  # fmt: skip
 PLACED = re.compile(r"p\.jmx:\d+: \S")

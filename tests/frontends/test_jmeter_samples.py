@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from prony.frontends import jmeter
 from prony.frontends.jmeter.outline import Style, outlines
-from prony.frontends.jmeter.samples import Made, samples
+from prony.frontends.jmeter.samples import Chain, Made, samples
 from prony.load.request_log import LoggedRequest
 from prony.plan.blocks import Condition, Loop
+from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
 from prony.plan.workload import Scenario, Workload
 from tests.frontends.conftest import Served, quick_desk
@@ -161,6 +163,47 @@ def test_a_transaction_that_the_end_cuts_off_has_no_row() -> None:
 
 def test_rows_within_a_parent_come_after_it() -> None:
     assert labels([of("p", GET, of("t", GET))], "01") == "p2 r0 r1 t1"
+
+
+def test_a_page_with_what_it_embeds_is_one_sample() -> None:
+    page = Step(path="/", resources=Resources(into="a"))
+    inner = Block(loop=Loop(each="b", element="d"), steps=(Step(path="/${d}"),))
+    loop = Block(
+        loop=Loop(each="a", element="c"),
+        steps=(Step(path="/${c}", resources=Resources(into="b")), inner),
+    )
+    walk: list[Entry] = [of("t", page, loop), GET]
+    # 0 the page, 1 what it embeds, 2 what that embeds, 3 another request
+    assert labels(walk, "0121300111") == "r0 t1 r3 r0 t1 r0 t1"
+    workload = Workload(scenarios=(Scenario(name="s", steps=tuple(walk)),))
+    outlined = outlines(workload, {})
+    found = [row(0, 0), row(0, 5, user=1), replace(row(1, 10), error="expect_status", status=404), row(2, 30)]
+    whole, other = (one for one in samples(found, outlined) if isinstance(one, LoggedRequest))
+    assert isinstance(whole, Chain)
+    assert (whole.error, whole.service_ns, whole.bytes_in, whole.status) == (
+        "expect_status", 32_000_000, 30, 200
+    )  # fmt: skip
+    assert (other.user, other.error) == (1, None)
+
+
+def test_redirects_on_the_way_are_part_of_the_sample() -> None:
+    workload = Workload(scenarios=(Scenario(name="s", steps=(Step(path="/", follow_redirects=5), GET)),))
+    outlined = outlines(workload, {})
+    way = [
+        replace(row(0, 0), status=302, connect_ns=7),
+        replace(row(0, 10), status=301),
+        row(0, 20),
+        row(1, 30),
+    ]
+    (whole, other) = samples(way, outlined)
+    assert isinstance(whole, Chain)
+    assert (whole.status, whole.start_ns, whole.service_ns, whole.connect_ns) == (200, 0, 22_000_000, 7)
+    assert (whole.bytes_out, len(whole.parts), other) == (3, 3, row(1, 30))
+    # One that was not followed is a failed response like others; one whose run ended is what there is.
+    lost = replace(row(0, 0), status=302, error="expect_redirect")
+    assert list(samples([lost, replace(row(0, 5), status=302)], outlined)) == [
+        lost, replace(row(0, 5), status=302)
+    ]  # fmt: skip
 
 
 def test_another_scenario_is_left_as_it_is() -> None:

@@ -6,20 +6,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO
 
+from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow, Window
 from prony.frontends.base import Context, FrontEnd, Ran, Translated
 from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, JMeterArguments, parse
+from prony.frontends.jmeter.jtl_xml import XmlLog
+from prony.frontends.jmeter.listeners import RowsFile
 from prony.frontends.jmeter.outline import outlines
 from prony.frontends.jmeter.samples import samples
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
 from prony.frontends.jmeter.thread_names import ThreadGroup, ThreadNames
 from prony.frontends.jmeter.translate import JMeterPlan, plan
-from prony.load.request_log import read_log
+from prony.load.request_log import LoggedRequest, read_log
 from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 from prony.trial.stages import stage_log
@@ -143,10 +147,8 @@ def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
     if made.delay_s:
         time.sleep(made.delay_s)
     summariser = Summariser(out, made.users, made.stops_on_error)
-    if asked.log is None:
-        ran = context.measure(made.translated, summariser)
-    else:
-        ran = _logged(asked.log, asked.replace_log, made, context, summariser)
+    files = _files(asked, made)
+    ran = _logged(files, made, context, summariser) if files else context.measure(made.translated, summariser)
     if summariser.said:
         summariser.say()
     print(line(total(ran)), file=out)
@@ -155,34 +157,65 @@ def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
     return context.end(ran, 0)
 
 
-def _logged(
-    path: Path, replace_log: bool, made: JMeterPlan, context: Context, progress: SilentProgress
-) -> Ran:
-    """The run with a row for every request, which become JMeter's lines when it has ended."""
-    with (
-        jtl.open_log(path, replace_log) as file,
-        TemporaryDirectory(dir=path.parent, prefix=".jtl-") as folder,
-    ):
-        rows = Path(folder) / "requests.csv"
+Files = Sequence[tuple[RowsFile, bool]]
+"""Each with whether what is in it goes first."""
+
+
+def _files(asked: JMeterArguments, made: JMeterPlan) -> Files:
+    """The file of -l and those of listeners, each once."""
+    found = [(RowsFile(asked.log), asked.replace_log)] if asked.log is not None else []
+    known = {asked.log.absolute()} if asked.log is not None else set()
+    return [*found, *((file, False) for file in made.files if file.path.absolute() not in known)]
+
+
+def _logged(files: Files, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
+    """The run with a row for every request, which become JMeter's when it has ended."""
+    servers_of: list[jtl.Servers] = []
+    names_of: list[ThreadNames] = []
+
+    def record_of(row: LoggedRequest) -> jtl.Record:
+        return jtl.request_record(row, servers_of[-1].of(row), names_of[-1])
+
+    with ExitStack() as stack:
+        logs: list[tuple[RowsFile, jtl.Log]] = []
+        for file, replaced in files:
+            log: jtl.Log
+            try:
+                log = XmlLog(file, record_of) if file.xml else jtl.CsvLog(file, record_of, replaced)
+            except UsageError as fault:
+                if file in made.files:  # as JMeter, which goes on without it
+                    print(f"prony: note: a listener's file is not written: {fault}", file=context.stderr)
+                    continue
+                raise
+            stack.callback(log.close)
+            logs.append((file, log))
+        folder = Path(stack.enter_context(TemporaryDirectory(dir=_beside(logs), prefix=".jtl-")))
+        rows = folder / "requests.csv"
         ran = context.measure(made.translated.logged(rows), progress)
         count, unplaced = 0, list[str]()
-        for log, thread_groups, workload in _logs(rows, made):
-            thread_names = ThreadNames(thread_groups, read_log(log))
+        for part, thread_groups, workload in _logs(rows, made):
+            names_of.append(ThreadNames(thread_groups, read_log(part)))
+            servers_of.append(jtl.Servers(made.translated.target.url, workload))
             outlined = outlines(workload, made.transactions)
-            found = samples(read_log(log), outlined)
-            servers = jtl.Servers(made.translated.target.url, workload)
-            count += jtl.write(found, file, servers, thread_names)
+            count += jtl.write(samples(read_log(part), outlined), logs, servers_of[-1], names_of[-1])
             unplaced += [name for outline in outlined.values() for name in outline.unplaced]
     cost = ran.report.log
     waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
-    print(f"prony: note: {path}: {count} requests{waited}", file=context.stderr)
+    named = ", ".join(str(file.path) for file, _ in logs)
+    if logs:
+        print(f"prony: note: {named}: {count} requests{waited}", file=context.stderr)
     if unplaced:
         names = ", ".join(unplaced)
         print(
-            f"prony: note: {path}: no rows of samplers that no request stands beside: {names}",
+            f"prony: note: {named}: no rows of samplers that no request stands beside: {names}",
             file=context.stderr,
         )
     return ran
+
+
+def _beside(logs: Sequence[tuple[RowsFile, jtl.Log]]) -> Path | None:
+    """Where there is room for the log of requests; None: where the system has its temporary files."""
+    return logs[0][0].path.parent if logs else None
 
 
 def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Sequence[ThreadGroup], Workload]]:

@@ -43,22 +43,29 @@ def target(requests: Sequence[SamplerRequest], shared: Shared) -> Url:
     """The load's own server. As with JMeter any certificate will do; a DNS cache manager says where it is."""
     assert shared.server is not None
     found = parse_url(shared.server).target
-    address = requests[0].scope.hosts.get(found.host.lower())
-    at = f"[{address}]:{found.port}" if address and ":" in address else f"{address}:{found.port}"
-    for one in requests:
-        other = parse_url(one.base).target
-        if one.base != shared.server and other.host.lower() in one.scope.hosts:
-            raise one.node.refused(
-                f"an address that a DNS cache manager gives a second server ({one.base})",
-                "write the address in place of the name",
-            )
+    at = _address(requests[0], shared.server)
     secure = any(one.base.startswith("https:") for one in requests)
     return found.model_copy(
         update={
             "tls": TlsOptions(insecure=True) if secure else found.tls,
-            "addresses": (at,) if address else (),
+            "addresses": (at,) if at else (),
         }
     )
+
+
+def other_addresses(requests: Sequence[SamplerRequest], own: str) -> dict[str, str]:
+    """Servers beside the load's own -> where a DNS cache manager says that they are."""
+    found = {one.base: _address(one, one.base) for one in requests if one.base != own}
+    return {base: at for base, at in found.items() if at}
+
+
+def _address(one: SamplerRequest, base: str) -> str:
+    """HOST:PORT of this server; empty where the system resolves its name."""
+    url = parse_url(base).target
+    address = one.scope.hosts.get(url.host.lower())
+    if not address:
+        return ""
+    return f"[{address}]:{url.port}" if ":" in address else f"{address}:{url.port}"
 
 
 def connections(phases: Sequence[Sequence[TranslatedGroup]]) -> Connections:

@@ -109,6 +109,8 @@ class KnownValues:
     """Where data files are looked for that are not where the plan says."""
     end_s: float | None = None
     """Of groups that have no end of their own."""
+    above: Sequence[JmxNode] = ()
+    """Elements of the plan outside of its groups."""
     undefined: dict[str, JmxNode] = field(default_factory=dict)
     """Variables that have no value where they stand -> the first place; sent as they are written."""
     feeders: dict[str, Feeder] = field(default_factory=dict)

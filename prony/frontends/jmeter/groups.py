@@ -9,12 +9,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from prony.frontends.jmeter import on_error, plugin_groups
+from prony.frontends.jmeter import on_error, plugin_groups, shaping
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.on_error import OnError
 from prony.frontends.jmeter.plugin_groups import Wave
+from prony.frontends.jmeter.thread_names import STARTER
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase, WholeRun
 from prony.plan.population import Population
 
@@ -56,7 +57,7 @@ class Group:
     @property
     def thread_label(self) -> str:
         """What the names of its threads begin with."""
-        return f"{self.label}-ThreadStarter" if self.node.tag == plugin_groups.CONCURRENCY else self.label
+        return f"{self.label}{STARTER}" if self.node.tag == plugin_groups.CONCURRENCY else self.label
 
 
 def group(node: JmxNode, values: KnownValues) -> Group:
@@ -158,6 +159,9 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         delay_s = values.number(node.value("ThreadGroup.delay"), node, "ThreadGroup.delay", 0.0)
     if number == 0 and duration_s is None:
         raise node.refused("no loops", "give it loops, or a scheduler with a duration")
+    shaped_s = shaping.end_s([*values.above, node], values)
+    if shaped_s is not None:
+        duration_s = shaped_s if duration_s is None else min(duration_s, shaped_s)
     if number < 0 and duration_s is None:
         duration_s = _end_s(node, values)
     if delay_s < 0 or (duration_s is not None and duration_s < 0):
@@ -181,7 +185,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
 
 def _in_waves(node: JmxNode, values: KnownValues) -> Group:
     """A group of jmeter-plugins."""
-    found = plugin_groups.waves(node, values)
+    found = _until(shaping.end_s([*values.above, node], values), plugin_groups.waves(node, values))
     after_error = on_error.of_group(node, values)
     node.ignore("ThreadGroup.scheduler", "ThreadGroup.num_threads", "ThreadGroup.ramp_time",
                 "ThreadGroup.duration", "ThreadGroup.delay", "ThreadGroup.start_time", "ThreadGroup.end_time",
@@ -203,6 +207,14 @@ def _in_waves(node: JmxNode, values: KnownValues) -> Group:
         ),
         users, max(number, -1), label=values.constant(node.label, node), on_error=after_error, waves=found,
     )  # fmt: skip
+
+
+def _until(end_s: float | None, waves: tuple[Wave, ...]) -> tuple[Wave, ...]:
+    """A throughput shaping timer whose schedule is over stops them."""
+    if end_s is None:
+        return waves
+    cut = tuple(replace(wave, end_s=min(wave.end_s, end_s)) for wave in waves if wave.start_s < end_s)
+    return cut or waves
 
 
 def _end_s(node: JmxNode, values: KnownValues) -> float:

@@ -52,7 +52,7 @@ def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
         _without(top, [node for node, _ in skipped])
     if found:
         values.note(
-            f"these elements change no request; what they would show, write or send elsewhere is left out: "
+            f"these elements change no request; what they would show or send elsewhere is left out: "
             f"{named(found)}"
         )
 

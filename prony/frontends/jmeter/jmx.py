@@ -124,6 +124,8 @@ def _unset(node: JmxNode) -> bool:
 def _simple(node: JmxNode) -> None:
     """JMeter writes some numbers with their name and value as elements."""
     inside = {child.tag: child.text for child in node.children}
+    if any(child.children for child in node.children):
+        return
     if "name" not in node.attributes and {"name", "value"} <= inside.keys() <= {
         "name",
         "value",

@@ -53,6 +53,10 @@ class Outline:
     after: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
     """Samplers that send nothing after a request: how many transactions they stand in, and their names."""
     before: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    follows: set[int] = field(default_factory=set)
+    """Requests whose redirects are followed."""
+    embedded: dict[int, int] = field(default_factory=dict)
+    """Requests for what a page embeds -> the request that names it, for the page or for another of them."""
     unplaced: list[str] = field(default_factory=list)
     """Those of which it is not known beforehand which request comes before or after them."""
 
@@ -79,6 +83,10 @@ class _Reader:
         self._styles = styles
         self._found = Outline()
         self._open: list[Transaction] = []
+        self._pages: dict[str, int] = {}
+        """Lists of what pages embed -> the request for the page."""
+        self._page: int | None = None
+        """That whose resources are read."""
 
     def read(self, steps: Sequence[Entry]) -> Outline:
         self._list(steps)
@@ -112,12 +120,23 @@ class _Reader:
         number = len(self._found.within)
         if isinstance(entry, Step):
             self._found.within.append(tuple(self._open))
-            alone = entry.repeat == 1 and not entry.follow_redirects
+            if entry.follow_redirects:
+                self._found.follows.add(number)
+            if self._page is not None:
+                self._found.embedded[number] = self._page
+            if entry.resources is not None:
+                self._pages[entry.resources.into] = number
+            alone = entry.repeat == 1
             if not alone:
                 self._looped(number)
             return _Ends(number, number) if alone else _Ends()
         if entry.transaction is not None:
             return self._transaction(entry, entry.transaction)
+        if entry.loop is not None and entry.loop.each in self._pages:
+            before, self._page = self._page, self._pages[entry.loop.each]
+            self._list(entry.steps)
+            self._page = before
+            return NOTHING  # they are part of the page's own sample
         inside = self._list(entry.steps)
         other = self._list(entry.otherwise)
         if entry.loop is not None:

@@ -15,11 +15,13 @@ from urllib.parse import quote, urlsplit
 
 from pydantic import ValidationError
 
+from prony.frontends.jmeter import resources
 from prony.frontends.jmeter.extractors import captures
 from prony.frontends.jmeter.functions import KnownValues, Text, TextPart
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.multipart import Multipart, multipart
-from prony.frontends.jmeter.responses import expectation
+from prony.frontends.jmeter.resources import Embedded
+from prony.frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, expectation
 from prony.frontends.jmeter.scope import Shared, TreeScope
 from prony.plan.step import Step
 
@@ -37,8 +39,7 @@ FORM, RAW = "application/x-www-form-urlencoded", "text/plain"
 ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
 """JMeter fails with a URISyntaxException."""
 PORTS = {"http": 80, "https": 443}
-MEANINGLESS = ("HTTPSampler.embedded_url_re", "HTTPSampler.embedded_url_exclude_re",
-               "HTTPSampler.concurrentPool", "HTTPSampler.ipSourceType",
+MEANINGLESS = (*resources.PROPERTIES, "HTTPSampler.ipSourceType",
                "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
                "HTTPSampler.DO_MULTIPART_POST.boundary", "HTTPSampler.monitor")  # fmt: skip
 """They only matter beside something that is refused."""
@@ -56,6 +57,10 @@ class SamplerRequest:
     response_ms: int | None
     node: JmxNode
     scope: TreeScope
+    embedded: Embedded | None = None
+    """What is fetched besides."""
+    resource: Step | None = None
+    """The request for one of them, but for its path."""
 
 
 @dataclass(slots=True)
@@ -67,10 +72,8 @@ class _Asked:
     values: KnownValues
 
     def raw(self, name: str) -> str:
-        own = self.node.value(name)
-        if own:
-            return own
-        return next((found for node in self.scope.defaults if (found := node.value(name))), "")
+        found = [node.value(name) for node in (self.node, *self.scope.defaults)]
+        return next((text for text in found if text), "")
 
     def constant(self, name: str) -> str:
         return self.values.constant(self.raw(name), self.node).strip()
@@ -100,14 +103,16 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     if follows:
         values.note(
             "redirects are followed on the same server, and each counts as a request "
-            "(JMeter counts the whole way as one sample); one to another server is an error"
+            "(in the log the whole way is one sample, as in JMeter); one to another server is an error"
         )
     if query.parts:
         mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
         path = path + Text.of(mark) + query
     headers = _headers(asked, base, keep_alive, body, body_file, form, parts)
     name = values.constant(node.label, node)
-    expect = expectation(scope.assertions, follows, values)
+    embedded = resources.embedded(asked.raw, node, values)
+    held_to = OF_REQUEST if embedded is None else OF_PAGE
+    expect = expectation(scope.assertions, follows, values, held_to)
     shared.server = shared.server or base
     given: dict[str, Any] = {
         "name": name,
@@ -136,16 +141,27 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         raise node.wrong(
             fault.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("expected ")
         ) from fault
-    return SamplerRequest(step, base, keep_alive, connect_ms, response_ms, node, scope)
+    resource = None
+    if embedded is not None:
+        again = body if node.flag("HTTPSampler.postBodyRaw") else None  # JMeter sends it with each of them
+        resource = step.model_copy(
+            update={
+                "name": f"{name} (embedded)",
+                "method": "GET",
+                "headers": _headers(asked, base, keep_alive, again, None, False, None),
+                "body": None if again is None else again.engine,
+                "body_file": None,
+                "body_parts": (),
+                "expect": expectation(scope.assertions, follows, values, OF_EMBEDDED),
+                "capture": {},
+            }
+        )
+    return SamplerRequest(step, base, keep_alive, connect_ms, response_ms, node, scope, embedded, resource)
 
 
 def _refuse_extras(asked: _Asked) -> None:
     node = asked.node
     for holder in (node, *asked.scope.defaults):
-        if holder.flag("HTTPSampler.image_parser"):
-            raise holder.refused(
-                "embedded resources", "give each of them a sampler, or untick 'Retrieve All'"
-            )
         if holder.flag("HTTPSampler.md5"):
             raise holder.refused("the body as an MD5 hash", "test its size or a text in it")
         if holder.value("HTTPSampler.proxyHost"):
@@ -153,9 +169,6 @@ def _refuse_extras(asked: _Asked) -> None:
         if holder.value("HTTPSampler.ipSource"):
             raise holder.refused("a source address", "leave it empty")
         holder.ignore(*MEANINGLESS)
-        concurrent = holder.property("HTTPSampler.concurrentDwn")
-        if concurrent is not None and concurrent.text.strip() == "true":
-            raise holder.refused("parallel downloads", "untick them: Prony does not fetch embedded resources")
         implementation = holder.value("HTTPSampler.implementation")
         if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # the last is the first today
             asked.values.note(

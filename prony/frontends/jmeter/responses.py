@@ -20,6 +20,12 @@ MATCH, CONTAINS, NOT, EQUALS, SUBSTRING, OR = 1, 2, 4, 8, 16, 32
 PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
+OF_REQUEST = frozenset({"", "parent", "all"})
+"""Scopes of the assertions that a request is held to which embeds nothing,"""
+OF_PAGE = OF_REQUEST | {"children"}
+"""a page, which JMeter has among its sub-samples,"""
+OF_EMBEDDED = frozenset({"all", "children"})
+"""and what is fetched for a page."""
 JAVA_ONLY = re.compile(r"\(\?(?:=|!|<[=!]|>)|\\[1-9]|[*+?}]\+")
 """Look-around, atomic groups, back references and possessive repetitions."""
 
@@ -27,6 +33,8 @@ JAVA_ONLY = re.compile(r"\(\?(?:=|!|<[=!]|>)|\\[1-9]|[*+?}]\+")
 @dataclass(slots=True)
 class _Expected:
     status: set[int]
+    scopes: frozenset[str] = OF_REQUEST
+    """Of the assertions that count."""
     headers: dict[str, str] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
     """`body_contains` and its like."""
@@ -50,13 +58,16 @@ class _Expected:
             raise node.wrong("sizes that a body can have, all assertions together")
 
 
-def expectation(assertions: Sequence[JmxNode], follows: bool, values: KnownValues) -> Expectation:
-    """What a right response of a sampler is: JMeter's own rule (a status below 400), and the assertions.
+def expectation(
+    assertions: Sequence[JmxNode], follows: bool, values: KnownValues, scopes: frozenset[str] = OF_REQUEST
+) -> Expectation:
+    """What a right response of a sampler is: JMeter's own rule (a status below 400), and the assertions of
+    these scopes.
 
     `follows`: redirects are followed, so that one of them is not the last response.
     """
     usual = {*SUCCESS, *(NOT_FOLLOWED if follows else REDIRECTS)}
-    found = _Expected(usual)
+    found = _Expected(usual, scopes)
     for assertion in assertions:
         _ADD[assertion.tag](assertion, found, values)
         assertion.finish()
@@ -88,7 +99,7 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     kind = values.whole(node.value("Assertion.test_type", "2"), node, "Assertion.test_type")
     assume = node.flag("Assertion.assume_success")
     node.ignore("Assertion.custom_message")
-    if _of_sub_samples(node, values):
+    if _passed_over(node, found, values):
         return
     texts = [values.constant(entry.text, node) for entry in node.members("Asserion.test_strings")]
     if not texts:  # nothing is asked for, and JMeter is content
@@ -115,18 +126,18 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         found.status = set(EVERY)
 
 
-def _of_sub_samples(node: JmxNode, values: KnownValues) -> bool:
-    """Whether it looks at sub-samples alone. There are none here but redirects on the way; `all` is the main
-    one too. Raises Refused for a variable.
+def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
+    """Whether it is not about this request: an assertion looks at a sample, at its sub-samples (embedded
+    resources; redirects on the way are none here), or at both. Raises Refused for a variable.
     """
     scope = node.value("Assertion.scope")
-    if scope not in ("", "parent", "all", "children"):
+    if scope not in OF_PAGE:
         raise node.refused("it applies to a variable", "let it apply to the main sample")
     if scope in ("all", "children"):
         values.note(f"{node.element}: redirects on the way are not held to it, only the last response")
-    if scope == "children":
+    if scope not in found.scopes:
         node.ignore(*(child.attributes.get("name", child.tag) for child in node.children))
-    return scope == "children"
+    return scope not in found.scopes
 
 
 def _body(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
@@ -197,7 +208,7 @@ def _duration(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     most_ms = values.whole(node.value("DurationAssertion.duration"), node, "DurationAssertion.duration", 0)
     if most_ms < 0:
         raise node.wrong(f"a duration of at least 0, found {most_ms}")
-    if _of_sub_samples(node, values):
+    if _passed_over(node, found, values):
         return
     if most_ms:
         found.max_ms = most_ms if found.max_ms is None else min(most_ms, found.max_ms)
@@ -210,7 +221,7 @@ def _size(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     operator = values.whole(node.value("SizeAssertion.operator", "1"), node, "SizeAssertion.operator")
     if where != "SizeAssertion.response_data":
         raise node.refused("a size other than that of the body", "test the response body")
-    if _of_sub_samples(node, values):
+    if _passed_over(node, found, values):
         return
     match operator:
         case 1:
@@ -234,6 +245,8 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     pattern = node.flag("ISREGEX", True)
     null = node.flag("EXPECT_NULL")
     inverse = node.flag("INVERT")
+    if "" not in found.scopes:  # it has no scope: it looks at the main sample
+        return
     if inverse and compares:
         raise node.refused("'Invert assertion' of a value", "say what a right response holds")
     if not compares:

@@ -4,18 +4,23 @@ a row when one is wanted. Must not know requests.
 
 from __future__ import annotations
 
+import codecs
 import csv
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from prony.errors import UsageError
 from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
 
 NAME = re.compile(r"[^\s|}.]+")
 EACH_THREAD = "shareMode.thread"
+MOST_WRITTEN = 8 << 20
+"""Bytes of a file whose rows are written into a plan."""
 
 
 def located(name: str, values: KnownValues) -> Path:
@@ -44,54 +49,59 @@ def check_files(top: JmxNode, values: KnownValues) -> None:
 
 
 def data_set(node: JmxNode, values: KnownValues) -> None:
-    """A CSV data set; its variables are known from here on. Raises Refused and UsageError."""
-    file = located(values.constant(node.value("filename"), node), values)
-    names = [name.strip() for name in values.constant(node.value("variableNames"), node).split(",")]
-    names = names if any(names) else []
-    delimiter = values.constant(node.value("delimiter", ","), node) or ","
-    delimiter = "\t" if delimiter == "\\t" else delimiter
-    if node.value("fileEncoding", "UTF-8").upper() not in ("", "UTF-8", "US-ASCII", "ASCII"):
-        raise node.refused("an encoding other than UTF-8", "save the file as UTF-8")
-    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
-        raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by one character of ASCII")
-    recycle, stop = node.flag("recycle", True), node.flag("stopThread")
-    mode = node.value("shareMode", "shareMode.all")
-    skips, quoted = node.flag("ignoreFirstLine"), node.flag("quotedData")
-    node.finish()
-    _alone(node, values, file, mode)
-    found = _lines(file, node, delimiter, quoted)
-    if not names and not quoted and any('"' in column for column in found):
-        raise node.refused(f"quotes around names in {file.name}", "remove them, or allow quoted data")
-    head = [column.strip() for column in found]
-    if len(names) > len(head):
-        raise node.wrong(f"at most {len(head)} variable names, as many as {file.name} has columns")
-    columns: list[str] = []
-    if names and not skips:
-        columns = [f"column{place + 1}" for place in range(len(head))]
-        for place, name in enumerate(names):
-            if NAME.fullmatch(name) and names.count(name) == 1:
-                columns[place] = name
-        head = columns
-    for column in head:
-        if not NAME.fullmatch(column) or head.count(column) > 1:
-            raise node.wrong(f"different column names without blanks in {file.name}, found '{column}'")
-    feeder = f"rows{len(values.feeders) + 1}"
-    values.feeders[feeder] = Feeder(
-        file=str(file.absolute()),
-        order="sequence",
-        at_end="recycle" if recycle else "stop" if stop else "eof",
-        columns=tuple(columns),
-        delimiter=delimiter,
-        quotes=quoted,
-        per="user" if mode == EACH_THREAD else "run",
-    )
-    for variable, column in zip(names or head, head, strict=False):
+    """A CSV data set with a row for each iteration of a user; its variables are known from here on. Raises
+    Refused and UsageError.
+    """
+    for variable, text in _placed(node, values, on_use=False).items():
         if variable in values.values:
             raise node.refused(
                 f"the variable {variable} has values of an extractor or a counter too", "give it another name"
             )
-        if variable:
-            values.variables[variable] = Text.placeholder(f"{feeder}.{column}")
+        values.variables[variable] = text
+
+
+def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
+    """One that stands in a controller: what each of its iterations begins with, which takes the next row."""
+    if node.flag("stopThread") and not node.flag("recycle", True):
+        raise node.refused(
+            "in a controller it stops the thread at the end of its file",
+            "move it into the thread group, or let it recycle",
+        )
+    if node.value("shareMode") == EACH_THREAD and values.users != 1:
+        raise node.refused(
+            "in a controller it has rows for each thread", "share them, or move it into the thread group"
+        )
+    placed = _placed(node, values, on_use=True)
+    feeder = f"rows{len(values.feeders)}"
+    sets = {values.changing(variable, node): text.engine for variable, text in placed.items()}
+    return [Block(set={values.unique("drawn"): f"${{next {feeder}}}", **sets})]
+
+
+def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]:
+    """Makes its feeder; by variable, the value of the present row."""
+    file = located(values.constant(node.value("filename"), node).strip(), values)
+    recycle, stop = node.flag("recycle", True), node.flag("stopThread")
+    mode = node.value("shareMode", "shareMode.all")
+    table = _table(node, values, file)
+    node.finish()
+    _alone(node, values, file, mode)
+    name = f"rows{len(values.feeders) + 1}"
+    values.feeders[name] = Feeder(
+        file=str(file.absolute()) if table.rows is None else None,
+        rows=() if table.rows is None else tuple(table.rows),
+        order="sequence",
+        at_end="recycle" if recycle else "stop" if stop else "eof",
+        columns=table.named,
+        delimiter=table.delimiter if table.rows is None else ",",
+        quotes=table.quotes if table.rows is None else True,
+        per="user" if mode == EACH_THREAD and not on_use else "run",
+        on_use=on_use,
+    )
+    return {
+        variable: Text.placeholder(f"{name}.{column}")
+        for variable, column in zip(table.variables, table.columns, strict=False)
+        if variable
+    }
 
 
 def _alone(node: JmxNode, values: KnownValues, file: Path, mode: str) -> None:
@@ -105,24 +115,106 @@ def _alone(node: JmxNode, values: KnownValues, file: Path, mode: str) -> None:
     values.opened[key] = ""
 
 
-def _lines(file: Path, node: JmxNode, delimiter: str, quoted: bool) -> list[str]:
-    """The first of its rows, when all of them can be read."""
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The file of a data set."""
+
+    variables: list[str]
+    columns: tuple[str, ...]
+    """The names that the engine knows them by, in their order."""
+    named: tuple[str, ...]
+    """The same where the engine does not find them in the file."""
+    rows: list[tuple[str, ...]] | None
+    """Written out: the engine cannot read them as JMeter does."""
+    delimiter: str
+    quotes: bool
+
+
+def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
+    listed = values.constant(node.value("variableNames"), node).split(",")
+    names = [name.strip() for name in listed if name]  # an empty one takes no column
+    delimiter = values.constant(node.value("delimiter", ","), node) or ","
+    delimiter = "\t" if delimiter == "\\t" else delimiter
+    if len(delimiter) != 1 or delimiter in '"\r\n\0':
+        raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by one character")
+    encoding = values.constant(node.value("fileEncoding", "UTF-8"), node).strip() or "UTF-8"
     try:
-        with file.open(newline="", encoding="utf-8") as stream:
-            if quoted:
+        "".encode(encoding)  # of texts: Python knows others by name
+        plain = codecs.lookup(encoding).name in ("utf-8", "ascii")
+    except LookupError as fault:
+        raise node.refused(f"the encoding {encoding}", "save the file as UTF-8") from fault
+    skips, quotes = node.flag("ignoreFirstLine"), node.flag("quotedData")
+    lines = _lines(file, node, delimiter, quotes, encoding)
+    first, own = next(lines), not names
+    head = _head(file, node, delimiter, encoding) if own else names
+    widths = set() if own or skips else {len(first)}
+    widths |= {len(row) for row in lines}
+    if not widths:
+        raise node.wrong(f"at least one row in {file}")
+    if min(widths) < len(head) and len(widths) > 1:
+        raise node.refused(
+            f"rows of {file.name} have {min(widths)} to {max(widths)} values for {len(head)} variables "
+            "(JMeter leaves the others as they were)",
+            "give all rows as many values",
+        )
+    variables = head[: min(widths)]  # the others have no value, as in JMeter
+    good = [NAME.fullmatch(name) is not None and head.count(name) == 1 for name in variables]
+    columns = tuple(
+        name if fine else f"column{place}"
+        for place, (name, fine) in enumerate(zip(variables, good, strict=True), 1)
+    )
+    columns += tuple(f"column{place}" for place in range(len(columns) + 1, max(widths) + 1))
+    # The engine takes a byte order mark for none of the text, as nobody else does.
+    if plain and delimiter.isascii() and widths == {len(first)} and not first[0].startswith("\ufeff"):
+        if not own and not skips:
+            return _Table(variables, columns, columns, None, delimiter, quotes)
+        titles = tuple(title.strip() for title in first)
+        named = len(set(titles)) == len(titles) and all(map(NAME.fullmatch, titles))
+        if named and (list(titles) == head if own else skips):
+            return _Table(variables, titles, (), None, delimiter, quotes)
+    if file.stat().st_size > MOST_WRITTEN:
+        raise node.refused(
+            f"{file.name} is long and has to be written into the plan: it is not in UTF-8, or has a line or "
+            "values that are left out",
+            f"save it as UTF-8, with a line of names or only rows, as many values in each, or as fewer than "
+            f"{MOST_WRITTEN >> 20} MiB",
+        )
+    data = _lines(file, node, delimiter, quotes, encoding)
+    written = [tuple(row[: len(variables)]) for row in data]
+    written = written[1:] if own or skips else written
+    columns = columns[: len(variables)]
+    return _Table(variables, columns, columns, written, delimiter, quotes)
+
+
+def _head(file: Path, node: JmxNode, delimiter: str, encoding: str) -> list[str]:
+    """The names in the first line, which JMeter reads with quotes in any case."""
+    with file.open(newline="", encoding=encoding) as stream:
+        try:
+            found = next(csv.reader(stream, delimiter=delimiter, strict=True), [])
+        except csv.Error as fault:
+            raise node.wrong(f"names of columns in the first line of {file}; {fault}") from fault
+    return [name.strip() for name in found]
+
+
+def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: str) -> Iterator[list[str]]:
+    """All of its rows, of which there is at least one."""
+    number = 0
+    try:
+        with file.open(newline="", encoding=encoding) as stream:
+            if quotes:
                 lines = csv.reader(stream, delimiter=delimiter, strict=True)
             else:
                 lines = csv.reader(stream, delimiter=delimiter, quoting=csv.QUOTE_NONE)
-            head = next(lines, [])
             for row in lines:
+                number += 1
                 if not row:
                     raise node.refused(f"line {lines.line_num} of {file.name} is empty", "remove that line")
+                yield row
     except (OSError, UnicodeDecodeError, csv.Error) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
-    if not head:
+    if not number:
         raise node.wrong(f"at least one row in {file}, and in its first line")
-    return head
 
 
 def _csv_read(call: Call) -> Text:

@@ -7,12 +7,13 @@ Must not know how a row is written.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prony.frontends.jmeter.outline import Outline, Transaction
-from prony.load.request_log import LoggedRequest
+from prony.load.request_log import COLUMNS, LoggedRequest
 
 NS_PER_MS = 1_000_000
+FOLLOWED = (301, 302, 303, 307, 308)
 
 
 @dataclass(slots=True)
@@ -34,6 +35,87 @@ class Made:
     latency_ms: int = 0
     connect_ms: int = 0
     code: str = "200"
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(LoggedRequest):
+    """A request with those that it led to, redirects and what its page embeds: one sample, as long as all of
+    them, with the status and the URL of the last response.
+    """
+
+    last: LoggedRequest
+    """The response that came in the end."""
+    embedded: tuple[LoggedRequest, ...]
+    """What its page embeds, each perhaps a chain itself."""
+    parts: tuple[LoggedRequest, ...]
+    """All of its samples, in their order."""
+
+    @property
+    def requests(self) -> int:
+        """How many it is."""
+        return sum(one.requests if isinstance(one, Chain) else 1 for one in self.parts)
+
+
+@dataclass(slots=True)
+class _Links:
+    """The requests of a chain so far."""
+
+    hops: list[LoggedRequest] = field(default_factory=list)
+    last: LoggedRequest | None = None
+    embedded: list[_Links] = field(default_factory=list)
+
+    @property
+    def step_index(self) -> int:
+        """Of the request that it began with."""
+        return self.hops[0].step_index if self.last is None else self.last.step_index
+
+    def add(self, row: LoggedRequest, leads: bool) -> None:
+        """The next response on the way; `leads`: it is not the last."""
+        if leads:
+            self.hops.append(row)
+        else:
+            self.last = row
+
+    def takes(self, row: LoggedRequest, leads: bool, within: int | None) -> bool:
+        """Whether the row is one of its own. `within`: the request that names it as embedded."""
+        if self.last is None:
+            if self.step_index != row.step_index:
+                return False
+            self.add(row, leads)
+            return True
+        if self.embedded and self.embedded[-1].takes(row, leads, within):
+            return True
+        if self.step_index != within:
+            return False
+        self.embedded.append(_Links())
+        self.embedded[-1].add(row, leads)
+        return True
+
+    def joined(self) -> LoggedRequest:
+        """As one; a request that led to nothing is itself."""
+        hops, last = self.hops, self.last
+        if last is None:  # the run ended on the way
+            *hops, last = hops
+        embedded = tuple(one.joined() for one in self.embedded)
+        parts = (*hops, last, *embedded)
+        if len(parts) == 1:
+            return last
+        first = parts[0]
+        own = {name: getattr(last, name) for name in COLUMNS}
+        for name in ("start_unix_ms", "start_ns", "latency_ns", "connect_ns", "tls_ns"):
+            own[name] = getattr(first, name)
+        own["service_ns"] = max(one.start_ns + one.service_ns for one in parts) - first.start_ns
+        own["first_byte_ns"] = first.service_ns if first.first_byte_ns is None else first.first_byte_ns
+        own["error"] = next((one.error for one in parts if one.error is not None), None)
+        for name in ("bytes_out", "bytes_in", "body_bytes"):
+            own[name] = sum(getattr(one, name) for one in parts)
+        return Chain(**own, last=last, embedded=embedded, parts=parts)
+
+
+def within(sample: LoggedRequest | Made, name: str) -> Iterator[LoggedRequest]:
+    """The samples of a sample, each with the name that JMeter gives it. `name`: of the sampler."""
+    parts = sample.parts if isinstance(sample, Chain) else ()
+    return (replace(one, step=f"{name}-{place}") for place, one in enumerate(parts))
 
 
 Sample = LoggedRequest | Made
@@ -102,7 +184,7 @@ def samples(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
     no row.
     """
     threads: dict[int, _Thread] = {}
-    for row in rows:
+    for row in _chains(rows, outlines):
         outline = outlines.get(row.scenario)
         if outline is None or row.step_index >= len(outline.within):
             yield row
@@ -120,6 +202,37 @@ def samples(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
                 yield from _closed(thread)
             else:
                 thread.open.pop()
+
+
+def _chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> Iterator[LoggedRequest]:
+    """One row for each chain, when it has ended: at a response that leads nowhere, or at the next row of its
+    thread.
+    """
+    pages = {name: frozenset(outline.embedded.values()) for name, outline in outlines.items()}
+    if not any(pages.values()) and not any(outline.follows for outline in outlines.values()):
+        yield from rows
+        return
+    held: dict[int, _Links] = {}
+    for row in rows:
+        outline = outlines.get(row.scenario)
+        leads = outline is not None and row.step_index in outline.follows and _leads(row)
+        named_by = None if outline is None else outline.embedded.get(row.step_index)
+        links = held.get(row.user)
+        if links is None or not links.takes(row, leads, named_by):
+            if links is not None:
+                yield links.joined()
+            links = held[row.user] = _Links()
+            links.add(row, leads)
+        if links.last is not None and links.last.step_index not in pages.get(row.scenario, ()):
+            yield links.joined()
+            del held[row.user]
+    for links in held.values():
+        yield links.joined()
+
+
+def _leads(row: LoggedRequest) -> bool:
+    """Whether its response is a redirect that was followed."""
+    return row.status in FOLLOWED and row.error is None
 
 
 def _request(thread: _Thread, row: LoggedRequest, outline: Outline) -> Iterator[Sample]:

@@ -10,16 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prony.frontends.jmeter import extractors, responses, rows, timers
+from prony.frontends.jmeter import extractors, parameters, responses, rows, timers
 from prony.frontends.jmeter.cookies import CookieRules, cookie_rules
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.outline import Style
-from prony.plan.step import Auth, Basic
+from prony.plan.step import Auth, Basic, Entry
 from prony.plan.workload import Cache, Feeder
 
 CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager", "AuthManager",
-                           "CacheManager", "CSVDataSet", "Arguments", "DNSCacheManager"})  # fmt: skip
+                           "CacheManager", "CSVDataSet", "Arguments", "DNSCacheManager",
+                           parameters.TAG})  # fmt: skip
+SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction"})
+"""Below them elements of a controller's iterations may stand too."""
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 """They give a variable its next value whenever their parent is walked."""
 
@@ -50,6 +53,8 @@ class TreeScope:
     paced: JmxNode | None = None
     assertions: tuple[JmxNode, ...] = ()
     extractors: tuple[JmxNode, ...] = ()
+    parameters: tuple[JmxNode, ...] = ()
+    """User Parameters that are given before each sampler, the outermost first."""
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Name of a host in small letters -> the address that a DNS cache manager gives it."""
 
@@ -68,6 +73,8 @@ class Shared:
     """How they count, by their names."""
     paces: dict[int, str] = field(default_factory=dict)
     """A throughput timer (its identity) -> the name of its pace."""
+    given: dict[int, tuple[Entry, ...]] = field(default_factory=dict)
+    """User Parameters (their identity) of a group -> what gives a thread its values."""
 
 
 def gather(top: JmxNode, values: KnownValues) -> None:
@@ -92,6 +99,8 @@ def gather(top: JmxNode, values: KnownValues) -> None:
         elif node.tag in COUNTING:
             name = node.value("CounterConfig.name" if node.tag == "CounterConfig" else "variableName")
             values.changing(values.constant(name, node), node)
+        elif node.tag == parameters.TAG:
+            parameters.declare(node, values)
 
 
 def counted(nodes: Sequence[JmxNode], values: KnownValues, users: int | None) -> dict[str, str]:
@@ -160,6 +169,23 @@ def inner(
     return scope
 
 
+def at_iteration(nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool) -> list[Entry]:
+    """What each iteration of the controller around these elements begins with: rows of data sets and values
+    of User Parameters, also of those that stand below a sampler. `rows_at`: an iteration is one of a user,
+    whose rows are drawn without a word.
+    """
+    below = [child for node in nodes if node.enabled and node.tag in SAMPLING for child in node.below]
+    here = [node for node in (*nodes, *below) if node.enabled]
+    found: list[Entry] = []
+    for node in here:
+        if node.tag == "CSVDataSet" and not rows_at:
+            found += rows.in_controller(node, values)
+        elif node.tag == "CSVDataSet" and any(node is child for child in below):
+            rows.data_set(node, values)
+    each = [node for node in here if node.tag == parameters.TAG and parameters.each_iteration(node)]
+    return found + parameters.given(each, values, shared.given)
+
+
 def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, rows_at: bool) -> TreeScope:
     match node.tag:
         case "ConfigTestElement":
@@ -175,12 +201,12 @@ def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, 
         case "Arguments":
             pass  # known since the start: `gather`
         case "CSVDataSet":
-            if not rows_at:
-                raise node.refused(
-                    "it is inside a controller or a sampler", "move it into the thread group or above it"
-                )
-            rows.data_set(node, values)
-        case "ConstantThroughputTimer":
+            if rows_at:  # else `at_iteration` draws them
+                rows.data_set(node, values)
+        case parameters.TAG:
+            if not parameters.each_iteration(node):
+                return replace(scope, parameters=(*scope.parameters, node))
+        case tag if tag in timers.PACING:
             if scope.paced is not None:
                 raise node.refused("it is the second throughput timer of a request", "keep one of them")
             return replace(scope, paced=node)

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from prony.load.request_log import LoggedRequest
 from prony.plan.population import Population
 
+STARTER = "-ThreadStarter"
+"""What the threads of a Concurrency Thread Group have behind its name."""
+
 
 @dataclass(frozen=True, slots=True)
 class ThreadGroup:
@@ -62,6 +65,10 @@ class ThreadNames:
         place = self._place(row.user)
         of = self._thread_groups[place]
         return f"{of.label} {of.number}-{of.before + row.user - self._firsts[place] + 1}"
+
+    def group(self, row: LoggedRequest) -> str:
+        """The name of its thread group, as the plan has it."""
+        return self._thread_groups[self._place(row.user)].label.removesuffix(STARTER)
 
     def at_work(self, row: LoggedRequest) -> tuple[int, int]:
         """Threads of its group, and of all groups, when it ended."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from prony.frontends.jmeter import shaping
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Pace
 from prony.plan.think import Think
 
 KINDS = frozenset({"ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"})
-PACING = frozenset({"ConstantThroughputTimer"})
+PACING = frozenset({"ConstantThroughputTimer", shaping.TIMER})
 PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED = range(5)
 """calcMode of a ConstantThroughputTimer: whose rate it is."""
 DRAWN = re.compile(r"random int (\d{1,15}) (\d{1,15})")
@@ -95,9 +96,12 @@ def _drawn(raw: str, timer: JmxNode, values: KnownValues) -> str:
 
 
 def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int, str]) -> Pace:
-    """What a ConstantThroughputTimer lets through, at all places of its scope together. `names`: by timer, so
-    that its places know each other.
+    """What a throughput timer lets through, at all places of its scope together. `names`: by timer, so that
+    its places know each other.
     """
+    name = _named(timer, names)
+    if timer.tag == shaping.TIMER:
+        return shaping.pace(timer, users, values, name)
     per_min = values.number(timer.value("throughput"), timer, "throughput")
     number = values.whole(timer.value("calcMode"), timer, "calcMode", 0)
     timer.finish()
@@ -105,10 +109,6 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int
         raise timer.wrong(f"a throughput of 0.001 to 60,000,000 per minute, found {per_min:g}")
     if number not in (PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED):
         raise timer.wrong(f"calcMode to be 0 to 4, found {number}")
-    name = timer.label
-    if name in {other for known, other in names.items() if known != id(timer)}:
-        name = f"{name} ({len(names) + 1})" if id(timer) not in names else names[id(timer)]
-    names[id(timer)] = name
     if number in (ALL_SHARED, GROUP_SHARED):
         return Pace(per_min=per_min, per="run", name=name)
     if number == PER_THREAD:
@@ -124,3 +124,12 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int
             "(JMeter shares it out over those that have started)"
         )
     return Pace(per_min=max(per_min / users, 0.001), per="user", name=name)
+
+
+def _named(timer: JmxNode, names: dict[int, str]) -> str:
+    """Unlike the other timers' names."""
+    name = timer.label
+    if name in {other for known, other in names.items() if known != id(timer)}:
+        name = f"{name} ({len(names) + 1})" if id(timer) not in names else names[id(timer)]
+    names[id(timer)] = name
+    return name

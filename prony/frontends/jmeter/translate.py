@@ -9,23 +9,34 @@ from itertools import islice
 from pathlib import Path
 
 from prony.frontends.base import Translated
-from prony.frontends.jmeter import groups, inert, jmx, modules, on_error, rows
+from prony.frontends.jmeter import groups, inert, jmx, listeners, modules, on_error, rows
 from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
 from prony.frontends.jmeter.connections import (
     CONNECT_MS,
     TranslatedGroup,
     connections,
     longest,
+    other_addresses,
     target,
 )
 from prony.frontends.jmeter.cookies import CookieRules
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.listeners import RowsFile
 from prony.frontends.jmeter.on_error import STOPS_ALL
 from prony.frontends.jmeter.outline import Style
 from prony.frontends.jmeter.requests import SamplerRequest
-from prony.frontends.jmeter.scope import Shared, TreeScope, cache_of, counted, gather, inner, user_variables
+from prony.frontends.jmeter.scope import (
+    Shared,
+    TreeScope,
+    at_iteration,
+    cache_of,
+    counted,
+    gather,
+    inner,
+    user_variables,
+)
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
 from prony.frontends.jmeter.thread_names import ThreadGroup
 from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, entries_of, sends, unsupported
@@ -51,6 +62,8 @@ class JMeterPlan:
     """How they count in the log, by their names."""
     stops_on_error: bool = False
     """Whether a failed request ends the run."""
+    files: tuple[RowsFile, ...] = ()
+    """Of listeners."""
 
     @property
     def users(self) -> int:
@@ -73,13 +86,16 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     )  # fmt: skip
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
+    writing = listeners.writing(top)
     inert.remove(top, values, wishes.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
     rows.check_files(top, values)
+    written = listeners.files(writing, groups.KINDS, values)
     before, main, after = _groups(top)
     everywhere = [*before, *main, *after]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
+    values.above = outside
     check_shared_state(outside, before, main, after)
     scope = inner(TreeScope(), outside, values, shared, rows_at=True)
     found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
@@ -120,6 +136,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         delay_s,
         shared.transactions,
         any(one.on_error in STOPS_ALL for one in found[1]),
+        written,
     )
 
 
@@ -206,13 +223,14 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     """One group's way. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
-    shared.cookies = above.cookies
+    shared.cookies, shared.given = above.cookies, {}
     values.users, values.group = made.users, made.label
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
+    begins = at_iteration(values.above, values, shared, rows_at=True)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     if not any(sends(entry) for entry in entries):
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
-    entries = on_error.guarded(entries, made.on_error, made.node, values)
+    entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
         entries.insert(0, Block(set=above.counts))
     part = TranslatedGroup(
@@ -255,6 +273,7 @@ def _workload(
     cookies = _cookies(parts, shared)
     requests = [one for part in parts for one in part.requests]
     cache = _cache(requests, any(part.group.new_users for part in parts), values)
+    addresses = other_addresses(requests, shared.server or "")
     if alone:
         (only,) = parts
         return Workload(
@@ -264,6 +283,7 @@ def _workload(
             feeders=shared.feeders,
             cookies=cookies,
             cache=cache,
+            server_addresses=addresses,
         )
     drawn = {feeder for part in parts for feeder in part.feeders}
     feeders = {name: feeder for name, feeder in shared.feeders.items() if name in drawn}
@@ -273,6 +293,7 @@ def _workload(
         feeders=feeders,
         cookies=cookies,
         cache=cache,
+        server_addresses=addresses,
     )
 
 

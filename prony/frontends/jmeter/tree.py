@@ -8,11 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from prony.frontends.jmeter import calls, extractors, responses, timers
+from prony.frontends.jmeter import calls, extractors, parameters, resources, responses, timers
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
-from prony.frontends.jmeter.scope import CONFIGURATION, COUNTING, Shared, TreeScope, counted, inner
+from prony.frontends.jmeter.scope import (
+    CONFIGURATION,
+    COUNTING,
+    Shared,
+    TreeScope,
+    at_iteration,
+    counted,
+    inner,
+)
 from prony.plan.step import Block, Entry, Step
 
 MOST_REQUESTS = 10_000
@@ -79,7 +87,7 @@ def entries_of(
 ) -> list[Entry]:
     """What a user does when these elements are walked once. Raises Refused and UsageError."""
     here = inner(scope, nodes, walk.values, walk.shared, rows_at)
-    found: list[Entry] = []
+    found = at_iteration(nodes, walk.values, walk.shared, rows_at)
     names = counted(nodes, walk.values, walk.users)
     if names:
         found.append(Block(set=names))
@@ -131,18 +139,21 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
         if below.tag not in NOT_REQUESTS or below.tag in COUNTING:
             raise unsupported(below)
     here = inner(scope, own, values, walk.shared, rows_at=False)
+    first = parameters.given(here.parameters, values, walk.shared.given)
     waits = timers.waits(here.timers, values)
     with calls.within(values.constant(node.label, node), values) as stores:
         asked = request(node, here, values, walk.shared)
     walk.requests.append(asked)
     if len(walk.requests) > MOST_REQUESTS:
         raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in loop of copies")
-    before: list[Entry] = []
+    before = [*first]
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))
     before += [Block(pause=think) for think in waits[:-1]]
     before += [Block(set={name: text}) for name, text in stores]
     step = asked.step.model_copy(update={"think_before": waits[-1]}) if waits else asked.step
+    if asked.embedded is not None and asked.resource is not None:
+        return [*before, *resources.fetched(step, asked.resource, asked.embedded)]
     return [*before, step]
 
 
