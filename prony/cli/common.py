@@ -57,6 +57,12 @@ class Common:
         int | None,
         typer.Option("--max-trials", help="With --until-clear: maximum per server [default: 20]."),
     ] = None
+    share_process: Annotated[
+        str | None,
+        typer.Option("--share-process", metavar="loads|none", help="loads: measure the loads of a server in "
+                     "one process, one after the other; none: each in one of its own [default: the plan's, "
+                     "else none]."),
+    ] = None  # fmt: skip
     limits: options.Limits = None
     repeat_disturbed: Annotated[
         int,
@@ -126,6 +132,7 @@ class Common:
         if self.windows is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
             raise UsageError("--windows repeats a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
+        plan = self._sharing(plan)
         last = self.last_look(min(cell.trials for cell in cells))
         if last is None:
             return plan
@@ -139,6 +146,20 @@ class Common:
             part.model_copy(update={"until_clear": last}) if part.name in comparing else part
             for part in plan.parts
         )
+        return plan.model_copy(update={"parts": parts})
+
+    def _sharing(self, plan: Plan) -> Plan:
+        """With the loads of a server in one process, or each in its own. Raises UsageError where no part can."""
+        from prony.plan.processes import why_not
+
+        if self.share_process is None:
+            return plan
+        asked = options.one_of(self.share_process, "--share-process", ("loads", "none"))
+        whys = {part.name: why_not(plan.of(part.name), grows=part.search is not None) for part in plan.parts}
+        if asked == "loads" and all(whys.values()):
+            raise UsageError(f"--share-process loads does not apply: {next(iter(whys.values()))}")
+        shared = {name: "loads" if asked == "loads" and why is None else None for name, why in whys.items()}
+        parts = tuple(part.model_copy(update={"share_process": shared[part.name]}) for part in plan.parts)
         return plan.model_copy(update={"parts": parts})
 
     def _check_repeats(self) -> None:

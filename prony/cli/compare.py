@@ -24,7 +24,7 @@ SHARE = 0.7
 """Of the capacity: busy, and not yet a queue that grows with every accident."""
 
 
-@measures()
+@measures(without=("share_process",))
 def command(
     servers: list[str] = typer.Argument(
         None, help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."

@@ -33,20 +33,21 @@ def show_dry_run(
     from prony.report.wording import counted, duration, ranges
 
     out = Console()
-    out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}, "
-                   f"about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
+    fresh = sum(not one.follows_in_process(last) for last, one in zip((None, *trials), trials, strict=False))
+    shared = "" if fresh == len(trials) else f", in {counted(fresh, 'process', 'processes')}"
+    out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}"
+                   f"{shared}, about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
     server, client = ranges(testbed.partition.server), ranges(testbed.partition.client)
-    shared = " (shared: this host has too few)" if testbed.partition.shared else ""
-    out.print(f"CPUs: server {server}, client {client}{shared}; seed {plan.seed}")
+    few = " (shared: this host has too few)" if testbed.partition.shared else ""
+    out.print(f"CPUs: server {server}, client {client}{few}; seed {plan.seed}")
     for change in plan.changes:
         out.print(Text(change, style="yellow"))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in ("#", "block", "about"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("cell", overflow="fold")  # as --only takes it, and on one line of 80 characters
-    for one in trials:
-        about = duration(plan.cell(one.cell).trial.estimate_s)
-        table.add_row(str(one.index), str(one.block + 1), about, Text(one.cell))
+    for one, seconds in zip(trials, plan.times_s(trials), strict=True):
+        table.add_row(str(one.index), str(one.block + 1), duration(seconds), Text(one.cell))
     if trials:
         out.print(table)
     else:
@@ -79,9 +80,10 @@ def _as_json(
                 index=one.index,
                 block=one.block,
                 cell=one.cell,
-                estimate_s=round(plan.cell(one.cell).trial.estimate_s, 1),
+                process=one.process,
+                estimate_s=round(seconds, 1),
             )
-            for one in trials
+            for one, seconds in zip(trials, plan.times_s(trials), strict=True)
         ],
         skipped=[LeftOut(cell=one.cell, why=one.why) for one in (*plan.skipped, *lacking)],
     )

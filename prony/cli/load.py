@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from prony.plan.workload import Workload
 
 
-@measures(without=("until_clear", "max_trials", "jdk"))
+@measures(without=("until_clear", "max_trials", "jdk", "share_process"))
 def command(
     url: str | None = typer.Argument(
         None, help="What to request, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."

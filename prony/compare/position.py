@@ -61,7 +61,7 @@ def position_effect(
     and blocks, or with fewer than FEWEST_FREEDOM degrees of freedom.
     """
     logs = np.log(np.asarray(values, dtype=np.float64))
-    levels = np.column_stack([_dummies(servers), _dummies(blocks)[:, 1:]])
+    levels = np.column_stack([dummies(servers), dummies(blocks)[:, 1:]])
     place = np.asarray(positions, dtype=np.float64)
     rank = int(np.linalg.matrix_rank(levels))
     freedom = logs.size - rank - 1
@@ -116,7 +116,7 @@ def places_later(a: ServerValues, b: ServerValues, *, paired: bool) -> float:
     return mean(a) - mean(b)
 
 
-def _dummies(groups: Sequence[int]) -> Floats:
+def dummies(groups: Sequence[int]) -> Floats:
     """A column of zeros and ones for each group."""
     found = np.asarray(groups)
     return np.asarray(found[:, None] == np.unique(found)[None, :], dtype=np.float64)

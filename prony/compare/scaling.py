@@ -13,10 +13,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special as untyped_special
 
+from prony.compare.position import dummies
 from prony.compare.scaling_region import Region, region
 from prony.compare.usl import log_capacity, throughput
 
+special: Any = untyped_special
 Floats = NDArray[np.float64]
 
 FEWEST_POINTS = 4
@@ -37,6 +40,8 @@ class Point(NamedTuple):
 
     users: float
     per_s: float
+    process: str = ""
+    """Of the trials that shared one; empty: a process of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +99,10 @@ class Scaling:
 def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | None:
     """The law fitted to the points by bounded least squares on logarithms; None below four different N.
 
-    Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Raises ValueError
-    for a point that is not positive.
+    Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Where points
+    shared processes, the shape is fitted to what differs within them, and the rate of one user gets the spread
+    between them besides; with fewer than two processes nothing can be said about another start, and there is
+    no interval. Raises ValueError for a point that is not positive.
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
         raise ValueError("a point needs at least one user and a positive, finite throughput")
@@ -103,16 +110,17 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
         return None
     ordered = sorted(points)
     users = np.asarray([p.users for p in ordered], dtype=np.float64)
-    logs = np.log([p.per_s for p in ordered])
+    shared = _processes(ordered)
+    logs = np.log([p.per_s for p in ordered]) - shared.shifts
     found = _fit(users, logs)
     fitted = np.log(throughput(users, *found))
     residuals = logs - fitted
     rate_1, alpha, beta = (np.asarray([value]) for value in found)
     most_likely = [float(one[0]) for one in _derived(rate_1, alpha, beta, users)]
     laws = None
-    if len({p.users for p in points}) >= POINTS_FOR_INTERVALS:
-        laws = region(users, logs, found, confidence)
-    values = None if laws is None else _ranges(laws, users)
+    if len({p.users for p in points}) >= POINTS_FOR_INTERVALS and shared.count != 1:
+        laws = region(users, logs, found, confidence, taken=max(0, shared.count - 1))
+    values = None if laws is None else _ranges(laws, users, shared.half_width(confidence))
 
     def estimate(pick: int) -> Estimate:
         value = most_likely[pick]
@@ -132,6 +140,44 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
         points=len(ordered),
         confidence=confidence,
     )
+
+
+class _Shared(NamedTuple):
+    """What the processes that points shared add to their logarithms."""
+
+    shifts: Floats
+    """Point by point; 0 where no process was shared."""
+    levels: Floats
+    """Of each process, about their mean."""
+
+    @property
+    def count(self) -> int:
+        """Number of processes; 0 where none was shared."""
+        return int(self.levels.size)
+
+    def half_width(self, confidence: float) -> float:
+        """Of the interval of their mean, by t."""
+        if self.count < 2:
+            return 0.0
+        quantile = float(special.stdtrit(self.count - 1, 0.5 + confidence / 2))
+        return quantile * float(self.levels.std(ddof=1)) / math.sqrt(self.count)
+
+
+def _processes(points: Sequence[Point]) -> _Shared:
+    """Least squares on logarithms: a level for each number of users, and one for each process."""
+    names = [p.process for p in points]
+    if "" in names:
+        return _Shared(np.zeros(len(points)), np.zeros(0))
+    _, numbers = np.unique(names, return_inverse=True)
+    of_process = dummies(list(numbers))
+    if of_process.shape[1] < 2:
+        return _Shared(np.zeros(len(points)), np.zeros(1))
+    _, counts = np.unique([p.users for p in points], return_inverse=True)
+    design = np.column_stack([dummies(list(counts)), of_process])
+    logs = np.log([p.per_s for p in points])
+    levels = np.linalg.lstsq(design, logs, rcond=None)[0][-of_process.shape[1] :]
+    levels = levels - levels.mean()
+    return _Shared(np.asarray(of_process @ levels), np.asarray(levels))
 
 
 def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
@@ -187,12 +233,14 @@ def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tupl
     return rate_1, alpha, beta, peak, grid[reached.argmax(axis=1)]
 
 
-def _ranges(laws: Region, users: Floats) -> list[tuple[float, float]]:
-    """Smallest and largest of what is read off a law, over the region."""
+def _ranges(laws: Region, users: Floats, between: float = 0.0) -> list[tuple[float, float]]:
+    """Smallest and largest of what is read off a law, over the region. `between`: by so much more may the
+    logarithm of a rate be off either way, for what the processes differ by.
+    """
     derived = _derived(laws.rate_1, laws.alpha, laws.beta, users)
     ranges = [(float(values.min()), float(values.max())) for values in derived]
     ranges[0] = (
-        float((laws.rate_1 * np.exp(-laws.slack)).min()),
-        float((laws.rate_1 * np.exp(laws.slack)).max()),
+        float((laws.rate_1 * np.exp(-laws.slack - between)).min()),
+        float((laws.rate_1 * np.exp(laws.slack + between)).max()),
     )
     return ranges

@@ -40,14 +40,15 @@ class Region:
     """Slack of log(`rate_1`), either way, before the law leaves the region."""
 
 
-def region(users: Floats, logs: Floats, best: Law, confidence: float) -> Region | None:
+def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int = 0) -> Region | None:
     """Every (α, β) whose residual sum of squares S, with the best rate for it, is not above S_min (1 + F / (n
     - 3)), F the quantile of the F distribution with 1 and n - 3 degrees of freedom.
 
     The interval of anything that is read off a law is its range over the region (profile likelihood: Bates &
-    Watts 1988, Nonlinear Regression Analysis, section 6.1). None without a degree of freedom.
+    Watts 1988, Nonlinear Regression Analysis, section 6.1). `taken`: degrees of freedom that something else was fitted with. None
+    without one that is left.
     """
-    freedom = users.size - PARAMETERS
+    freedom = users.size - PARAMETERS - taken
     if freedom < 1:
         return None
     scale = float(users.max()) ** 2

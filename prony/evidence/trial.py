@@ -177,8 +177,10 @@ class Phase(Record):
 class WarmUp(Record):
     """How the warm-up went."""
 
-    method: Literal["all-cpus", "pinned", "unpinned", "fixed"]
-    """Unpinned: watched, on CPUs that somebody else has chosen."""
+    method: Literal["all-cpus", "pinned", "unpinned", "fixed", "settled"]
+    """Unpinned: watched, on CPUs that somebody else has chosen. Settled: another load had warmed the process
+    up, and it settled under this one.
+    """
     cap_s: float
     steady: bool | None
     """True when steady was detected before the cap; None when nobody looked (fixed), or could in so short a
@@ -258,6 +260,17 @@ class Evidence(Record):
     """Whether the server was gone after it was told to stop."""
 
 
+class ProcessFacts(Record):
+    """The process of a trial, where it measures several loads one after the other."""
+
+    id: str
+    """The trial that started it."""
+    place: int = Field(ge=0)
+    """Of this trial's load in the process, from 0."""
+    after: str = ""
+    """The load before this one in the process; empty for the first."""
+
+
 class TrialRecord(Record):
     """One trial as it is stored: what it was, what it left behind. Judgement is kept beside it,
     never inside.
@@ -277,6 +290,8 @@ class TrialRecord(Record):
     quick: bool = False
     kind: Literal["trial", "control"] = "trial"
     """A control (e.g. pinned from the start) is shown but takes no part in the comparison."""
+    process: ProcessFacts | None = None
+    """None: a process of its own."""
     started_at: datetime
     ended_at: datetime
     evidence: Evidence

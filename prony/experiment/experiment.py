@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget
+from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.stored import cell_of_record
 from prony.experiment.targets import Targets
@@ -54,6 +55,7 @@ class Experiment:
     _over: dict[int, bool] = field(default_factory=dict)
     """Block -> whether it was found to be one too many, in the part that is being run."""
     _told_of_disturbance: bool = False
+    _processes: Processes = field(default_factory=Processes)
 
     def run(self) -> str:
         """From the first trial. Raises PronyError; an interrupt marks the experiment and is raised again."""
@@ -124,17 +126,22 @@ class Experiment:
         self._ended = {_key(self.plan, trial) for trial in stored if _whole(trial)}
         with until_ended(self.store, self.identifier):
             trials = Trials(self.identifier, self.store, self.testbed, self.progress)
-            for part in self.plan.parts:
-                self._run_part(part, trials)
+            try:
+                for part in self.plan.parts:
+                    self._run_part(part, trials)
+            finally:
+                self._processes.end()
 
     def _run_part(self, part: Part, trials: Trials) -> None:
         if part.follows is not None and not self.plan.of(part.name):
             self._follow(part)
         self._watch(part)
         while True:
-            for scheduled in self._left(part):
+            left = self._left(part)
+            for scheduled, following in zip(left, [*left[1:], None], strict=True):
                 if not self._spared(part, scheduled):
-                    self._trial(scheduled, trials)
+                    # Of a search the next rate is not known yet, and it finds the process.
+                    self._trial(scheduled, trials, scheduled if part.search is not None else following)
             if part.search is None or not self._search_on(part):
                 return
 
@@ -229,8 +236,10 @@ class Experiment:
 
     # -- one trial
 
-    def _trial(self, scheduled: ScheduledTrial, trials: Trials) -> None:
-        """Run it; again while it is rejected for what happened outside of it and a repeat is allowed."""
+    def _trial(self, scheduled: ScheduledTrial, trials: Trials, following: ScheduledTrial | None) -> None:
+        """Run it; again while it is rejected for what happened outside of it and a repeat is allowed.
+        `following`: what may find its process.
+        """
         for repeat in range(self.plan.repeat_disturbed + 1):
             self._attempts[scheduled.index] += 1
             target = self.targets.of(self.plan.cell(scheduled.cell))
@@ -240,6 +249,7 @@ class Experiment:
                 target,
                 attempt=self._attempts[scheduled.index],
                 faults_end_it=self._needed(scheduled),
+                process=self._processes.of(scheduled, following),
             )
             self._see(ended)
             if ended.record.failure is not None:

@@ -25,6 +25,7 @@ from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.targets import ServerUnderTest
 from prony.trial.places import Places
+from prony.trial.process import SharedProcess
 from prony.trial.run import run_trial
 
 
@@ -59,11 +60,12 @@ class Trials:
         *,
         attempt: int = 1,
         faults_end_it: bool = False,
+        process: SharedProcess | None = None,
     ) -> EndedTrial:
         """One trial; where no load could be offered it is a failed one that is stored like any other, or with
-        `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). Raises
-        KeyboardInterrupt when the user ended it: what had been measured is stored then, if that was worth
-        keeping.
+        `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). `process`: the
+        one that it shares with others. Raises KeyboardInterrupt when the user ended it: what had been measured
+        is stored then, if that was worth keeping.
         """
         begun, started_at = time.monotonic(), datetime.now(UTC)
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
@@ -73,13 +75,16 @@ class Trials:
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
         steady = SteadyWindowLimits.among(cell.limits).steady
-        outcome = run_trial(trial, target, surroundings, self.progress, seed=seed, steady=steady)
+        outcome = run_trial(
+            trial, target, surroundings, self.progress, seed=seed, steady=steady, process=process
+        )
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise outcome.fault
         ended_at = datetime.now(UTC)
         evidence = with_settings(outcome.evidence, self.testbed.settings_changed())
+        identifier = trial_id(self.identifier, scheduled.index, attempt)
         record = TrialRecord(
-            id=trial_id(self.identifier, scheduled.index, attempt),
+            id=identifier,
             experiment_id=self.identifier,
             server=cell.server,
             workload=trial.workload.name,
@@ -90,6 +95,7 @@ class Trials:
             seed=seed,
             quick=plan.quick,
             kind="control" if scheduled.control else "trial",
+            process=None if process is None else process.facts(identifier, trial.load_name),
             started_at=started_at,
             ended_at=ended_at,
             evidence=evidence.model_copy(

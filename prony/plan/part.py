@@ -103,6 +103,10 @@ class Part(Record):
     """
     budget_s: float | None = Field(default=None, gt=0)
     """With `until_clear`: no block begins that would end later than this after the first one began."""
+    share_process: Literal["loads"] | None = None
+    """`loads`: the cells of a server and workload that differ in their load are measured in one process, one
+    load after the other (prony.plan.processes). None: a process for each trial.
+    """
     search: Search | None = None
     follows: Follow | None = None
     cross_check: CrossCheck | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import random
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import ConfigDict, Field, model_validator
 
@@ -19,6 +19,7 @@ from prony.plan.balanced import balanced_orders
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.part import Part, Shape
 from prony.plan.planfile import CpuKeys, NeedKeys
+from prony.plan.processes import LoadOrders, process_key, units
 from prony.plan.target import Target, Url
 from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
@@ -107,6 +108,22 @@ class ScheduledTrial(Record):
     position: int
     """Within the block."""
     control: bool = False
+    process: str | None = None
+    """Trials that follow each other and have the same one share a process; None: one of its own."""
+
+    def follows_in_process(self, before: ScheduledTrial | None) -> bool:
+        """Whether it finds the process that the trial before it used."""
+        return self.process is not None and before is not None and before.process == self.process
+
+
+class _Row(NamedTuple):
+    """A trial in the order, before it has its number."""
+
+    cell: str
+    block: int
+    position: int
+    control: bool = False
+    process: str | None = None
 
 
 class UsedHost(Record):
@@ -193,32 +210,42 @@ class Plan(Record):
 
     def order(self) -> tuple[ScheduledTrial, ...]:
         """Part by part; within a part block by block, each holding one trial of every cell in an order drawn
-        from the seed, and controls at the end. A search has no blocks: each rate follows from the last trial.
+        from the seed, and controls at the end. Cells that share a process stand together. A search has no
+        blocks: each rate follows from the last trial.
         """
         source = random.Random(self.seed)
-        rows: list[tuple[str, int, int, bool]] = []
+        rows: list[_Row] = []
         for part in self.parts:
-            rows += _search_order(self.of(part.name)) if part.search else self._blocks(part, source)
+            rows += _search_order(part, self.of(part.name)) if part.search else self._blocks(part, source)
         return tuple(
-            ScheduledTrial(index=index, cell=cell, block=block, position=position, control=control)
-            for index, (cell, block, position, control) in enumerate(rows, start=1)
+            ScheduledTrial(index=index, **row._asdict()) for index, row in enumerate(rows, start=1)
         )
 
-    def _blocks(self, part: Part, source: random.Random) -> Iterator[tuple[str, int, int, bool]]:
+    def _blocks(self, part: Part, source: random.Random) -> Iterator[_Row]:
         cells = self.of(part.name)
         most = {cell.id: part.until_clear or cell.trials for cell in cells}
         blocks = max(most.values(), default=0)
-        orders = balanced_orders(len(cells), source) if self.orders == "balanced" and cells else None
+        together = units(cells) if part.share_process else [(cell,) for cell in cells]
+        orders = balanced_orders(len(together), source) if self.orders == "balanced" and cells else None
+        loads = LoadOrders(f"{self.seed}/{part.name}")
         for block in range(blocks):
             if orders is None:
-                row = [cell.id for cell in cells if most[cell.id] > block]
+                row = [cell for cell in cells if most[cell.id] > block]
                 source.shuffle(row)
             else:
-                row = [cells[at].id for at in next(orders) if most[cells[at].id] > block]
-            yield from ((cell, block, position, False) for position, cell in enumerate(row))
+                row = [
+                    cell
+                    for at in next(orders)
+                    for cell in loads.of(together[at], block)
+                    if most[cell.id] > block
+                ]
+            for position, cell in enumerate(row):
+                process = process_key(cell, block) if part.share_process else None
+                yield _Row(cell.id, block, position, process=process)
         for control in range(max((cell.controls for cell in cells), default=0)):
-            row = [cell.id for cell in cells if cell.controls > control]
-            yield from ((cell, blocks + control, position, True) for position, cell in enumerate(row))
+            row = [cell for cell in cells if cell.controls > control]
+            for position, cell in enumerate(row):
+                yield _Row(cell.id, blocks + control, position, control=True)
 
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
         """What this trial does."""
@@ -238,14 +265,23 @@ class Plan(Record):
         """About how long these trials take, with those that a search may still add."""
         started = {cell.server for one in left if (cell := self.cell(one.cell)).target.owned}
         return (
-            sum(self._trial_s(one) for one in left)
+            sum(self.times_s(left))
             + sum(cell.trial_s * times for cell, times in self._growing())
             + CONFORMANCE_S * len(started)
         )
 
-    def _trial_s(self, scheduled: ScheduledTrial) -> float:
-        cell = self.cell(scheduled.cell)
-        return cell.control.estimate_s if scheduled.control else cell.trial_s
+    def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
+        """About how long each of these trials takes, one after the other."""
+        cells = {cell.id: cell for cell in self.cells}
+        return tuple(
+            cell.control.estimate_s
+            if one.control
+            else cell.trial.later_s
+            if one.follows_in_process(before)
+            else cell.trial_s
+            for before, one in zip((None, *trials), trials, strict=False)
+            for cell in (cells[one.cell],)
+        )
 
     @property
     def growth(self) -> int:
@@ -340,7 +376,11 @@ def shape_of(cells: Sequence[Cell]) -> Shape:
     return "single" if len(cells) == 1 and cells[0].trials == 1 else "matrix"
 
 
-def _search_order(cells: Sequence[Cell]) -> Iterator[tuple[str, int, int, bool]]:
-    """A rate that is tried again is tried again at once, so that the trials of a cell follow each other."""
+def _search_order(part: Part, cells: Sequence[Cell]) -> Iterator[_Row]:
+    """A rate that is tried again is tried again at once, so that the trials of a cell follow each other; in a
+    process of its own, as that is what is repeated.
+    """
     for cell in cells:
-        yield from ((cell.id, block, 0, False) for block in range(cell.trials))
+        for block in range(cell.trials):
+            process = process_key(cell, block) if part.share_process else None
+            yield _Row(cell.id, block, 0, process=process)

@@ -293,6 +293,8 @@ class PartKeys(ServerKeys):
     published: tuple[PublishedKeys, ...] | None = None
     until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
     """After `trials` add blocks, up to this many, until every pair of servers is clear (docs/method.md)."""
+    share_process: Literal["loads"] | None = None
+    """`loads`: the loads of a server under one workload are measured in one process, one after the other."""
     request_parts: bool | None = None
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
     scaling_probe: bool | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -29,6 +29,7 @@ from prony.plan.planfile import (
     UrlKeys,
 )
 from prony.plan.planfile_loads import expand, measured
+from prony.plan.processes import why_not
 from prony.plan.script import Script
 from prony.plan.stage import Stage
 from prony.plan.target import Target, TlsOptions, named, parse_url
@@ -84,7 +85,8 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
     parts: list[Part] = []
     cells: list[Cell] = []
     for number, part in enumerate(plan.whole_parts):
-        made = _Expansion(source, number, part).cells()
+        expansion = _Expansion(source, number, part)
+        made = expansion.cells()
         cells += made
         parts.append(
             Part(
@@ -94,6 +96,7 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
                 shape="matrix" if any(cell.target.owned for cell in made) else shape_of(made),
                 comparisons=part.comparisons,
                 until_clear=part.until_clear,
+                share_process=expansion.shared(made),
                 **({} if part.band is None else {"band": part.band}),
                 soak=bool(part.soak),
             )
@@ -170,6 +173,14 @@ class _Expansion:
         if twice:
             raise self._fault("loads", f"the part '{part.name}' holds the same cell twice: {min(twice)}")
         return made
+
+    def shared(self, cells: list[Cell]) -> Literal["loads"] | None:
+        """Which of these cells share a process; what the top level says may be about another part."""
+        asked = self.part.share_process
+        why = why_not(cells) if asked is not None else None
+        if why is not None and self._own("share_process"):
+            raise self._fault("share_process", f"share_process does not apply: {why}")
+        return None if why is not None else asked
 
     def _fault(self, key: str, message: str) -> UsageError:
         return self.source.fault(self.number, key, message)

@@ -241,6 +241,18 @@ class TrialPlan(Record):
         )
 
     @property
+    def later_s(self) -> float:
+        """About how long one trial takes in a process that another load has warmed up: it is not started, and
+        settles only.
+        """
+        if isinstance(self.measured, WholeRun):
+            return self.estimate_s - START_S - STOP_S
+        if self.warm_up.method == "fixed":
+            return self.warm_up.cap_s + self.measured_s + self.probe_s
+        settle = self.warm_up.settle_min_s + SETTLES * (self.warm_up.settle_cap_s - self.warm_up.settle_min_s)
+        return self.load.started_s + settle + self.measured_s + self.probe_s
+
+    @property
     def deadline_s(self) -> float:
         """After this the engine stops by itself, whatever happens to the lab."""
         if isinstance(self.measured, WholeRun):

@@ -267,7 +267,13 @@ def coverage(part: PartView) -> Lines | None:
     """What the intervals of a part cover and what they do not; nothing without an interval."""
     if all(pair.low is None for pair in part.pairs):
         return None
-    said = [covered_levels(part), *(one.sentence for one in part.positions)]
+    said = [covered_levels(part)]
+    if part.shared:
+        said.append(
+            "The loads of a server shared processes: one that came out slow is slow under all of them, so the "
+            "ratios under different loads are not independent of each other."
+        )
+    said += [one.sentence for one in part.positions]
     if part.levels is not None:
         said.append(levels.words(part.levels))
     if part.aa_on_record is not None:

@@ -118,6 +118,9 @@ class PlannedTrialOut(Out):
     index: int = Field(description="from 1, in the order of the run")
     block: int = Field(description="from 0")
     cell: str = Field(description="part/server/workload/load")
+    process: str | None = Field(
+        default=None, description="trials that follow each other and have the same one share a process"
+    )
     estimate_s: float
 
 

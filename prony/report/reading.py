@@ -33,6 +33,7 @@ from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.gate import GateView, view_of
 from prony.report.levels import levels_of
 from prony.report.position import position_view
+from prony.report.shared import shared_views
 from prony.report.result import (
     HEADLINE,
     CellView,
@@ -157,6 +158,7 @@ def _part(
         servers=servers,
         skipped=tuple(one for one in plan.skipped if one.part == part.name),
         failure=_failure(plan, part, bool(own)),
+        shared=shared_views(cells),
     )
     match part.shape:
         case "sweep":
@@ -265,7 +267,7 @@ def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
 def law(cells: Sequence[CellView]) -> Scaling | None:
     """The law fitted to one server's trials; those that do not count stay out of it."""
     points = [
-        Point(float(cell.users), rate)
+        Point(float(cell.users), rate, trial.record.process.id if trial.record.process is not None else "")
         for cell in cells
         for trial in cell.counting
         if cell.users is not None and (rate := trial.figure(HEADLINE)) is not None and rate > 0

@@ -16,7 +16,9 @@ from prony.compare.capacity import Found, Outcome
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
 from prony.compare.noninferiority import Change
+from prony.compare.position import PositionEffect
 from prony.compare.scaling import Scaling
+from prony.compare.shared import CarryOver, LoadRatio
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.samples import SamplesLimits
@@ -183,6 +185,24 @@ class PositionView:
     """Workload and load, where a part has several."""
 
 
+@dataclass(frozen=True, slots=True)
+class SharedView:
+    """The loads of one workload that shared processes, in one figure."""
+
+    workload: str
+    figure: str
+    processes: int
+    trials: int
+    ratios: tuple[LoadRatio, ...]
+    """From each load to the next one, server by server."""
+    place: PositionEffect | None
+    """Per place of a load in its process; None where it cannot be told."""
+    carry_over: CarryOver | None
+    """What the load before leaves behind; None where it cannot be told."""
+    found: bool
+    """Whether place or carry-over has an effect."""
+
+
 @dataclass(frozen=True)
 class CellView:
     """One cell: its trials in the order in which they ran, and what they come to."""
@@ -304,6 +324,8 @@ class PartView:
     """Of a server against itself; None where too few trials count."""
     gate: GateView | None = None
     """Of a candidate against its base."""
+    shared: tuple[SharedView, ...] = ()
+    """Of loads that shared processes, by workload and figure."""
     levels: Levels | None = None
     """Of a comparison of one workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None

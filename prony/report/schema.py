@@ -16,6 +16,7 @@ from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate
 from prony.evidence.host import CpuPartition, Fingerprint
+from prony.evidence.trial import ProcessFacts
 from prony.judge.finding import Finding
 from prony.plan.objective import Objective
 from prony.plan.plan import PublishedFigures, Skipped
@@ -35,7 +36,7 @@ from prony.report.listings import (
 )
 from prony.report.out import Out, Verdict
 from prony.report.rejudged import RejudgedOut
-from prony.report.result import PairView, PositionView, ServerView, Spread
+from prony.report.result import PairView, PositionView, ServerView, SharedView, Spread
 from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.report.trial_tables import StepLine, TimePart
 
@@ -85,6 +86,9 @@ class TrialOut(Out):
     block: int
     position: int
     kind: Literal["trial", "control"] = Field(description="a control takes no part in the comparison")
+    process: ProcessFacts | None = Field(
+        default=None, description="where it measured several loads: which one, and the place of this load in it"
+    )
     verdict: Verdict
     counts: bool = Field(description="whether it enters the figures of its cell and the pairs")
     rejected_because: str | None
@@ -202,6 +206,9 @@ class PartOut(Out):
     skipped: list[Skipped]
     pairs: list[PairView]
     positions: list[PositionView] = Field(description="the effect of a trial's place in its block")
+    shared: list[SharedView] = Field(
+        default_factory=list, description="of loads that shared processes: from load to load, and their order"
+    )
     levels: Levels | None = Field(description="of a comparison: variance within and between processes")
     aa: FalseDifferences | None = Field(description="of prony aa: how often a server was called different")
     aa_on_record: OnRecord | None = Field(description="of a comparison: the stored prony aa that fits")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from prony.report import cells_table, comparison, cross_check, scaling, single
+from prony.report import cells_table, comparison, cross_check, scaling, shared, single
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
 from prony.report.hosts import host_blocks
@@ -16,8 +16,10 @@ HEADLINED = ("comparison", "sweep", "capacity", "aa")
 
 def blocks(part: PartView) -> list[Block]:
     """What a part shows before its hosts, its rejected trials and findings."""
-    if part.failure:
-        return []
+    return [] if part.failure else [*_of_its_shape(part), *shared.blocks(part)]
+
+
+def _of_its_shape(part: PartView) -> list[Block]:
     match part.layout:
         case "single":
             return single.blocks(part)

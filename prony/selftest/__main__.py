@@ -15,6 +15,8 @@ from prony.selftest.gate_runs import SAME, SLOWER, real_gates
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_coverage import ROUNDS
 from prony.selftest.percentile_tables import percentile_tables
+from prony.selftest.shared_processes import ROUNDS as SHARED
+from prony.selftest.shared_processes import shared_tables
 from prony.selftest.steady_tables import TRIALS, steady_tables
 from prony.selftest.tables import Repetitions, Say, replace_between, statistics_tables
 
@@ -22,6 +24,7 @@ SIMULATED: Mapping[str, Callable[[float, Say], str]] = {
     "statistics": lambda share, say: statistics_tables(Repetitions().times(share), say),
     "percentiles": lambda share, say: percentile_tables(max(20, int(ROUNDS * share)), say),
     "usl": usl_table,
+    "shared": lambda share, say: shared_tables(max(20, int(SHARED * share)), say),
     "gate-rule": lambda share, say: gate_tables(max(20, int(GATES * share)), say),
     "steady": lambda share, say: steady_tables(max(2, round(TRIALS * share)), say),
 }

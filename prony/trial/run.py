@@ -4,11 +4,13 @@ The order: start (timed) -> the workload's preparation -> preflight -> the load 
 published protocol's first requests on the server's own CPUs -> warm-up under the trial's own load -> back on
 the server's own CPUs, settle -> window -> the scaling probe -> the load that comes after -> the workload's
 clean-up -> stop, and check that it stopped. A whole run is measured from its first request to its last, in
-place of all from the published part to the window. Must not judge, store or print.
+place of all from the published part to the window. A server that an earlier trial left running is found
+ready, and only settles. Must not judge, store or print.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,7 +19,7 @@ from typing import Literal, TypeVar
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
-from prony.evidence.server import ServerWindow, StartUp
+from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad, engine_load
@@ -44,12 +46,16 @@ from prony.trial.places import Local, Sampler
 from prony.trial.precise import PreciseEnough
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
+from prony.trial.process import SharedProcess
 from prony.trial.scaling_probe import probed, scaling_probe
 from prony.trial.stages import offer_stage, stage_notes
 from prony.trial.surroundings import Surroundings
 from prony.trial.warming import Phases, Warming
 
 START_ESTIMATE_S = 5.0
+ASK_EVERY_S = 0.05
+ANSWERS_AGAIN_S = 10.0
+"""A server that the load before has kept busy may take so long to answer the first request of the next one."""
 T = TypeVar("T")
 CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, stop) was cut short"
 
@@ -81,15 +87,18 @@ def run_trial(
     *,
     seed: int = 1,
     steady: SteadyLimits | None = None,
+    process: SharedProcess | None = None,
 ) -> TrialOutcome:
     """Measure `server` once; it is stopped however the trial ends, if Prony started it. The warm-up waits for
-    what `steady` asks of the window, by default what the check of that name asks.
+    what `steady` asks of the window, by default what the check of that name asks. With `process` the trial
+    uses the one that an earlier trial left running, and leaves it so for the next one: such a server is not
+    started, and where a watched warm-up is asked for it only settles.
 
     An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
     that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
     be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
     """
-    return _Trial(plan, server, surroundings, listener, seed, steady or SteadyLimits()).run()
+    return _Trial(plan, server, surroundings, listener, seed, steady or SteadyLimits(), process).run()
 
 
 def usual_bytes(evidence: Evidence) -> int | None:
@@ -120,7 +129,12 @@ class _Trial:
     listener: TrialObserver
     seed: int
     steady: SteadyLimits
+    process: SharedProcess | None = None
     _server: RunningTarget | None = None
+    _found: bool = False
+    """Whether an earlier trial left it running."""
+    _well: bool = False
+    """Whether everything up to the stop went as planned."""
     _preparation: Preparation | None = None
     _engine: Engine | None = None
     _phases: Phases = field(default_factory=lambda: Phases(()))
@@ -150,6 +164,7 @@ class _Trial:
         fault: EnvironmentFault | None = None
         try:
             failure = self._measure_once()
+            self._well = failure is None
         except HostLost as lost:
             failure = str(lost)
         except EnvironmentFault as found:
@@ -165,9 +180,8 @@ class _Trial:
     def _measure_once(self) -> str | None:
         """All of it but the stop; a sentence when the server ended under load."""
         if self.under_test.owned:
-            self.listener.phase("start", START_ESTIMATE_S)
             self._phases = Phases(self.surroundings.partition.server)
-        server = self._server = self.under_test.start(self.surroundings.partition)
+        server = self._server = self._process()
         self._preparation = Preparation(
             self.plan.workload, server.url, server.tls, self.surroundings.places.single
         )
@@ -181,19 +195,45 @@ class _Trial:
         self._follow_up(server)
         return failure
 
+    def _process(self) -> RunningTarget:
+        """A fresh process, or the one that an earlier trial left running."""
+        found = self.process.found() if self.process is not None else None
+        if found is not None:
+            self._found = True
+            return found
+        if self.under_test.owned:
+            self.listener.phase("start", START_ESTIMATE_S)
+        server = self.under_test.start(self.surroundings.partition)
+        if self.process is not None:
+            self.process.keep(server)
+        return server
+
     def _get_ready(self, server: RunningTarget) -> None:
         """Wait for it; where the steps can be sent already, the first right responses are the preflight."""
         preflight = self._preflight
-        if self.plan.workload.prepare or not preflight.possible:
-            self._start_up = server.wait_ready(None, self.plan.start_timeout_s)
+        asked = preflight.possible and not self.plan.workload.prepare
+        if not self._found:
+            self._start_up = server.wait_ready(preflight if asked else None, self.plan.start_timeout_s)
+        elif asked:
+            self._ask_again(server)
+        if not asked:
             return
-        self._start_up = server.wait_ready(preflight, self.plan.start_timeout_s)
         request = preflight.wrong_request
         if request is not None:
             raise EnvironmentFault(
                 f"{request.method} {server.url}{request.path} answers {preflight.wrong}; "
                 "load on an error page says nothing: correct the request"
             )
+
+    def _ask_again(self, server: RunningTarget) -> None:
+        """Of a process that has had another load. Raises EnvironmentFault when it no longer answers."""
+        deadline_s = time.monotonic() + ANSWERS_AGAIN_S
+        while self._preflight.ask() is None:
+            end = server.exit_description()
+            if end is not None or time.monotonic() > deadline_s:
+                why = f"it ended: {end}" if end is not None else f"nothing answered for {ANSWERS_AGAIN_S:.0f} s"
+                raise EnvironmentFault(f"{self.under_test.name} no longer answers after the load before: {why}")
+            time.sleep(ASK_EVERY_S)
 
     def _prepare(self, server: RunningTarget) -> None:
         """What the steps need to find on the server, and whether they find it; then the load that comes
@@ -277,7 +317,9 @@ class _Trial:
                 self._measure(run, sampler)
                 return None
             own = self.under_test.owned
-            warming = Warming(self.plan, self.surroundings, own, self.listener, self._phases, self.steady)
+            warming = Warming(
+                self.plan, self.surroundings, own, self.listener, self._phases, self.steady, self._found
+            )
             if self.plan.published_requests:
                 warming.published(run)
             self._warm_up = warming.warm(run)
@@ -312,6 +354,8 @@ class _Trial:
             edges = run.measure(self.plan.measured_s, PreciseEnough.of(self.plan))
         self._edges = edges
         self._server_window = over_window(edges, run.server, placed=self.under_test.owned)
+        if self._found and self._server_window is not None:  # the peak may be that of an earlier load
+            self._server_window = self._server_window.model_copy(update={"peak_rss_bytes": None})
         sampler.mark()
         between_s = self._instants(edges)
         if between_s is not None:
@@ -405,9 +449,16 @@ class _Trial:
                 self._in_order(self._engine.stop)
         if self._server is None:
             return None
-        if self.under_test.owned:
+        process = self.process
+        if self.under_test.owned and not (process is not None and process.keeps and self._whole):
             self.listener.phase("stop", 1)
+        if process is not None:
+            return self._in_order(lambda: process.release(well=self._whole))
         return self._in_order(self._server.stop)
+
+    @property
+    def _whole(self) -> bool:
+        return self._well and not self._interrupted
 
     def _in_order(self, stop: Callable[[], T]) -> T:
         """An interrupt meanwhile does not leave the process behind, nor lose what has been measured."""
@@ -430,17 +481,26 @@ class _Trial:
             self._note(f"the request log {log.path} lacks {log.rows_lost} requests: {log.error}")
         return report
 
-    def _evidence(self, clean_stop: bool | None) -> Evidence:
-        server, partition = self._server, self.surroundings.partition
+    def _services(self) -> tuple[ServiceUse, ...]:
+        """The backing services over the window."""
+        if self._server is None:
+            return ()
         opened = {} if self._edges is None else self._edges.opened.services
         closed = {} if self._edges is None else self._edges.closed.services
+        used = self._server.service_use(opened, closed)
+        if not self._found:
+            return used
+        return tuple(one.model_copy(update={"peak_rss_bytes": None}) for one in used)
+
+    def _evidence(self, clean_stop: bool | None) -> Evidence:
+        server, partition = self._server, self.surroundings.partition
         return Evidence(
             load=trial_facts(self.plan, self.under_test),
             engine=self._report(),
             server=self.under_test.identity if server is None else server.identity,
             start_up=self._start_up,
             server_window=self._server_window,
-            services=() if server is None else server.service_use(opened, closed),
+            services=self._services(),
             host_window=self._host_window,
             host_rows=self._host_rows,
             partition=self._sides,

@@ -47,6 +47,8 @@ class Warming:
     listener: TrialObserver
     phases: Phases
     limits: SteadyLimits = field(default_factory=SteadyLimits)
+    found: bool = False
+    """Whether another load has warmed the process up: it settles under this one."""
 
     def published(self, run: LoadRun) -> None:
         """The server on its own CPUs, as a published run finds it, until the mark or the cap."""
@@ -59,6 +61,8 @@ class Warming:
     def warm(self, run: LoadRun) -> WarmUp | None:
         """For a fixed time, or until the server is level; None when no time is given."""
         asked = self.plan.warm_up
+        if self.found and asked.method != "fixed":
+            return self._settled(run, asked)
         self.listener.phase("warm-up", asked.cap_s)
         return self._fixed(run, asked.cap_s) if asked.method == "fixed" else self._watched(run, asked)
 
@@ -69,6 +73,24 @@ class Warming:
             run.next()
         self.phases.add("warm-up", 0.0, run.now_ms())
         return WarmUp(method="fixed", cap_s=seconds, steady=None)
+
+    def _settled(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
+        """On its own CPUs, from when the whole load is there until it can be expected of the window that
+        little enough is still to come.
+        """
+        self.listener.phase("settle", asked.settle_min_s)
+        while run.now_ms() < self.plan.load.started_s * 1000:
+            run.next()
+        coming = ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
+        own = self.surroundings.partition.server
+        found = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming)
+        return WarmUp(
+            method="settled",
+            cap_s=asked.settle_cap_s,
+            steady=found.steady if found.cap_s > found.hold_rows else None,
+            reason=found.state.reason if found.state else "",
+            still_to_come=found.still_to_come,
+        )
 
     def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
         """Until steady (or the cap); then the server goes back on its own CPUs and settles there, until it

@@ -13,7 +13,7 @@ import typer
 from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
-from prony.plan.load import SteadyWindow
+from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Follow, Part
 from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Launch, Target, Url
@@ -45,6 +45,7 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
     offered = {option for parameter in known.params for option in parameter.opts}
     assert EVERYWHERE | more <= offered
     assert not ((STARTS_SERVERS | COMPARES) - more) & offered
+    assert ("--share-process" in offered) == (name in ("run", "sweep", "capacity")), "several loads of a server"
     assert made(*TWO).model_copy(update={"command": name}).resume_command == name
     assert not {"--repeats", "--rounds"} & offered
     assert ("--trials" in offered) == (name not in ("run", "capacity")), (
@@ -107,6 +108,29 @@ def test_until_clear_is_for_parts_that_compare() -> None:
     assert [part.until_clear for part in both.parts] == [20, 20]
     with pytest.raises(UsageError, match="first look is after 2 trials"):
         Common(until_clear=True).applied(made(*TWO, trials=2))
+
+
+def sweep_of(target: Target, command: str = "run") -> Plan:
+    loads = [trial_plan(ClosedLoad(users=users)) for users in (1, 8)]
+    cells = tuple(cell_of(MAIN, "s", target, trial, 3) for trial in loads)
+    part = Part(name=MAIN, title="t", shape="sweep")
+    return Plan(name="t", command=command, title="t", parts=(part,), cells=cells)
+
+
+def test_loads_share_processes_where_that_is_asked_for() -> None:
+    asked = Common(share_process="loads").applied(sweep_of(TWO[0]))
+    assert [part.share_process for part in asked.parts] == ["loads"]
+    assert [part.share_process for part in Common().applied(asked).parts] == ["loads"], "the plan's"
+    assert [part.share_process for part in Common(share_process="none").applied(asked).parts] == [None]
+    with pytest.raises(UsageError, match="--share-process loads does not apply: http://h:1 is already running"):
+        url = Url(url="http://h:1")
+        plan = sweep_of(url)
+        cells = tuple(cell.model_copy(update={"server": url.url}) for cell in plan.cells)
+        Common(share_process="loads").applied(plan.model_copy(update={"cells": cells}))
+    with pytest.raises(UsageError, match="no server has two loads"):
+        Common(share_process="loads").applied(made(*TWO))
+    with pytest.raises(UsageError, match="--share-process is 'all'; expected loads or none"):
+        Common(share_process="all").applied(sweep_of(TWO[0]))
 
 
 def test_windows_are_those_of_every_steady_cell() -> None:

@@ -92,6 +92,46 @@ def test_intervals_hold_the_truth(alpha: float, beta: float, repeats: int) -> No
     assert max(missed.values()) <= 8, missed
 
 
+def shared(processes: int, spread: float, noise: float, seed: int) -> list[Point]:
+    """Every number of users in each of so many processes, which differ by `spread`."""
+    rng = np.random.default_rng(seed)
+    return [
+        Point(n, law(n, 1000.0, 0.05, 1e-3) * math.exp(level + rng.normal(0, noise)), f"p{process}")
+        for process in range(processes)
+        for level in (rng.normal(0, spread),)
+        for n in USERS
+    ]
+
+
+def test_intervals_hold_the_truth_where_users_shared_processes() -> None:
+    """What a process adds to all its points is no noise of theirs: as samples of their own they miss the rate
+    of one user far more often.
+    """
+    truth = {"rate_1": 1000.0, "alpha": 0.05, "beta": 1e-3, "peak": math.sqrt(0.95 / 1e-3)}
+    missed, alone = dict.fromkeys(truth, 0), 0
+    for seed in range(60):
+        points = shared(4, 0.05, 0.01, seed)
+        found = scaling(points)
+        apart = scaling([one._replace(process="") for one in points])
+        assert found is not None
+        assert apart is not None
+        for name, value in truth.items():
+            estimate = getattr(found, name)
+            missed[name] += not estimate.low <= value <= estimate.high
+        alone += not (apart.rate_1.low or 0.0) <= 1000.0 <= (apart.rate_1.high or 0.0)
+        shape = [(one.alpha.high or 0.0) - (one.alpha.low or 0.0) for one in (found, apart)]
+        assert shape[0] < shape[1], "the shape is known from within the processes"
+    assert max(missed.values()) <= 8, missed
+    assert alone > 10
+
+
+def test_one_process_gets_no_interval() -> None:
+    found = scaling(shared(1, 0.05, 0.01, 1))
+    assert found is not None
+    assert found.rate_1.low is None
+    assert found.alpha.low is None
+
+
 def test_more_trials_narrow_the_interval() -> None:
     once = fitted(1000.0, 0.1, 1e-4, noise=0.03)
     many = scaling([p for seed in range(4) for p in points(1000.0, 0.1, 1e-4, noise=0.03, seed=seed)])

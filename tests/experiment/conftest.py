@@ -80,6 +80,27 @@ class FakeTarget:
         return found
 
 
+class FakeProcess:
+    """A server that runs, and is told to stop."""
+
+    def __init__(self) -> None:
+        self.cells: list[str] = []
+        self.kept: list[bool] = []
+        """Trial by trial, whether it was to be left running."""
+        self.stops = 0
+        self.ended: str | None = None
+
+    def exit_description(self) -> str | None:
+        return self.ended
+
+    def ended_service(self) -> str | None:
+        return None
+
+    def stop(self) -> bool:
+        self.stops += 1
+        return True
+
+
 class FakeTargets:
     def __init__(self) -> None:
         self.known: dict[str, FakeTarget] = {}
@@ -119,6 +140,8 @@ class Bench:
     interrupt_at: int | None = None
     """The user ends the trial of this number (from 1), which is kept."""
     ran: list[Cell] = field(default_factory=list)
+    processes: list[FakeProcess] = field(default_factory=list)
+    """Those that trials shared."""
     targets: FakeTargets = field(default_factory=FakeTargets)
     progress: Notes = field(default_factory=Notes)
     current: Cell | None = None
@@ -170,7 +193,22 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         made.current = plan.cell(scheduled.cell)
         return run_of(self, plan, scheduled, target, **more)
 
-    def run_trial(plan: TrialPlan, *_: object, **__: object) -> TrialOutcome:
+    def run_trial(plan: TrialPlan, *_: object, process: Any = None, **__: object) -> TrialOutcome:
+        assert made.current is not None
+        if process is None:
+            return outcome_of(plan)
+        running = process.found()
+        if running is None:
+            running = FakeProcess()
+            made.processes.append(running)
+            process.keep(running)
+        running.cells.append(made.current.id)
+        running.kept.append(process.keeps)
+        outcome = outcome_of(plan)
+        process.release(well=outcome.failure is None and not outcome.interrupted)
+        return outcome
+
+    def outcome_of(plan: TrialPlan) -> TrialOutcome:
         assert made.current is not None
         made.ran.append(made.current)
         evidence = factory.healthy().model_copy(

@@ -16,6 +16,7 @@ from prony.selftest.faults.single_trial import markdown
 from prony.selftest.gate_rule import gate_tables
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
+from prony.selftest.shared_processes import shared_tables
 from prony.selftest.steady_tables import steady_tables
 from prony.selftest.tables import Repetitions, replace_between, statistics_tables
 
@@ -32,6 +33,8 @@ def printed(section: str) -> str:
         return gate_tables(1)
     if section == "steady":
         return steady_tables(1)
+    if section == "shared":
+        return shared_tables(2)
     return usl_table(0.0) if section == "usl" else markdown([])
 
 
@@ -46,7 +49,7 @@ def test_the_page_has_its_marks(section: str) -> None:
     assert changed.count("TABLE\n") == 1
 
 
-@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule"])
+@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule", "shared"])
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     section: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,113 @@
+"""Loads that shared processes: from load to load, paired by process, and what their order does, in words. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.compare.position import PositionEffect
+from prony.compare.shared import CarryOver, LoadRatio, LoadSample, load_ratios, order_effects
+from prony.experiment.clear import compared_figure
+from prony.report.blocks import Block, Lines
+from prony.report.labels import label_of
+from prony.report.result import CellView, PartView, SharedView, TrialView
+from prony.report.wording import counted, ratio
+
+
+def shared_views(cells: Sequence[CellView]) -> tuple[SharedView, ...]:
+    """By workload, and by the figure that its loads are about."""
+    groups: dict[tuple[str, str], list[CellView]] = {}
+    for cell in cells:
+        key = (cell.cell.trial.workload.name, compared_figure(cell.cell.trial.load))
+        groups.setdefault(key, []).append(cell)
+    return tuple(
+        made for (workload, figure), group in groups.items() if (made := _view(workload, figure, group))
+    )
+
+
+def _view(workload: str, figure: str, cells: Sequence[CellView]) -> SharedView | None:
+    samples = [
+        made for cell in cells for trial in cell.counting if (made := _sample(cell, trial, figure)) is not None
+    ]
+    order = order_effects(samples)
+    if order is None:
+        return None
+    loads = list(dict.fromkeys(cell.cell.trial.load_name for cell in cells))
+    return SharedView(
+        workload=workload,
+        figure=figure,
+        processes=order.processes,
+        trials=order.trials,
+        ratios=load_ratios(samples, loads),
+        place=order.place,
+        carry_over=order.carry_over,
+        found=order.found,
+    )
+
+
+def _sample(cell: CellView, trial: TrialView, figure: str) -> LoadSample | None:
+    """None for a trial with a process of its own, or without the figure."""
+    process, value = trial.record.process, trial.figure(figure)
+    if process is None or value is None or value <= 0:
+        return None
+    load = cell.cell.trial.load_name
+    return LoadSample(cell.cell.server, process.id, load, value, process.place, process.after)
+
+
+def blocks(part: PartView) -> list[Block]:
+    """From load to load, and the order; nothing where no process was shared."""
+    several = len(part.workloads) > 1
+    made: list[Block] = []
+    for view in part.shared:
+        where = f"{view.workload}: " if several else ""
+        lines = tuple(where + _ratio_words(view.figure, one) for one in view.ratios)
+        if lines:
+            note = "each load ÷ the one before it in the plan, paired by process"
+            made.append(Lines("From load to load", lines, note=note))
+    words = tuple((f"{view.workload}: " if several else "") + order_words(view) for view in part.shared)
+    return [*made, Lines("The order of loads in a process", words)] if words else made
+
+
+def _ratio_words(figure: str, one: LoadRatio) -> str:
+    interval = "no interval" if one.low is None or one.high is None else f"[{ratio(one.low)}, {ratio(one.high)}]"
+    over = counted(one.processes, "process", "processes")
+    return (
+        f"{one.server}, {label_of(figure)}, {one.load} ÷ {one.other}: {ratio(one.ratio)} {interval} "
+        f"({over}{'' if one.paired else ', not paired'})"
+    )
+
+
+def order_words(view: SharedView) -> str:
+    """What place and carry-over do to the figure, and what follows."""
+    over = f"{label_of(view.figure)} over {view.trials} trials in {view.processes} processes"
+    told = [
+        text
+        for text in (
+            None if view.place is None else _place_words(view.place),
+            None if view.carry_over is None else _carry_over_words(view.carry_over),
+        )
+        if text is not None
+    ]
+    if not told:
+        return f"{over}: too few to tell whether the order matters."
+    if not view.found:
+        return f"{over}: {'; '.join(told)}. No effect found."
+    return (
+        f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels in "
+        "their ratios where it is alike; from load to load, and in the figures, it is not corrected."
+    )
+
+
+def _place_words(found: PositionEffect) -> str:
+    return f"{_percent(found.ratio)} % per place [{_percent(found.low)}, {_percent(found.high)}]"
+
+
+def _carry_over_words(found: CarryOver) -> str:
+    test = f"which load came before: p = {found.p_value:.2g}"
+    if not found.found:
+        return test
+    interval = f"[{_percent(found.low)}, {_percent(found.high)}]"
+    return f"{test}, after {found.after} {_percent(found.ratio)} % {interval}"
+
+
+def _percent(value: float) -> str:
+    return f"{(value - 1) * 100:+.1f}"

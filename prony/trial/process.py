@@ -1,0 +1,64 @@
+"""The process of a server that several trials use, one after the other: the first one starts it, the others
+find it ready. Must not know what they measure.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from prony.errors import EnvironmentFault
+from prony.evidence.trial import ProcessFacts
+from prony.targets.base import RunningTarget
+
+
+@dataclass(slots=True)
+class SharedProcess:
+    """One process at a time. A trial that does not end well ends it, and the next trial starts another."""
+
+    keeps: bool = True
+    """Whether the next trial leaves it running, as another one will use it."""
+    _running: RunningTarget | None = None
+    _started_by: str = ""
+    _loads: list[str] = field(default_factory=list)
+
+    def found(self) -> RunningTarget | None:
+        """The process that the trial before left running; None where there is none, or it has ended since."""
+        if self._running is not None and not _lives(self._running):
+            self.end()
+        if self._running is None:
+            self._loads.clear()
+        return self._running
+
+    def keep(self, server: RunningTarget) -> None:
+        """This one has just been started."""
+        self._running = server
+
+    def release(self, *, well: bool) -> bool | None:
+        """A trial is over. Whether the process was gone after it was told to stop; None where it is kept, or
+        there is none.
+        """
+        return None if well and self.keeps else self.end()
+
+    def facts(self, trial: str, load: str) -> ProcessFacts:
+        """Of the trial that has just used it, under this load; to be asked once for each."""
+        if not self._loads:
+            self._started_by = trial
+        self._loads.append(load)
+        place = len(self._loads) - 1
+        return ProcessFacts(id=self._started_by, place=place, after=self._loads[place - 1] if place else "")
+
+    def end(self) -> bool | None:
+        """Stop it; whether it was gone then. None: there is none."""
+        if self._running is None:
+            return None
+        gone = self._running.stop()
+        self._running = None
+        return gone
+
+
+def _lives(server: RunningTarget) -> bool:
+    """Whether neither it nor one of its backing services has ended."""
+    try:
+        return server.exit_description() is None and server.ended_service() is None
+    except EnvironmentFault:  # its host is lost
+        return False

@@ -1,0 +1,149 @@
+"""Loads that share a process: one start for each, what is on record, and what a process that ended costs."""
+
+from __future__ import annotations
+
+import pytest
+
+from prony.experiment.experiment import remaining
+from prony.judge.finding import Status
+from prony.plan.load import ClosedLoad
+from prony.plan.part import Part, Search
+from prony.plan.plan import MAIN, Cell, Plan
+from prony.store import StoredTrial
+from tests.experiment.conftest import Answer, Bench, cell, finding, plan, users_of
+
+USERS = (1, 8, 64)
+
+
+def shared(trials: int = 2, servers: str = "ab", **part: object) -> Plan:
+    cells = [cell(server, trials, ClosedLoad(users=users)) for users in USERS for server in servers]
+    made = Part.model_validate({"name": MAIN, "title": "made up", "share_process": "loads", **part})
+    return plan(*cells, parts=(made,), command="run", goes_on=True)
+
+
+def by_process(found: list[StoredTrial]) -> dict[str, list[StoredTrial]]:
+    made: dict[str, list[StoredTrial]] = {}
+    for one in found:
+        assert one.record.process is not None
+        made.setdefault(one.record.process.id, []).append(one)
+    return made
+
+
+def test_the_loads_of_a_server_are_measured_in_one_process(bench: Bench) -> None:
+    _, found = bench.run(shared())
+    assert len(bench.processes) == 2 * 2
+    assert all(len(set(one.cells)) == len(USERS) for one in bench.processes)
+    assert all(one.stops == 1 for one in bench.processes)
+    records = by_process(found)
+    assert len(records) == 4
+    for identifier, trials in records.items():
+        assert identifier == trials[0].record.id
+        facts = [one.record.process for one in trials]
+        assert [one.place for one in facts if one is not None] == [0, 1, 2]
+        loads = [one.record.load_name for one in trials]
+        assert [one.after for one in facts if one is not None] == ["", *loads[:-1]]
+        assert len({one.record.server for one in trials}) == 1
+
+
+def test_a_trial_of_its_own_process_says_so(bench: Bench) -> None:
+    _, found = bench.run(shared(share_process=None))
+    assert bench.processes == []
+    assert {one.record.process for one in found} == {None}
+
+
+def test_only_the_last_load_of_a_process_stops_it(bench: Bench) -> None:
+    bench.run(shared(trials=1, servers="a"))
+    (process,) = bench.processes
+    assert process.kept == [True, True, False]
+
+
+def test_a_server_that_dies_in_the_second_load_costs_the_rest_a_new_process(bench: Bench) -> None:
+    def answer(cell: Cell, number: int) -> Answer:
+        del cell, number
+        bench.faults = {"a": "the server ended under load"} if len(bench.ran) == 1 else {}
+        return {"requests_per_s": 1000.0}, ()
+
+    bench.answer = answer
+    _, found = bench.run(shared(trials=1, servers="a"))
+    assert [one.record.failure is None for one in found] == [True, False, True]
+    assert [len(one.cells) for one in bench.processes] == [2, 1]
+    assert all(one.stops == 1 for one in bench.processes)
+    places = [one.record.process for one in found]
+    assert [one.place for one in places if one is not None] == [0, 1, 0]
+    assert found[2].record.process is not None
+    assert found[2].record.process.id == found[2].record.id
+    assert found[1].judgement.verdict is Status.INVALID
+
+
+def test_a_process_that_ended_between_two_loads_is_started_again(bench: Bench) -> None:
+    def answer(cell: Cell, number: int) -> Answer:
+        del cell, number
+        if len(bench.ran) == 1:
+            bench.processes[0].ended = "killed by SIGKILL"
+        return {"requests_per_s": 1000.0}, ()
+
+    bench.answer = answer
+    _, found = bench.run(shared(trials=1, servers="a"))
+    assert [one.record.failure for one in found] == [None] * 3
+    assert [len(one.cells) for one in bench.processes] == [1, 2]
+
+
+def test_an_experiment_that_was_interrupted_goes_on_with_a_new_process(bench: Bench) -> None:
+    bench.interrupt_at = 2
+    experiment = bench.experiment(shared(trials=1))
+    with pytest.raises(KeyboardInterrupt):
+        experiment.run()
+    bench.interrupt_at = None
+    assert [one.stops for one in bench.processes] == [1], "nothing is left behind"
+    stored, _ = bench.stored(experiment.identifier)
+    bench.experiment(stored).resume(experiment.identifier)
+    again, found = bench.stored(experiment.identifier)
+    assert remaining(again, found) == ()
+    assert [len(one.cells) for one in bench.processes] == [2, 2, 3]
+    assert len(by_process(found)) == 3
+    ids = [one.record.id for one in found]
+    assert len(ids) == len(set(ids)) == 7
+
+
+def test_a_disturbed_trial_is_repeated_in_its_process(bench: Bench) -> None:
+    def answer(cell: Cell, number: int) -> Answer:
+        troubled = users_of(cell) == 8 and number == 0
+        return {"requests_per_s": 1000.0}, (finding("isolation"),) if troubled else ()
+
+    bench.answer = answer
+    asked = shared(trials=1, servers="a").model_copy(update={"repeat_disturbed": 1})
+    _, found = bench.run(asked)
+    assert len(found) == 4
+    facts = [one.record.process for one in found]
+    repeated = [one.record.load_name for one in found].index("closed-8")
+    # Where it is the last load, its process has been stopped, and the repeat has one of its own.
+    expected = [0, 1, 2, 0] if repeated == 2 else [0, 1, 2, 3]
+    assert [one.place for one in facts if one is not None] == expected
+
+
+def test_blocks_are_added_in_processes_of_their_own_until_it_is_clear(bench: Bench) -> None:
+    speed = {"a": 1000.0, "b": 1500.0}
+    bench.answer = lambda cell, number: ({"requests_per_s": speed[cell.server] * (1 + 0.001 * number)}, ())
+    _, found = bench.run(shared(trials=3, until_clear=20))
+    blocks = {one.record.block for one in found}
+    assert 3 <= len(blocks) < 20
+    assert len(bench.processes) == 2 * len(blocks)
+
+
+def test_a_search_measures_its_rates_in_one_process(bench: Bench) -> None:
+    def answer(cell: Cell, number: int) -> Answer:
+        del number
+        load = cell.trial.load
+        if isinstance(load, ClosedLoad):
+            return {"requests_per_s": 2400.0}, ()
+        rate = load.rate_per_s or 0.0
+        return {"requests_per_s": rate, "p99_ms": 50 * (rate / 2000) ** 4}, ()
+
+    bench.answer = answer
+    search = Search(objectives="p99<50ms", highest_per_s=1e7, resolution=0.05, most_trials=24)
+    part = Part(name=MAIN, title="c", shape="capacity", search=search, share_process="loads")
+    stored, found = bench.run(plan(cell("a", load=ClosedLoad(users=64)), parts=(part,), command="capacity"))
+    assert len(found) > 3
+    again = sum(one.trials - 1 for one in stored.cells)
+    assert len(bench.processes) <= 1 + 2 * again
+    assert all(one.stops == 1 for one in bench.processes)

@@ -1,0 +1,120 @@
+"""Loads that shared processes, as the report shows them: from load to load, and their order."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+from io import StringIO
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from prony.evidence.trial import ProcessFacts
+from prony.plan.load import ClosedLoad
+from prony.plan.part import Part
+from prony.plan.plan import MAIN, Plan, ScheduledTrial, cell_of
+from prony.plan.target import Launch
+from prony.report.export import to_json
+from prony.report.html import render_html
+from prony.report.reading import build
+from prony.report.result import ResultView, TrialView
+from prony.report.schema import json_schema
+from prony.report.terminal import render
+
+from . import factory
+
+USERS = (1, 8, 64, 512)
+SERVERS = ("spring-tomcat", "spring-jetty")
+
+
+def plan(share: str | None = "loads") -> Plan:
+    part = Part.model_validate({"name": MAIN, "title": "Loads", "share_process": share})
+    cells = [
+        cell_of(MAIN, server, Launch(address=server), factory.trial_plan(ClosedLoad(users=users)), 8)
+        for users in USERS
+        for server in SERVERS
+    ]
+    return Plan(name="p", command="run", title="Shared", parts=(part,), cells=tuple(cells), seed=1)
+
+
+def result(carried: Mapping[str, float] | None = None, share: str | None = "loads") -> ResultView:
+    """Each load has 30 % more than the one before it; `carried`: what a load leaves to the next one."""
+    source = random.Random(2)
+    asked = plan(share)
+    trials: list[TrialView] = []
+    before: ScheduledTrial | None = None
+    ids: list[str] = []
+    loads: list[str] = []
+    process = 0.0
+    for number, one in enumerate(asked.order()):
+        cell = asked.cell(one.cell)
+        load, identifier = cell.trial.load_name, f"t-{number:03d}"
+        if not one.follows_in_process(before):
+            ids, loads, process = [], [], source.gauss(0, 0.03)
+        ids.append(identifier)
+        facts = ProcessFacts(id=ids[0], place=len(loads), after=loads[-1] if loads else "")
+        log = process + (carried or {}).get(facts.after, 0.0) + 0.3 * USERS.index(cell.users or 1)
+        record = factory.record(cell.server, one.block, one.position, with_histogram=False)
+        update = {"cell": cell.id, "id": identifier, "load_name": load}
+        made = record.model_copy(update=update | {"process": facts if share else None})
+        rate = 5000 * math.exp(log + source.gauss(0, 0.004))
+        trials.append(TrialView(made, factory.judgement(), {"requests_per_s": rate}))
+        loads.append(load)
+        before = one
+    return build(factory.row(asked.title), asked, trials)
+
+
+def shown(view: ResultView) -> str:
+    out = StringIO()
+    render(view, Console(file=out, width=400))
+    return " ".join(out.getvalue().split())
+
+
+def test_loads_are_compared_within_their_processes() -> None:
+    view = result()
+    (found,) = to_json(view).parts[0].shared
+    assert (found.workload, found.figure, found.processes, found.trials) == (
+        view.plan.cells[0].trial.workload.name,
+        "requests_per_s",
+        16,
+        64,
+    )
+    assert len(found.ratios) == 2 * 3
+    for one in found.ratios:
+        assert one.ratio == pytest.approx(math.exp(0.3), rel=0.02)
+        assert one.low is not None
+        assert one.high is not None
+        assert one.high / one.low < 1.04, "the 3 % between processes are not in it"
+    text = shown(view)
+    assert "spring-tomcat, requests/s, closed-8 ÷ closed-1: 1.3" in text
+    assert "(8 processes)" in text
+    assert "No effect found." in text
+    assert "The loads of a server shared processes" in text
+
+
+def test_a_load_that_leaves_something_behind_is_named() -> None:
+    view = result({"closed-512": math.log(0.9)})
+    (found,) = to_json(view).parts[0].shared
+    assert found.found
+    assert found.carry_over is not None
+    assert found.carry_over.after == "closed-512"
+    text = shown(view)
+    assert "after closed-512 -" in text
+    assert "An effect: all servers had the same order in each block" in text
+    assert "after closed-512 -" in render_html(view)
+
+
+def test_nothing_is_said_where_no_process_was_shared() -> None:
+    view = result(share=None)
+    assert to_json(view).parts[0].shared == []
+    assert "From load to load" not in shown(view)
+
+
+def test_the_json_is_as_the_schema_says_and_each_trial_names_its_process() -> None:
+    out = to_json(result())
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(out.model_dump(mode="json", by_alias=True))
+    trials = [trial for cell in out.parts[0].cells for trial in cell.trials]
+    assert len({trial.process.id for trial in trials if trial.process is not None}) == 16
+    assert sorted({trial.process.place for trial in trials if trial.process is not None}) == [0, 1, 2, 3]
