@@ -57,6 +57,11 @@ class Common:
         int | None,
         typer.Option("--max-trials", help="With --until-clear: maximum per server [default: 20]."),
     ] = None
+    budget: Annotated[
+        str | None,
+        typer.Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the planned "
+                     "ones or three of each cell, then blocks where the intervals are widest."),
+    ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
         typer.Option("--share-process", metavar="loads|none", help="loads: measure the loads of a server in "
@@ -132,8 +137,16 @@ class Common:
         if self.windows is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
             raise UsageError("--windows repeats a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
-        plan = self._sharing(plan)
-        last = self.last_look(min(cell.trials for cell in cells))
+        plan = self._looking(self._sharing(plan))
+        if self.budget is None:
+            return plan
+        from prony.plan.budget import within
+
+        return within(plan, options.seconds(self.budget, "--budget", at_least_s=1.0))
+
+    def _looking(self, plan: Plan) -> Plan:
+        """With further trials until every pair is clear. Raises UsageError where there is no pair."""
+        last = self.last_look(min(cell.trials for cell in plan.cells))
         if last is None:
             return plan
         comparing = {part.name for part in plan.parts if _compares(plan, part)}

@@ -15,7 +15,7 @@ from prony.cli.launched import AskedTrial
 
 
 @measures(
-    without=("until_clear", "max_trials", "hosts", "band", "quick", "share_process"),
+    without=("until_clear", "max_trials", "hosts", "band", "quick", "share_process", "budget"),
     beside_resume=("junit", "markdown"),
     continued=lambda **files: {"also": GateFiles(**files).write},
 )

@@ -139,6 +139,7 @@ def command(
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
     from prony.cli.load_options import chosen as chosen_load
+    from prony.plan.budget import FEWEST
     from prony.plan.plan import MAIN, cell_of, one_part, shape_of
     from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed
@@ -187,7 +188,8 @@ def command(
         log=None if log is None else str(log),
         preflight=target.unix is None,
     )
-    cells = [cell_of(MAIN, target.url, target, trial, options.trials(trials))]
+    times = trials if common.budget is None else max(trials, FEWEST)
+    cells = [cell_of(MAIN, target.url, target, trial, options.trials(times))]
     plan = one_part("load", f"load {url}", cells, seed=options.seed(common.seed), shape=shape_of(cells))
     return measure.run(plan, common)
 

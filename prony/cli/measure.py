@@ -11,11 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prony.cli import options
+from prony.cli.against import exported
 from prony.cli.common import Common
 from prony.cli.listening import listening
 from prony.errors import EnvironmentFault, ExitCode, UsageError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from prony.experiment.experiment import Experiment
     from prony.experiment.targets import Targets
     from prony.experiment.testbed import Progress, Testbed
@@ -47,17 +50,22 @@ def run(
     dry_run: bool = False,
     where: Where | None = None,
     also: Also | None = None,
+    against: Path | None = None,
 ) -> int:
     """Check, measure, store, show; returns the exit code. Raises PronyError when nothing can be measured.
     `skip_unmeetable`: None for a command without the option. `also`: what else is made of the result.
+    `against`: an export that it is shown beside.
     """
     from prony.cli.showing import progress_for, show
 
+    theirs = None if against is None else exported(against, plan, as_json=common.json)
     if dry_run:
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = show(done.store, done.identifier, as_json=common.json, report=common.report, also=also)
+    code = show(
+        done.store, done.identifier, as_json=common.json, report=common.report, also=also, against=theirs
+    )
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 
@@ -141,6 +149,7 @@ def resume(
     plan: str | None = None,
     dry_run: bool = False,
     also: Also | None = None,
+    against: Path | None = None,
 ) -> int:
     """Continue a stored experiment, whichever command began it. `others`: further options of the command,
     which are refused; `plan`: a plan file that was given beside --resume.
@@ -158,8 +167,9 @@ def resume(
         _same_plan(plan, stored, row.id)
     if common.repeat_disturbed:
         stored = stored.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
+    theirs = None if against is None else exported(against, stored, as_json=common.json)
     with attached_hosts(common.continuing(stored)) as hosts:
-        return _resumed(row, stored, store, common, hosts, dry_run, also)
+        return _resumed(row, stored, store, common, hosts, dry_run, also, theirs)
 
 
 def _resumed(
@@ -170,6 +180,7 @@ def _resumed(
     hosts: HostsTestbed | None,
     dry_run: bool,
     also: Also | None,
+    theirs: ResultView | None,
 ) -> int:
     from prony.cli.showing import progress_for, show
     from prony.experiment import requirements
@@ -196,7 +207,7 @@ def _resumed(
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
-    return show(store, row.id, as_json=common.json, report=common.report, also=also)
+    return show(store, row.id, as_json=common.json, report=common.report, also=also, against=theirs)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ Must not measure by itself.
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from prony.plan.plan import Plan
 
 
-@measures(beside_resume=("plan", "dry_run"))
+@measures(beside_resume=("plan", "dry_run", "against"))
 def command(
     plan: str | None = typer.Argument(
         None, metavar="[PLAN|FILE]", help="A plan of the catalogue (crud, jaxrs …) or a plan file."
@@ -40,6 +41,12 @@ def command(
         help="Only this part, or the cells whose id matches.",
     ),
     soak: str | None = typer.Option(None, "--duration", help="Run the plan's soak so long, such as 8h."),
+    against: Path | None = typer.Option(
+        None,
+        "--against",
+        metavar="FILE",
+        help="Show the result beside an exported one, such as those of docs/results.",
+    ),
     small: bool = typer.Option(False, "--miniature", hidden=True),
     *,
     common: Common,
@@ -59,6 +66,7 @@ def command(
         skip_unmeetable=skip_unmeetable,
         dry_run=dry_run,
         where=partial(place_of, find(plan)),
+        against=against,
     )
 
 

@@ -35,15 +35,17 @@ def show(
     as_json: bool,
     report: Path | None = None,
     also: Callable[[ResultView], None] | None = None,
+    against: ResultView | None = None,
 ) -> int:
-    """Print a stored experiment with its tags and notes, write its page and whatever else is wanted of it
-    (`also`), and return the exit code.
+    """Print a stored experiment with its tags and notes, and beside another one (`against`); write its page
+    and whatever else is wanted of it (`also`), and return the exit code.
     """
     from prony.report.delivery import deliver
     from prony.report.export import to_json
     from prony.report.html import render_html
     from prony.report.reading import load_result
-    from prony.report.terminal import render
+    from prony.report.terminal import render, render_two
+    from prony.report.two_results import beside
     from prony.report.words import label_lines
 
     view = load_result(store, which)
@@ -54,6 +56,8 @@ def show(
         render(view, console)
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
+        if against is not None:
+            render_two(beside(view, against), console)
 
     deliver(
         as_json=as_json,

@@ -6,12 +6,14 @@ Must not run trials; docs/method.md has the rule.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from prony.compare import BAND, Looks, Sample, Verdict, compare
+from prony.compare import BAND, Looks, Pair, Sample, Verdict, compare
 from prony.compare.noninferiority import Asked, Change, Changes, changes, changes_from_earlier
+from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import DRIFTING, bound_of, is_asked, level_stretch
@@ -23,6 +25,8 @@ from prony.plan.part import GateTest, Part
 from prony.plan.plan import Cell
 from prony.steady.stretch import Stretch
 
+LEAST_NEED = 1e-6
+"""Of a pair with a server of which no trial counts: what can be told comes first."""
 CLOSED_FIGURE = "requests_per_s"
 OPEN_FIGURE = "p99_ms"
 """What the question is about where the rate is given, or users pause."""
@@ -60,8 +64,10 @@ class Watch(Protocol):
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
         """Take a trial into account; controls take no part, invalid ones are known and do not count."""
 
-    def over(self) -> bool:
-        """Whether no further block is needed."""
+    def need(self) -> float:
+        """How wide the widest interval is that is not clear yet, relative to what is asked: 0 where no
+        further block is needed, infinite where there is no interval yet.
+        """
 
 
 @dataclass(slots=True)
@@ -132,13 +138,23 @@ class UntilClear:
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
         self.ended.add(record, judgement, figures)
 
-    def over(self) -> bool:
-        """Whether every pair is clear."""
+    def need(self) -> float:
+        """Half of the widest interval of a pair that is not clear ÷ the band, on the log scale; of a single
+        server that of its figure.
+        """
         drift = self.ended.drift()
         found = compare(
             self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band, drift=drift
-        ).pairs
-        return bool(found) and all(pair.verdict is not Verdict.INCONCLUSIVE for pair in found)
+        )
+        if len(self.servers) < 2:
+            half = half_width(found.servers[0].values) if found.servers else math.inf
+            return half / math.log1p(self.band) if half > math.log1p(self.band) else 0.0
+        unclear = [pair for pair in found.pairs if pair.verdict is Verdict.INCONCLUSIVE]
+        lost = {one.server for one in found.servers if not one.values and len(one.excluded) >= self.looks.first}
+        needs = [
+            LEAST_NEED if {pair.a, pair.b} & lost else _half(pair) / math.log1p(self.band) for pair in unclear
+        ]
+        return max(needs, default=0.0)
 
 
 @dataclass(slots=True)
@@ -156,9 +172,14 @@ class UntilDecided:
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
         self.ended.add(record, judgement, figures)
 
-    def over(self) -> bool:
+    def need(self) -> float:
         found = changes_of(self.gate, self.ended.samples, self.looks, self.ended.drift())
-        return found.change is not Change.CANNOT_TELL
+        return math.inf if found.change is Change.CANNOT_TELL else 0.0
+
+
+def _half(pair: Pair) -> float:
+    """Of its interval, on the log scale; infinite without one."""
+    return math.inf if pair.low is None or pair.high is None else math.log(pair.high / pair.low) / 2
 
 
 def changes_of(
@@ -206,6 +227,8 @@ def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
             watch = UntilDecided(part.gate, looks)
         else:
             servers = tuple(cell.server for cell in group)
-            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), part.band)
+            # Of a server against itself every further trial tells something.
+            band = part.band if part.aa is None else LEAST_NEED
+            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), band)
         found |= {cell.id: watch for cell in group}
     return found

@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from prony.errors import EnvironmentFault
@@ -26,6 +27,7 @@ from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 
 if TYPE_CHECKING:
+    from prony.experiment.blocks import Group
     from prony.experiment.clear import Watch
 
 CLOCK_AHEAD_S = 60.0
@@ -51,10 +53,11 @@ class Experiment:
     _ended: set[Key] = field(default_factory=set)
     _attempts: Counter[int] = field(default_factory=Counter)
     _watches: dict[str, Watch] = field(default_factory=dict)
+    """Cell -> what watches it, of the parts that have begun."""
     _budget: Budget | None = None
-    _over: dict[int, bool] = field(default_factory=dict)
-    """Block -> whether it was found to be one too many, in the part that is being run."""
     _told_of_disturbance: bool = False
+    _said: set[str] = field(default_factory=set)
+    """Notes on blocks that were not run."""
     _processes: Processes = field(default_factory=Processes)
 
     def run(self) -> str:
@@ -91,6 +94,8 @@ class Experiment:
         self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left))
         for sentence in requirements.warnings(self.plan, self.targets, self.testbed):
             self.progress.note(sentence)
+        for change in self.plan.changes if self.plan.budget_s is not None else ():
+            self.progress.note(change)
 
     def _look_at_the_clock(self) -> None:
         ahead_s = self.store.ahead_s()
@@ -126,24 +131,49 @@ class Experiment:
         self._ended = {_key(self.plan, trial) for trial in stored if _whole(trial)}
         with until_ended(self.store, self.identifier):
             trials = Trials(self.identifier, self.store, self.testbed, self.progress)
+            if self.plan.budget_s is not None:
+                self._budget = Budget.of(self.plan.budget_s, [one.record for one in stored])
             try:
+                later: list[Group] = []
                 for part in self.plan.parts:
-                    self._run_part(part, trials)
+                    later += self._run_part(part, trials)
+                self._add_blocks(later, trials)
             finally:
                 self._processes.end()
 
-    def _run_part(self, part: Part, trials: Trials) -> None:
+    def _run_part(self, part: Part, trials: Trials) -> list[Group]:
+        """The planned blocks of a part, those that are added until it is clear, and its controls. With a
+        budget blocks are added when all parts have had theirs: what may get some.
+        """
         if part.follows is not None and not self.plan.of(part.name):
             self._follow(part)
-        self._watch(part)
+        growing = self._watch(part)
+        first_look = min((cell.trials for cell in self.plan.of(part.name)), default=0)
         while True:
             left = self._left(part)
-            for scheduled, following in zip(left, [*left[1:], None], strict=True):
-                if not self._spared(part, scheduled):
-                    # Of a search the next rate is not known yet, and it finds the process.
-                    self._trial(scheduled, trials, scheduled if part.search is not None else following)
+            planned = [one for one in left if not growing or one.block < first_look]
+            for _, some in groupby((one for one in planned if not one.control), lambda one: one.block):
+                if not self._block(part, list(some), trials):
+                    break
             if part.search is None or not self._search_on(part):
-                return
+                break
+        if self._budget is None:
+            self._add_blocks(growing, trials)
+        self._run([one for one in self._left(part) if one.control], trials)
+        return [] if self._budget is None else growing
+
+    def _block(self, part: Part, some: list[ScheduledTrial], trials: Trials) -> bool:
+        """Run these trials of a block; False where the budget has no room for them."""
+        if part.search is None and not self._has_room(some):
+            self._note_once(self._no_room(part, some))
+            return False
+        self._run(some, trials, searching=part.search is not None)
+        return True
+
+    def _run(self, some: list[ScheduledTrial], trials: Trials, *, searching: bool = False) -> None:
+        for scheduled, following in zip(some, [*some[1:], None], strict=True):
+            # Of a search the next rate is not known yet, and it finds the process.
+            self._trial(scheduled, trials, scheduled if searching else following)
 
     def _left(self, part: Part) -> list[ScheduledTrial]:
         cells = {cell.id for cell in self.plan.of(part.name)}
@@ -166,7 +196,14 @@ class Experiment:
         from prony.experiment import growth
 
         cell = growth.next_cell(self.plan, part, self._latest())
+        part_cells = [one.id for one in self.plan.of(part.name)]
         if cell is None:
+            return False
+        if self._budget is not None and not self._budget.has_room(
+            time.monotonic(), {cell.id: self._budget.longest(part_cells) or cell.trial_s}
+        ):
+            within = f"the budget of {self._budget.whole_s:g} s has no room for another rate"
+            self.progress.note(f"{part.title}: {within}")
             return False
         requirements.refuse_cell(cell, self.targets, self.testbed)
         self._keep(self.plan.grown([cell]))
@@ -183,21 +220,22 @@ class Experiment:
         self.plan = plan
         self.store.update_plan(self.identifier, plan.as_stored())
 
-    # -- until clear
+    # -- blocks that are added
 
-    def _watch(self, part: Part) -> None:
-        self._watches, self._over, self._budget = {}, {}, None
+    def _watch(self, part: Part) -> list[Group]:
+        """What of this part may get further blocks; nothing of one with a fixed number of trials."""
         if part.until_clear is None:
-            return
-        from prony.experiment.clear import watches  # a third of a second: few plans need statistics here
+            return []
+        from prony.experiment.blocks import groups  # a third of a second: few plans need statistics here
+        from prony.experiment.clear import watches
 
-        self._watches = watches(part, self.plan.of(part.name))
-        stored = self.store.trials(self.identifier)
-        for trial in stored:
-            self._see(trial)
-        if part.budget_s is not None:
-            mine = [one.record for one in stored if cell_of_record(self.plan, one.record) in self._watches]
-            self._budget = Budget.of(part.budget_s, mine)
+        cells = self.plan.of(part.name)
+        watched = watches(part, cells)
+        self._watches |= watched
+        for trial in self.store.trials(self.identifier):
+            if cell_of_record(self.plan, trial.record) in watched:
+                self._see(trial)
+        return groups(part, cells, watched)
 
     def _see(self, trial: StoredTrial | EndedTrial) -> None:
         watch = self._watches.get(cell_of_record(self.plan, trial.record))
@@ -206,33 +244,40 @@ class Experiment:
         judged = trial.conclusion if isinstance(trial, EndedTrial) else trial
         watch.add(trial.record, judged.judgement, judged.figures)
 
-    def _spared(self, part: Part, scheduled: ScheduledTrial) -> bool:
-        """Whether this trial is no longer needed, or there is no time for its block: looked at before each
-        block.
+    def _add_blocks(self, growing: list[Group], trials: Trials) -> None:
+        """Block by block where the intervals are widest, until all are clear, there are no more blocks, or
+        there is no room for one.
         """
-        block = scheduled.block
-        if not self._watches or scheduled.control:
-            return False
-        if block not in self._over:
-            over = self._over.get(block - 1, False)
-            why = "" if over else self._why_over(block, self.plan.cell(scheduled.cell).trials)
-            self._over[block] = over or bool(why)
-            if why:
-                self.progress.note(f"{part.title}: {why}")
-            elif not over and self._budget is not None:
-                self._budget.block(time.monotonic())
-        return self._over[block]
+        if not growing:
+            return
+        from prony.experiment.blocks import begun, by_need, settled
 
-    def _why_over(self, block: int, first_look: int) -> str:
-        """Why this block is not run; empty where it is. One that has begun is."""
-        if any(one[1] == block and one[0] in self._watches for one in self._ended):
-            return ""
-        watched = list(self._watches.values())
-        if block >= first_look and all(watch.over() for watch in watched):
-            return f"{watched[0].decided} after {block} blocks"
-        if self._budget is not None and not self._budget.has_room(time.monotonic()):
-            return f"{block} blocks, and the budget of {self._budget.whole_s:g} s has no room for another"
-        return ""
+        while True:
+            left = [one for one in self.plan.order() if _scheduled(one) not in self._ended]
+            some = begun(growing, left, self._ended)
+            if not some:
+                wanted = by_need(growing, left)
+                some = next((coming for _, coming in wanted if self._has_room(coming)), [])
+            if not some:
+                for said in settled(growing, left) + [self._no_room(group.part, of) for group, of in wanted]:
+                    self._note_once(said)
+                return
+            self._run(some, trials)
+
+    def _no_room(self, part: Part, some: list[ScheduledTrial]) -> str:
+        assert self._budget is not None
+        within = f"the budget of {self._budget.whole_s:g} s has no room for another"
+        return f"{part.title}: {some[0].block} blocks, and {within}"
+
+    def _note_once(self, said: str) -> None:
+        if said not in self._said:
+            self._said.add(said)
+            self.progress.note(said)
+
+    def _has_room(self, some: list[ScheduledTrial]) -> bool:
+        times = self.plan.times_s(some)
+        planned = {one.cell: seconds for one, seconds in zip(some, times, strict=True)}
+        return self._budget is None or self._budget.has_room(time.monotonic(), planned)
 
     # -- one trial
 
@@ -241,6 +286,9 @@ class Experiment:
         `following`: what may find its process.
         """
         for repeat in range(self.plan.repeat_disturbed + 1):
+            begun_s = time.monotonic()
+            if self._budget is not None:
+                self._budget.begin(begun_s)
             self._attempts[scheduled.index] += 1
             target = self.targets.of(self.plan.cell(scheduled.cell))
             ended = trials.run(
@@ -252,6 +300,8 @@ class Experiment:
                 process=self._processes.of(scheduled, following),
             )
             self._see(ended)
+            if self._budget is not None:
+                self._budget.took(scheduled.cell, time.monotonic() - begun_s)
             if ended.record.failure is not None:
                 self.progress.note(f"{ended.record.server}: {ended.record.failure}")
             if not ended.disturbed:

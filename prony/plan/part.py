@@ -102,7 +102,10 @@ class Part(Record):
     hold at every look (docs/method.md). None: exactly `trials`.
     """
     budget_s: float | None = Field(default=None, gt=0)
-    """With `until_clear`: no block begins that would end later than this after the first one began."""
+    """No block begins that would end later than this after the first trial of the plan began: one time for
+    all parts that have it. With `until_clear` blocks are added when every part has had its planned ones, to
+    those cells first whose intervals are widest (prony.experiment.blocks).
+    """
     share_process: Literal["loads"] | None = None
     """`loads`: the cells of a server and workload that differ in their load are measured in one process, one
     load after the other (prony.plan.processes). None: a process for each trial.

@@ -204,6 +204,13 @@ class Plan(Record):
         return tuple(cell for cell in self.cells if cell.part == part)
 
     @property
+    def budget_s(self) -> float | None:
+        """The time that its trials may take; None: no limit. Of a gate with a stored base it bounds nothing,
+        as its trials are counted beforehand.
+        """
+        return max((p.budget_s for p in self.parts if p.budget_s is not None and not _counted(p)), default=None)
+
+    @property
     def servers(self) -> tuple[str, ...]:
         """In the order of the plan."""
         return tuple(dict.fromkeys(cell.server for cell in self.cells))
@@ -264,11 +271,10 @@ class Plan(Record):
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
         """About how long these trials take, with those that a search may still add."""
         started = {cell.server for one in left if (cell := self.cell(one.cell)).target.owned}
-        return (
-            sum(self.times_s(left))
-            + sum(cell.trial_s * times for cell, times in self._growing())
-            + CONFORMANCE_S * len(started)
-        )
+        found_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
+        if self.budget_s is not None:
+            found_s = min(found_s, self.budget_s)
+        return found_s + CONFORMANCE_S * len(started)
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         """About how long each of these trials takes, one after the other."""
@@ -369,6 +375,10 @@ def one_part(
         seed=seed,
         quick=quick,
     )
+
+
+def _counted(part: Part) -> bool:
+    return part.gate is not None and part.gate.baseline is not None
 
 
 def shape_of(cells: Sequence[Cell]) -> Shape:

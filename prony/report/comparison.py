@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from prony.experiment.clear import compared_figure
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Status
 from prony.judge.times import NAMED
@@ -249,11 +250,11 @@ def verdict_cell(cell: CellView) -> TableCell:
 
 def pair_lines(part: PartView) -> list[Lines]:
     """A sentence per pair about what the part asks, a line per pair about everything else."""
-    asked = "p99_ms" if part.is_open else HEADLINE
-    first = tuple(_sentence(pair) for pair in part.pairs if pair.figure == asked)
+    asked = asked_figures(part)
+    first = tuple(_sentence(pair) for pair in part.pairs if pair.figure in asked)
     others = tuple(
         ratio_line(pair)
-        for pair in map(better_first, (p for p in part.pairs if p.figure != asked))
+        for pair in map(better_first, (p for p in part.pairs if p.figure not in asked))
         if pair.ratio is not None
     )
     made = [Lines("Pair by pair", first, marked=True)] if first else []
@@ -261,6 +262,13 @@ def pair_lines(part: PartView) -> list[Lines]:
         made.append(Lines("Other ratios", others, note="first ÷ second, with the 95 % interval", marked=True))
     about = coverage(part)
     return [*made, about] if about is not None else made
+
+
+def asked_figures(part: PartView) -> tuple[str, ...]:
+    """The figures that its pairs are about before anything else: each load asks for one."""
+    compared = {pair.figure for pair in part.pairs}
+    asked = dict.fromkeys(compared_figure(cell.cell.trial.load) for cell in part.cells)
+    return tuple(figure for figure in asked if figure in compared) or (HEADLINE,)
 
 
 def coverage(part: PartView) -> Lines | None:

@@ -85,7 +85,8 @@ class TwoResults:
 
 def beside(first: ResultView, second: ResultView) -> TwoResults:
     """Both results, group by group (part, workload, load), as far as either has a figure."""
-    groups = (_groups(first), _groups(second))
+    several = any(len(side.parts) > 1 for side in (first, second))
+    groups = (_groups(first, several), _groups(second, several))
     names = list(dict.fromkeys([*groups[0], *groups[1]]))
     figures: list[MachineFigure] = []
     ratios: list[Ratio] = []
@@ -107,13 +108,13 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     return TwoResults((first, second), tuple(figures), tuple(ratios), tuple(differing))
 
 
-def _groups(result: ResultView) -> dict[str, list[CellView]]:
-    """Cells that answer the same question: a cell without its server. Parts are told apart by name where a
-    result has several.
+def _groups(result: ResultView, several: bool) -> dict[str, list[CellView]]:
+    """Cells that answer the same question: a cell without its server. Parts are told apart by name where one
+    of the results has several.
     """
     found: dict[str, list[CellView]] = {}
     for part in result.parts:
-        own = part.part.name if len(result.parts) > 1 else ""
+        own = part.part.name if several else ""
         follows = part.part.follows is not None
         for view in part.cells:
             trial = view.cell.trial

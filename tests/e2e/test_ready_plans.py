@@ -14,7 +14,7 @@ from tests.verdicts import demanded_code
 pytestmark = pytest.mark.e2e
 
 CELLS = {
-    "crud": ("throughput/crud:memory/person-get/*", 1),
+    "crud": ("memory/crud:memory/person-get/*", 1),
     "jaxrs": ("connection-per-request/*", 1),
     "embedded-containers": ("as-published/spring-undertow/*", 1),
     "sync-vs-async": ("sessions/tomcat/*", 1),

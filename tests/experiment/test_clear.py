@@ -44,39 +44,66 @@ def feed(watch: UntilClear, blocks: range, spread: float, invalid: frozenset[int
 
 def test_nothing_is_over_before_the_first_look() -> None:
     watch = UntilClear(("a", "c"), Looks(5, 20))
-    assert not watch.over()
+    assert watch.need() > 0
     feed(watch, range(4), 0.001)
-    assert not watch.over()
+    assert watch.need() > 0
 
 
 def test_a_clear_difference_ends_it() -> None:
     watch = UntilClear(("a", "c"), Looks(5, 20))
     feed(watch, range(5), 0.005)
-    assert watch.over()
+    assert watch.need() == 0
 
 
 def test_equivalence_ends_it_and_one_unclear_pair_does_not() -> None:
     equal = UntilClear(("a", "b"), Looks(5, 20))
     feed(equal, range(5), 0.002)
-    assert equal.over()
+    assert equal.need() == 0
     three = UntilClear(("a", "b", "c"), Looks(5, 20))
     feed(three, range(5), 0.03)
-    assert not three.over()
+    assert three.need() > 0
 
 
 def test_what_is_too_small_to_matter_is_the_plans_to_say() -> None:
     narrow = UntilClear(("a", "b"), Looks(5, 20), band=0.0001)
     feed(narrow, range(5), 0.002)
-    assert not narrow.over()
+    assert narrow.need() > 0
     shown = [replace(cell, drift=0.01) for cell in factory.experiment().cells]
     wide = figure_pairs(shown, "requests_per_s", band=0.9)
     assert {pair.verdict for pair in wide} == {"equivalent"}
 
 
+def test_the_need_is_half_of_the_widest_unclear_interval_relative_to_the_band() -> None:
+    wide, narrow = UntilClear(("a", "b"), Looks(5, 20)), UntilClear(("a", "b"), Looks(5, 20))
+    assert wide.need() == math.inf
+    feed(wide, range(5), 0.05)
+    feed(narrow, range(5), 0.02)
+    assert 1 < narrow.need() < wide.need() < math.inf
+    lenient = UntilClear(("a", "b"), Looks(5, 20), band=0.04)
+    feed(lenient, range(5), 0.02)
+    assert lenient.need() < narrow.need()
+
+
+def test_of_a_single_server_its_figure_is_asked() -> None:
+    one = UntilClear(("a",), Looks(3, 20))
+    assert one.need() == math.inf
+    feed(one, range(3), 0.05)
+    assert 1 < one.need() < math.inf
+    known = UntilClear(("a",), Looks(3, 20))
+    feed(known, range(10), 0.005)
+    assert known.need() == 0
+
+
+def test_what_no_further_trial_may_cure_comes_last() -> None:
+    hopeless = UntilClear(("a", "c"), Looks(5, 20))
+    feed(hopeless, range(5), 0.005, invalid=frozenset(range(5)))
+    assert 0 < hopeless.need() < 0.01
+
+
 def test_invalid_trials_and_controls_do_not_count() -> None:
     watch = UntilClear(("a", "c"), Looks(5, 20))
     feed(watch, range(5), 0.005, invalid=frozenset({2}))
-    assert not watch.over()
+    assert watch.need() > 0
     held = len(watch.samples)
     control = record("a", 9).model_copy(update={"kind": "control"})
     watch.add(control, Judgement(verdict=Status.VALID, findings=()), {"requests_per_s": 1.0})

@@ -108,7 +108,8 @@ def test_the_script_of_a_asks_for_what_the_plan_asks_for(verb: str, serve: Serve
         assert (plan.load.users, plan.load.think, load.load.users) == (96, load.load.think, 96)
         assert isinstance(plan.measured, WholeRun)
         assert isinstance(load.measured, WholeRun)
-        assert plan.measured.duration_s == load.measured.duration_s == 30
+        assert load.measured.duration_s == 30, "as published"
+        assert plan.measured.duration_s == 20, "and five times in place of once"
     by_script, by_plan = serve(), serve()
     one = wrk.translate(asked_by_script(by_script.url, f"crud-{verb}.txt", "-c3", "-t3"))
     other = native_person(verb, moved(one, by_plan.port))
@@ -244,8 +245,12 @@ def test_the_published_calls_of_e_ask_for_what_the_plan_asks_for() -> None:
         (users, think): fhb.translate(
             ["-c", str(users), "-W", str(think), "-r", "10/20/0", "http://h:8080/Ping/PingServlet"]
         ).trial
-        for users in (30, 100, 1000, 5000, 16000)
-        for think in (0, 500, 2000)
+        for users, think in (
+            *((users, 0) for users in (30, 100, 1000, 5000, 16000)),
+            (1000, 500),
+            (5000, 500),
+            (16000, 2000),
+        )
     }
     found = set()
     for plan in (*cells("container-scalability", "servlet"), *cells("container-scalability", "thinking")):

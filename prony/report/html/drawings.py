@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from prony.compare.noninferiority import Change
 from prony.judge.figures import published_mark
-from prony.report.comparison import better_first, history, spread_of, value, verdict_word
+from prony.report.comparison import asked_figures, better_first, history, spread_of, value, verdict_word
 from prony.report.gate import signed
 from prony.report.html import large_charts, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
@@ -63,13 +63,14 @@ class Drawer:
 
     def ratios(self, *, headline: bool) -> Drawing | None:
         """Intervals of the ratios: of the figure that the part asks for, or of every other one."""
-        asked = self._asked
-        pairs = [pair for pair in self.part.pairs if (pair.figure == asked) is headline]
+        asked = asked_figures(self.part)
+        pairs = [pair for pair in self.part.pairs if (pair.figure in asked) is headline]
         rows = [_ratio_row(pair, plain=headline) for pair in map(better_first, pairs)]
         drawn = [row for row in rows if row is not None]
         if not drawn:
             return None
-        what = f"{label_of(asked)} of the first ÷ the second" if headline else "first ÷ second"
+        of = ", ".join(map(label_of, asked))
+        what = f"{of} of the first ÷ the second" if headline else "first ÷ second"
         words = "Ratios with their intervals. " + "; ".join(f"{row.label}: {row.words}" for row in drawn)
         band = (1 / (1 + self.part.part.band), 1 + self.part.part.band)
         return self._both(
@@ -124,7 +125,7 @@ class Drawer:
                 told.append(f"{cell.cell.server}: {values.latency_words(middle)}")
         if not any(curve.main for curve in curves):
             return None
-        times = "Latency" if self.part.is_open else "Service time"
+        times = "Latency" if any(cell.cell.trial.load.model == "open" for cell in cells) else "Service time"
         heading = f"{times} by percentile{f', {where}' if where else ''}"
         words = f"{heading}, median trial of each server. " + "; ".join(told)
 
@@ -313,10 +314,6 @@ class Drawer:
         """Times by percentile for each workload and load of a part that does not sweep over users."""
         found = (self.latency(cells, where) for where, cells in self.questions().items())
         return [drawing for drawing in found if drawing is not None]
-
-    @property
-    def _asked(self) -> str:
-        return "p99_ms" if self.part.is_open else HEADLINE
 
     def series(self, cell: CellView) -> Series:
         """The cell's server with its colour and mark."""

@@ -1,0 +1,107 @@
+"""A plan within a given time: how many trials of each cell it has at least, and up to how many blocks may follow.
+
+Must not know how blocks are chosen while it runs (prony.experiment.blocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.errors import UsageError
+from prony.plan.part import Part
+from prony.plan.plan import Cell, Plan
+from prony.plan.planfile import MOST_LOOKS
+
+FEWEST = 3
+"""Trials of a cell: from fewer nothing is concluded about a pair."""
+ROOM_TO_CHOOSE = 2.0
+"""So many times its even share of the time that is left may go to one part."""
+
+
+def within(plan: Plan, budget_s: float) -> Plan:
+    """The plan with this time for all its trials, builds apart: the planned number of trials of each cell, or
+    FEWEST where these do not fit; then blocks where the intervals are widest, which hold at every look. What
+    that means is among its changes. Raises UsageError where not even the fewest fit.
+    """
+    plan = plan.model_copy(
+        update={
+            "cells": tuple(cell.model_copy(update={"controls": 0}) for cell in plan.cells),
+            "parts": tuple(part.model_copy(update={"budget_s": None}) for part in plan.parts),
+        }
+    )
+    fixed = _planned_s(plan)
+    if fixed > budget_s:
+        plan = _fewest(plan)
+        fixed = _planned_s(plan)
+    if fixed > budget_s:
+        raise UsageError(
+            f"--budget is {budget_s / 60:.3g} min, and the fewest trials that say anything take about "
+            f"{fixed / 60:.0f} min ({_counted(plan)}); give more time, or a part of the plan (--only)"
+        )
+    left_s = budget_s - fixed
+    growing = [part.name for part in plan.parts if _adds(plan, part)]
+    together_s = sum(_block_s(plan, plan.part(name)) for name in growing)
+    room = 1.0 if len(growing) == 1 else ROOM_TO_CHOOSE
+    more = int(room * left_s / together_s) if together_s else 0
+    parts = tuple(
+        part.model_copy(
+            update={"budget_s": budget_s}
+            | ({"until_clear": _last_look(plan, part, more)} if more and part.name in growing else {})
+        )
+        for part in plan.parts
+    )
+    told = f"budget of {budget_s / 60:.3g} min: {_counted(plan)}, about {fixed / 60:.1f} min"
+    if together_s and more:
+        about = int(left_s / together_s)
+        told += (
+            f"; then about {about} more of each" if about else "; then some more"
+        ) + ", or where the intervals are widest"
+    return plan.model_copy(update={"parts": parts, "changes": (*plan.changes, told)})
+
+
+def _planned_s(plan: Plan) -> float:
+    """Without the blocks that a part may add, and what a search may try."""
+    parts = tuple(part.model_copy(update={"until_clear": None, "search": None}) for part in plan.parts)
+    return plan.model_copy(update={"parts": parts}).estimate_s
+
+
+def _fewest(plan: Plan) -> Plan:
+    cells = tuple(cell.model_copy(update={"trials": min(cell.trials, FEWEST)}) for cell in plan.cells)
+    return plan.model_copy(update={"cells": cells})
+
+
+def _counted(plan: Plan) -> str:
+    numbers = sorted({cell.trials for cell in plan.cells})
+    each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    of = f"each of {len(plan.cells)} cells" if len(plan.cells) > 1 else "one cell"
+    return f"{each} trial{'' if numbers == [1] else 's'} of {of}"
+
+
+def _cells(plan: Plan, part: Part) -> Sequence[Cell]:
+    """Its own, or those of the part that it follows."""
+    return plan.of(part.name) or (plan.of(part.follows.part) if part.follows is not None else ())
+
+
+def _adds(plan: Plan, part: Part) -> bool:
+    """Whether blocks can be added to this part."""
+    cells = _cells(plan, part)
+    return part.search is None and bool(cells) and min(cell.trials for cell in cells) >= FEWEST
+
+
+def _block_s(plan: Plan, part: Part) -> float:
+    """About how long one block of it takes."""
+    once = tuple(
+        cell.model_copy(update={"trials": 1, "part": part.name}) for cell in _cells(plan, part)
+    )
+    if not once:
+        return 0.0
+    alone = part.model_copy(update={"until_clear": None, "follows": None, "search": None})
+    made = plan.model_copy(update={"parts": (alone,), "cells": once})
+    return sum(made.times_s(made.order()))
+
+
+def _last_look(plan: Plan, part: Part, more: int) -> int:
+    first = min(cell.trials for cell in _cells(plan, part))
+    if part.until_clear is not None:
+        return part.until_clear
+    return min(MOST_LOOKS, first + more)
