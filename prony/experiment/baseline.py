@@ -62,7 +62,12 @@ def stored_base(
 
 def like(plan: Plan, cell: Cell) -> list[Cell]:
     """The cells of a plan that measured what this one is to measure, in the same way."""
-    cells = [one for one in plan.cells if one.target.owned and one.trial == cell.trial]
+    shared = {part.name for part in plan.parts if part.share_process is not None}
+    cells = [
+        one
+        for one in plan.cells
+        if one.target.owned and one.trial == cell.trial and one.part not in shared
+    ]
     gate = next((part.gate for part in plan.parts if part.gate is not None), None)
     # Of a gate the newer build: what is tagged is what was accepted.
     return cells if gate is None else [one for one in cells if one.server == gate.candidate]

@@ -158,7 +158,7 @@ def _part(
         servers=servers,
         skipped=tuple(one for one in plan.skipped if one.part == part.name),
         failure=_failure(plan, part, bool(own)),
-        shared=shared_views(cells),
+        shared=shared_views(cells) if part.search is None else (),
     )
     match part.shape:
         case "sweep":

@@ -44,11 +44,19 @@ def _command(spec: Row) -> str:
 
 
 def plan_keys(spec: str) -> dict[str, str]:
-    """Cell -> a hash over what is run there: target and trial. Trials with different keys differ by plan."""
-    cells = _mapping(spec).get("cells")
+    """Cell -> a hash over what is run there: target and trial, and whether its process had other loads. Trials
+    with different keys differ by plan.
+    """
+    plan = _mapping(spec)
+    cells, parts = plan.get("cells"), plan.get("parts")
+    sharing = {
+        str(part.get("name")) for part in parts if part.get("share_process")
+    } if isinstance(parts, list) else set()
     found = {}
     for cell in cells if isinstance(cells, list) else ():
         run = {name: cell.get(name) for name in ("target", "trial")}
+        if cell.get("part") in sharing:
+            run["share_process"] = True
         text = json.dumps(run, sort_keys=True, ensure_ascii=True)
         found[str(cell.get("id"))] = hashlib.sha256(text.encode()).hexdigest()[:12]
     return found

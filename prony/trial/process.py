@@ -4,11 +4,16 @@ find it ready. Must not know what they measure.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ProcessFacts
-from prony.targets.base import RunningTarget
+from prony.targets.base import ReadyProbe, RunningTarget
+
+ASK_EVERY_S = 0.05
+PATIENCE_S = 10.0
+"""A server that the load before has kept busy may take so long for a first response."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,17 @@ class SharedProcess:
         gone = self._running.stop()
         self._running = None
         return gone
+
+
+def answers_again(server: RunningTarget, ask: ReadyProbe, name: str) -> None:
+    """Wait until a process that has had another load answers. Raises EnvironmentFault when it does not."""
+    deadline_s = time.monotonic() + PATIENCE_S
+    while ask() is None:
+        end = server.exit_description()
+        if end is not None or time.monotonic() > deadline_s:
+            why = f"it ended: {end}" if end is not None else f"nothing for {PATIENCE_S:.0f} s"
+            raise EnvironmentFault(f"{name} no longer answers after the load before this one ({why})")
+        time.sleep(ASK_EVERY_S)
 
 
 def _lives(server: RunningTarget) -> bool:

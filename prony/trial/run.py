@@ -10,7 +10,6 @@ ready, and only settles. Must not judge, store or print.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -46,16 +45,13 @@ from prony.trial.places import Local, Sampler
 from prony.trial.precise import PreciseEnough
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
-from prony.trial.process import SharedProcess
+from prony.trial.process import SharedProcess, answers_again
 from prony.trial.scaling_probe import probed, scaling_probe
 from prony.trial.stages import offer_stage, stage_notes
 from prony.trial.surroundings import Surroundings
 from prony.trial.warming import Phases, Warming
 
 START_ESTIMATE_S = 5.0
-ASK_EVERY_S = 0.05
-ANSWERS_AGAIN_S = 10.0
-"""A server that the load before has kept busy may take so long to answer the first request of the next one."""
 T = TypeVar("T")
 CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, stop) was cut short"
 
@@ -215,7 +211,7 @@ class _Trial:
         if not self._found:
             self._start_up = server.wait_ready(preflight if asked else None, self.plan.start_timeout_s)
         elif asked:
-            self._ask_again(server)
+            answers_again(server, preflight, self.under_test.name)
         if not asked:
             return
         request = preflight.wrong_request
@@ -224,16 +220,6 @@ class _Trial:
                 f"{request.method} {server.url}{request.path} answers {preflight.wrong}; "
                 "load on an error page says nothing: correct the request"
             )
-
-    def _ask_again(self, server: RunningTarget) -> None:
-        """Of a process that has had another load. Raises EnvironmentFault when it no longer answers."""
-        deadline_s = time.monotonic() + ANSWERS_AGAIN_S
-        while self._preflight.ask() is None:
-            end = server.exit_description()
-            if end is not None or time.monotonic() > deadline_s:
-                why = f"it ended: {end}" if end is not None else f"nothing answered for {ANSWERS_AGAIN_S:.0f} s"
-                raise EnvironmentFault(f"{self.under_test.name} no longer answers after the load before: {why}")
-            time.sleep(ASK_EVERY_S)
 
     def _prepare(self, server: RunningTarget) -> None:
         """What the steps need to find on the server, and whether they find it; then the load that comes

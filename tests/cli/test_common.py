@@ -21,7 +21,7 @@ from tests.experiment.conftest import trial_plan
 
 EVERYWHERE = {
     "--seed", "--limits", "--repeat-disturbed", "--request-parts", "--driver", "--server-cpus",
-    "--client-cpus", "--db", "--json", "--report", "--resume",
+    "--client-cpus", "--db", "--json", "--report", "--resume", "--budget",
 }  # fmt: skip
 STARTS_SERVERS = {"--jdk"}
 COMPARES = {"--until-clear", "--max-trials"}

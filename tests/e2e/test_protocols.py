@@ -75,4 +75,4 @@ def clear_after(lab: Lab, blocks: int) -> bool:
     for trial in trials:
         if trial.record.block < blocks:
             watched[trial.record.cell].add(trial.record, trial.judgement, trial.figures)
-    return all(watch.over() for watch in watched.values())
+    return all(watch.need() == 0 for watch in watched.values())

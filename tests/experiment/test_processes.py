@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from prony.errors import UsageError
+from prony.experiment.baseline import stored_base
 from prony.experiment.experiment import remaining
 from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Search
 from prony.plan.plan import MAIN, Cell, Plan
 from prony.store import StoredTrial
+from prony.store.summaries import plan_keys
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan, users_of
+from tests.store.store_samples import FINGERPRINT
 
 USERS = (1, 8, 64)
 
@@ -147,3 +153,18 @@ def test_a_search_measures_its_rates_in_one_process(bench: Bench) -> None:
     again = sum(one.trials - 1 for one in stored.cells)
     assert len(bench.processes) <= 1 + 2 * again
     assert all(one.stops == 1 for one in bench.processes)
+
+
+def test_trials_of_shared_processes_are_a_series_of_their_own() -> None:
+    """What is warmed up under another load is not comparable as it stands."""
+    stored = [json.dumps(shared(share_process=share).as_stored()) for share in ("loads", None)]
+    apart, alone = (plan_keys(text) for text in stored)
+    assert apart.keys() == alone.keys()
+    assert all(apart[cell] != alone[cell] for cell in apart)
+
+
+def test_a_gate_is_not_held_against_trials_of_shared_processes(bench: Bench) -> None:
+    bench.store.tag(bench.experiment(shared(servers="a")).run(), "main")
+    wanted = cell("a", 5, ClosedLoad(users=8))
+    with pytest.raises(UsageError, match="with the same warm-up, window and connections"):
+        stored_base(bench.store, "main", FINGERPRINT, wanted, ("requests_per_s",))

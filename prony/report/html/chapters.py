@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from prony.judge.finding import Status
 from prony.plan.part import Shape
-from prony.report import comparison, single
+from prony.report import comparison, shared, single
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.html import socket_drawings, sweep_drawings
@@ -142,7 +142,8 @@ def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
     law = sweep_drawings.law(drawer)
     chart = (Charts((law,), _legend(drawer), "large"),) if law is not None else ()
     lead = "A mark is a trial that counts, the line the fitted law."
-    return [Chapter("results", "Scaling", (*chart, *_tables(part)), lead), _cpu(drawer)]
+    results = (*chart, *_tables(part), *shared.blocks(part))
+    return [Chapter("results", "Scaling", results, lead), _cpu(drawer)]
 
 
 def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
