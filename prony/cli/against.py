@@ -1,4 +1,4 @@
-"""`--against FILE`: a result that was exported, such as one of docs/results, beside what is measured. Must not
+"""`--against FILE`: an exported result, such as one of docs/results, beside what is measured. Must not
 measure, or keep what the file holds.
 """
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
-    """The result in a file. Raises UsageError for a file that is no export, or that has no cell in common with
-    the plan: before hours of measuring.
+    """The result in a file. Raises UsageError for a file that is no export, or that has no cell of the plan:
+    before hours of measuring.
     """
     from prony.report.reading import load_result
     from prony.store import Store, transfer

@@ -59,8 +59,8 @@ class Common:
     ] = None
     budget: Annotated[
         str | None,
-        typer.Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the planned "
-                     "ones or three of each cell, then blocks where the intervals are widest."),
+        typer.Option("--budget", metavar="TIME", help="The time that trials may take, such as 30m: the "
+                     "planned ones or three of each cell, then blocks where the intervals are widest."),
     ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
@@ -162,7 +162,7 @@ class Common:
         return plan.model_copy(update={"parts": parts})
 
     def _sharing(self, plan: Plan) -> Plan:
-        """With the loads of a server in one process, or each in its own. Raises UsageError where no part can."""
+        """With the loads of a server in one process, or each in its own. Raises UsageError where none can."""
         from prony.plan.processes import why_not
 
         if self.share_process is None:

@@ -100,9 +100,9 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
     """The law fitted to the points by bounded least squares on logarithms; None below four different N.
 
     Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Where points
-    shared processes, the shape is fitted to what differs within them, and the rate of one user gets the spread
-    between them besides; with fewer than two processes nothing can be said about another start, and there is
-    no interval. Raises ValueError for a point that is not positive.
+    shared processes, the shape is fitted to what differs within them, and the rate of one user gets the
+    spread between them besides; of one process nothing can be said about another start, and there is no
+    interval. Raises ValueError for a point that is not positive.
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
         raise ValueError("a point needs at least one user and a positive, finite throughput")

@@ -45,8 +45,8 @@ def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int
     - 3)), F the quantile of the F distribution with 1 and n - 3 degrees of freedom.
 
     The interval of anything that is read off a law is its range over the region (profile likelihood: Bates &
-    Watts 1988, Nonlinear Regression Analysis, section 6.1). `taken`: degrees of freedom that something else was fitted with. None
-    without one that is left.
+    Watts 1988, Nonlinear Regression Analysis, section 6.1). `taken`: degrees of freedom that something else
+    was fitted with. None without one that is left.
     """
     freedom = users.size - PARAMETERS - taken
     if freedom < 1:

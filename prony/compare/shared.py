@@ -1,8 +1,8 @@
 """Loads that were measured one after the other in shared processes: ratios between loads, paired by process,
 and what the order of the loads does to a figure. Must not know how a process was shared, or sentences.
 
-The process is the sample: what one start has in common with itself under all its loads (layout in memory, what
-the compiler decided) cancels between its loads, and stays in the interval of every ratio between servers.
+The process is the sample: what one start has in common under all its loads (layout in memory, what the
+compiler decided) cancels between its loads, and stays in the interval of every ratio between servers.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ class Budget:
         return made
 
     def begin(self, now_s: float) -> None:
-        """The first trial of this run begins, by any clock that does not go back; later calls change nothing."""
+        """The first trial of this run begins, by any clock that does not go back; once is enough."""
         if self._begun is None:
             self._begun = now_s
 

@@ -64,8 +64,8 @@ class Trials:
     ) -> EndedTrial:
         """One trial; where no load could be offered it is a failed one that is stored like any other, or with
         `faults_end_it` an EnvironmentFault (not after a measured window, which is never lost). `process`: the
-        one that it shares with others. Raises KeyboardInterrupt when the user ended it: what had been measured
-        is stored then, if that was worth keeping.
+        one that it shares with others. Raises KeyboardInterrupt when the user ended it: what had been
+        measured is stored then, if that was worth keeping.
         """
         begun, started_at = time.monotonic(), datetime.now(UTC)
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)

@@ -1,4 +1,4 @@
-"""A plan within a given time: how many trials of each cell it has at least, and up to how many blocks may follow.
+"""A plan within a given time: how many trials each cell has at least, and up to how many blocks may follow.
 
 Must not know how blocks are chosen while it runs (prony.experiment.blocks).
 """

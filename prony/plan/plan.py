@@ -208,7 +208,8 @@ class Plan(Record):
         """The time that its trials may take; None: no limit. Of a gate with a stored base it bounds nothing,
         as its trials are counted beforehand.
         """
-        return max((p.budget_s for p in self.parts if p.budget_s is not None and not _counted(p)), default=None)
+        given = (part.budget_s for part in self.parts if not _counted(part))
+        return max((seconds for seconds in given if seconds is not None), default=None)
 
     @property
     def servers(self) -> tuple[str, ...]:

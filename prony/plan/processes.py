@@ -1,5 +1,5 @@
-"""Which cells share a process of their server, and in which order their loads come. Must not know how a process
-is started or kept.
+"""Which cells share a process of their server, and in which order their loads come. Must not know how a
+process is started or kept.
 """
 
 from __future__ import annotations

@@ -278,8 +278,8 @@ def coverage(part: PartView) -> Lines | None:
     said = [covered_levels(part)]
     if part.shared:
         said.append(
-            "The loads of a server shared processes: one that came out slow is slow under all of them, so the "
-            "ratios under different loads are not independent of each other."
+            "The loads of a server shared processes: one that came out slow is slow under all of them, so "
+            "the ratios under different loads are not independent of each other."
         )
     said += [one.sentence for one in part.positions]
     if part.levels is not None:

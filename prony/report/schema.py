@@ -87,7 +87,8 @@ class TrialOut(Out):
     position: int
     kind: Literal["trial", "control"] = Field(description="a control takes no part in the comparison")
     process: ProcessFacts | None = Field(
-        default=None, description="where it measured several loads: which one, and the place of this load in it"
+        default=None,
+        description="where it measured several loads: which process, and the place of this load in it",
     )
     verdict: Verdict
     counts: bool = Field(description="whether it enters the figures of its cell and the pairs")

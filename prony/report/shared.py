@@ -1,4 +1,4 @@
-"""Loads that shared processes: from load to load, paired by process, and what their order does, in words. Pure."""
+"""Loads that shared processes: from load to load, paired by process, and what their order does. Pure."""
 
 from __future__ import annotations
 
@@ -68,7 +68,8 @@ def blocks(part: PartView) -> list[Block]:
 
 
 def _ratio_words(figure: str, one: LoadRatio) -> str:
-    interval = "no interval" if one.low is None or one.high is None else f"[{ratio(one.low)}, {ratio(one.high)}]"
+    known = one.low is not None and one.high is not None
+    interval = f"[{ratio(one.low)}, {ratio(one.high)}]" if known else "no interval"
     over = counted(one.processes, "process", "processes")
     return (
         f"{one.server}, {label_of(figure)}, {one.load} ÷ {one.other}: {ratio(one.ratio)} {interval} "
@@ -92,8 +93,8 @@ def order_words(view: SharedView) -> str:
     if not view.found:
         return f"{over}: {'; '.join(told)}. No effect found."
     return (
-        f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels in "
-        "their ratios where it is alike; from load to load, and in the figures, it is not corrected."
+        f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels "
+        "in their ratios where it is alike; from load to load, and in the figures, it is not corrected."
     )
 
 

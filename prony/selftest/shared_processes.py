@@ -1,8 +1,8 @@
-"""Loads that share a process, where the truth is known: do the intervals cover, is an order that matters found?
+"""Loads that share a process, where the truth is known: do intervals cover, is an order that matters found?
 Simulated.
 
-Runs the functions that reports use, with the orders that plans use. Pure but for its random numbers, which are
-seeded.
+Runs the functions that reports use, with the orders that plans draw. Pure but for its random numbers, which
+are seeded.
 """
 
 from __future__ import annotations
@@ -129,7 +129,9 @@ def unpaired_width(world: SharedWorld, blocks: int, rounds: int, seed: int = SEE
     logs = []
     for _ in range(rounds):
         made = [world.trials(rng, blocks)["a"] for _ in range(2)]
-        first, second = ([[one.value for one in side if one.load == load] for side in made] for load in LOADS[:2])
+        first, second = (
+            [[one.value for one in side if one.load == load] for side in made] for load in LOADS[:2]
+        )
         shared = ratio(second[0], first[0], range(blocks), range(blocks))
         apart = ratio(second[1], first[0], range(blocks), range(blocks))
         logs.append(math.log(_width(apart) / _width(shared)))
@@ -170,18 +172,18 @@ def shared_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
         f"each a block, {len(LOADS)} loads in each process, in the orders that a plan draws."
     )
     between = (
-        "**Between servers, under one load**: how often the 95 % interval covers the true ratio, with the process "
-        "as the sample; and in the last column the ratio over all loads, had every load of a process been taken "
-        "for a sample of its own, with 10 processes."
+        "**Between servers, under one load**: how often the 95 % interval covers the true ratio, with the "
+        "process as the sample; and in the last column the ratio over all loads, had every load of a process "
+        "been taken for a sample of its own, with 10 processes."
     )
     within = (
         "**Between loads of one server**, paired by process (Holm over the three neighbouring pairs, so each "
-        "covers at least 95 %): coverage; with 10 processes in a fixed order, smallest load first; and how much "
-        "wider the interval would be with a process for each load."
+        "covers at least 95 %): coverage; with 10 processes in a fixed order, smallest load first; and how "
+        "much wider the interval would be with a process for each load."
     )
     order = (
-        "**The order of the loads**: how often an effect of place or of the load before is found (at most 5 % "
-        "where there is none), over both servers."
+        "**The order of the loads**: how often an effect of place or of the load before is found (at most "
+        "5 % where there is none), over both servers."
     )
     return "\n\n".join(
         [

@@ -44,8 +44,8 @@ def _command(spec: Row) -> str:
 
 
 def plan_keys(spec: str) -> dict[str, str]:
-    """Cell -> a hash over what is run there: target and trial, and whether its process had other loads. Trials
-    with different keys differ by plan.
+    """Cell -> a hash over what is run there: target and trial, and whether its process had other loads.
+    Trials with different keys differ by plan.
     """
     plan = _mapping(spec)
     cells, parts = plan.get("cells"), plan.get("parts")

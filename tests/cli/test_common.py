@@ -45,7 +45,7 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
     offered = {option for parameter in known.params for option in parameter.opts}
     assert EVERYWHERE | more <= offered
     assert not ((STARTS_SERVERS | COMPARES) - more) & offered
-    assert ("--share-process" in offered) == (name in ("run", "sweep", "capacity")), "several loads of a server"
+    assert ("--share-process" in offered) == (name in ("run", "sweep", "capacity")), "several loads"
     assert made(*TWO).model_copy(update={"command": name}).resume_command == name
     assert not {"--repeats", "--rounds"} & offered
     assert ("--trials" in offered) == (name not in ("run", "capacity")), (
@@ -122,7 +122,7 @@ def test_loads_share_processes_where_that_is_asked_for() -> None:
     assert [part.share_process for part in asked.parts] == ["loads"]
     assert [part.share_process for part in Common().applied(asked).parts] == ["loads"], "the plan's"
     assert [part.share_process for part in Common(share_process="none").applied(asked).parts] == [None]
-    with pytest.raises(UsageError, match="--share-process loads does not apply: http://h:1 is already running"):
+    with pytest.raises(UsageError, match="loads does not apply: http://h:1 is already running"):
         url = Url(url="http://h:1")
         plan = sweep_of(url)
         cells = tuple(cell.model_copy(update={"server": url.url}) for cell in plan.cells)

@@ -78,7 +78,7 @@ def test_what_a_load_leaves_behind_is_found_and_named() -> None:
     assert found.found
     assert found.carry_over is not None
     assert found.carry_over.after == "512"
-    assert found.carry_over.low < 1 - 0.07 * 0.75 < found.carry_over.high, "against the mean of all four loads"
+    assert found.carry_over.low < 1 - 0.07 * 0.75 < found.carry_over.high, "against the mean of four loads"
     assert found.place is not None
     assert (found.trials, found.processes) == (64, 16)
 

@@ -48,7 +48,7 @@ def test_a_result_is_shown_beside_an_exported_one(
 
 def test_an_export_of_another_plan_is_refused(file: Path) -> None:
     other = plan(cell("c", 1), parts=(Part(name="main", title="t"),), command="run")
-    with pytest.raises(UsageError, match=r"theirs\.prony has no cell of the plan 'run'.*capacity/a/hello/closed-8"):
+    with pytest.raises(UsageError, match=r"theirs\.prony has no cell of the plan 'run'.*capacity/a/hello/"):
         exported(file, other, as_json=False)
 
 

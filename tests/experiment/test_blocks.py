@@ -91,7 +91,7 @@ def test_planned_trials_stop_in_time_too(bench: Bench) -> None:
     bench.answer = noisy({1: 0.05, 8: 0.05})  # type: ignore[assignment]
     bench.run(two_loads(85.0))
     assert len(bench.ran) == 8
-    assert any("2 blocks, and the budget of 85 s has no room for another" in said for said in bench.progress.said)
+    assert f"{MAIN}: 2 blocks, and the budget of 85 s has no room for another" in bench.progress.said
 
 
 def test_a_search_stops_in_time(bench: Bench) -> None:
@@ -105,7 +105,8 @@ def test_a_search_stops_in_time(bench: Bench) -> None:
     search = Search(objectives="p99<50ms", highest_per_s=1e7, resolution=0.001, most_trials=24)
     part = Part(name=MAIN, title="c", shape="capacity", search=search)
     asked = plan(cell("a", load=ClosedLoad(users=64)), parts=(part,), command="capacity")
-    bench.run(within(asked, 30 * 60.0).model_copy(update={"parts": (part.model_copy(update={"budget_s": 45.0}),)}))
+    assert within(asked, 30 * 60.0).budget_s == 30 * 60.0
+    bench.run(asked.model_copy(update={"parts": (part.model_copy(update={"budget_s": 45.0}),)}))
     assert len(bench.ran) == 4
     assert any("no room for another rate" in said for said in bench.progress.said)
 

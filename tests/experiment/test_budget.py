@@ -13,7 +13,8 @@ def test_trials_begin_only_where_they_end_in_time() -> None:
     assert budget.has_room(0.0, {"a": 500.0}), "before anything was run"
     budget.begin(1000.0)
     budget.took("a", 20.0)
-    assert budget.has_room(1040.0, {"a": 5.0, "b": 40.0})  # 40 s used, 20 s as the longest of a, 40 s as planned
+    # 40 s used, 20 s as the longest of a, 40 s as planned.
+    assert budget.has_room(1040.0, {"a": 5.0, "b": 40.0})
     assert not budget.has_room(1041.0, {"a": 5.0, "b": 40.0})
 
 

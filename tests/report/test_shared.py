@@ -16,6 +16,7 @@ from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan, ScheduledTrial, cell_of
 from prony.plan.target import Launch
+from prony.report.delivery import as_plain
 from prony.report.export import to_json
 from prony.report.html import render_html
 from prony.report.reading import build
@@ -114,7 +115,7 @@ def test_nothing_is_said_where_no_process_was_shared() -> None:
 
 def test_the_json_is_as_the_schema_says_and_each_trial_names_its_process() -> None:
     out = to_json(result())
-    jsonschema.Draft202012Validator(json_schema()["result"]).validate(out.model_dump(mode="json", by_alias=True))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(as_plain(out))
     trials = [trial for cell in out.parts[0].cells for trial in cell.trials]
     assert len({trial.process.id for trial in trials if trial.process is not None}) == 16
     assert sorted({trial.process.place for trial in trials if trial.process is not None}) == [0, 1, 2, 3]

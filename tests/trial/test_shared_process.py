@@ -1,4 +1,4 @@
-"""Several trials of one process: the first starts it, the last stops it, and each has a settling of its own."""
+"""Several trials of one process: the first starts it, the last stops it, and each settles by itself."""
 
 from __future__ import annotations
 
