@@ -142,7 +142,8 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
     )
 
 
-class _Shared(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class _Shared:
     """What the processes that points shared add to their logarithms."""
 
     shifts: Floats

@@ -121,13 +121,19 @@ def load_ratios(
 def _ratio(
     samples: Sequence[LoadSample], server: str, load: str, other: str, confidence: float
 ) -> RatioResult | None:
-    sides = [[one for one in samples if one.server == server and one.load == of] for of in (load, other)]
-    if not all(sides):
+    of_load, of_other = (
+        [one for one in samples if one.server == server and one.load == name] for name in (load, other)
+    )
+    if not of_load or not of_other:
         return None
     numbers = {name: number for number, name in enumerate(dict.fromkeys(one.process for one in samples))}
-    values = [[one.value for one in side] for side in sides]
-    processes = [[numbers[one.process] for one in side] for side in sides]
-    return ratio(*values, *processes, confidence=confidence)
+    return ratio(
+        [one.value for one in of_load],
+        [one.value for one in of_other],
+        [numbers[one.process] for one in of_load],
+        [numbers[one.process] for one in of_other],
+        confidence=confidence,
+    )
 
 
 def order_effects(samples: Sequence[LoadSample]) -> OrderEffects | None:

@@ -64,9 +64,7 @@ def like(plan: Plan, cell: Cell) -> list[Cell]:
     """The cells of a plan that measured what this one is to measure, in the same way."""
     shared = {part.name for part in plan.parts if part.share_process is not None}
     cells = [
-        one
-        for one in plan.cells
-        if one.target.owned and one.trial == cell.trial and one.part not in shared
+        one for one in plan.cells if one.target.owned and one.trial == cell.trial and one.part not in shared
     ]
     gate = next((part.gate for part in plan.parts if part.gate is not None), None)
     # Of a gate the newer build: what is tagged is what was accepted.

@@ -46,7 +46,9 @@ def groups(part: Part, cells: Sequence[Cell], watched: Mapping[str, Watch]) -> l
     else:
         together = list(questions(part, cells).values())
     return [
-        Group(part, frozenset(cell.id for cell in some), tuple({id(w): w for w in _of(some, watched)}.values()))
+        Group(
+            part, frozenset(cell.id for cell in some), tuple({id(w): w for w in _of(some, watched)}.values())
+        )
         for some in together
     ]
 
@@ -83,7 +85,9 @@ def begun(
     return []
 
 
-def by_need(groups: Sequence[Group], left: Sequence[ScheduledTrial]) -> list[tuple[Group, list[ScheduledTrial]]]:
+def by_need(
+    groups: Sequence[Group], left: Sequence[ScheduledTrial]
+) -> list[tuple[Group, list[ScheduledTrial]]]:
     """The groups that need another block and have one, the neediest first; of equal ones that with the fewest
     blocks.
     """

@@ -21,6 +21,8 @@ class Budget:
     longest_s: dict[str, float] = field(default_factory=dict)
     """Cell -> the longest of its trials that ended."""
     _begun: float | None = field(default=None)
+    _took_s: float = 0.0
+    _planned_s: float = 0.0
 
     @classmethod
     def of(cls, whole_s: float, earlier: Iterable[TrialRecord]) -> Budget:
@@ -37,20 +39,20 @@ class Budget:
         if self._begun is None:
             self._begun = now_s
 
-    def took(self, cell: str, seconds: float) -> None:
-        """A trial of this cell has ended."""
+    def took(self, cell: str, seconds: float, planned_s: float | None = None) -> None:
+        """A trial of this cell has ended, for which so much was planned."""
         self.longest_s[cell] = max(seconds, self.longest_s.get(cell, 0.0))
-
-    def longest(self, cells: Iterable[str]) -> float:
-        """The longest trial of these cells; 0 where none has ended."""
-        return max((self.longest_s.get(cell, 0.0) for cell in cells), default=0.0)
+        if planned_s is not None:
+            self._took_s, self._planned_s = self._took_s + seconds, self._planned_s + planned_s
 
     def has_room(self, now_s: float, planned_s: Mapping[str, float]) -> bool:
         """Whether a trial of each of these cells ends in time, if none takes longer than the longest of its
-        cell so far; where none has ended, than planned. Before anything was run there is room.
+        cell so far; where none has ended, than planned, as far as trials have kept to their plans. Before
+        anything was run there is room.
         """
         if not self.longest_s:
             return True
         used_s = self.spent_s + (0.0 if self._begun is None else now_s - self._begun)
-        needed_s = sum(self.longest_s.get(cell, seconds) for cell, seconds in planned_s.items())
+        pace = self._took_s / self._planned_s if self._planned_s else 1.0
+        needed_s = sum(self.longest_s.get(cell, pace * seconds) for cell, seconds in planned_s.items())
         return used_s + needed_s <= self.whole_s

@@ -26,7 +26,9 @@ from prony.plan.plan import Cell
 from prony.steady.stretch import Stretch
 
 LEAST_NEED = 1e-6
-"""Of a pair with a server of which no trial counts: what can be told comes first."""
+"""Of a pair with a server of which no trial counts, or one that is not clear for another reason than its
+interval: what can be told comes first.
+"""
 CLOSED_FIGURE = "requests_per_s"
 OPEN_FIGURE = "p99_ms"
 """What the question is about where the rate is given, or users pause."""
@@ -150,9 +152,12 @@ class UntilClear:
             half = half_width(found.servers[0].values) if found.servers else math.inf
             return half / math.log1p(self.band) if half > math.log1p(self.band) else 0.0
         unclear = [pair for pair in found.pairs if pair.verdict is Verdict.INCONCLUSIVE]
-        lost = {one.server for one in found.servers if not one.values and len(one.excluded) >= self.looks.first}
+        lost = {
+            one.server for one in found.servers if not one.values and len(one.excluded) >= self.looks.first
+        }
         needs = [
-            LEAST_NEED if {pair.a, pair.b} & lost else _half(pair) / math.log1p(self.band) for pair in unclear
+            LEAST_NEED if {pair.a, pair.b} & lost else max(LEAST_NEED, _half(pair) / math.log1p(self.band))
+            for pair in unclear
         ]
         return max(needs, default=0.0)
 

@@ -171,7 +171,7 @@ class Experiment:
         return True
 
     def _run(self, some: list[ScheduledTrial], trials: Trials, *, searching: bool = False) -> None:
-        for scheduled, following in zip(some, [*some[1:], None], strict=True):
+        for scheduled, following in zip(some, [*some[1:], None], strict=False):
             # Of a search the next rate is not known yet, and it finds the process.
             self._trial(scheduled, trials, scheduled if searching else following)
 
@@ -196,12 +196,9 @@ class Experiment:
         from prony.experiment import growth
 
         cell = growth.next_cell(self.plan, part, self._latest())
-        part_cells = [one.id for one in self.plan.of(part.name)]
         if cell is None:
             return False
-        if self._budget is not None and not self._budget.has_room(
-            time.monotonic(), {cell.id: self._budget.longest(part_cells) or cell.trial_s}
-        ):
+        if self._budget is not None and not self._budget.has_room(time.monotonic(), {cell.id: cell.trial_s}):
             within = f"the budget of {self._budget.whole_s:g} s has no room for another rate"
             self.progress.note(f"{part.title}: {within}")
             return False
@@ -301,7 +298,8 @@ class Experiment:
             )
             self._see(ended)
             if self._budget is not None:
-                self._budget.took(scheduled.cell, time.monotonic() - begun_s)
+                (planned_s,) = self.plan.times_s([scheduled])
+                self._budget.took(scheduled.cell, time.monotonic() - begun_s, planned_s)
             if ended.record.failure is not None:
                 self.progress.note(f"{ended.record.server}: {ended.record.failure}")
             if not ended.disturbed:

@@ -90,9 +90,7 @@ def _adds(plan: Plan, part: Part) -> bool:
 
 def _block_s(plan: Plan, part: Part) -> float:
     """About how long one block of it takes."""
-    once = tuple(
-        cell.model_copy(update={"trials": 1, "part": part.name}) for cell in _cells(plan, part)
-    )
+    once = tuple(cell.model_copy(update={"trials": 1, "part": part.name}) for cell in _cells(plan, part))
     if not once:
         return 0.0
     alone = part.model_copy(update={"until_clear": None, "follows": None, "search": None})

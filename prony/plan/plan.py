@@ -225,9 +225,7 @@ class Plan(Record):
         rows: list[_Row] = []
         for part in self.parts:
             rows += _search_order(part, self.of(part.name)) if part.search else self._blocks(part, source)
-        return tuple(
-            ScheduledTrial(index=index, **row._asdict()) for index, row in enumerate(rows, start=1)
-        )
+        return tuple(ScheduledTrial(index=index, **row._asdict()) for index, row in enumerate(rows, start=1))
 
     def _blocks(self, part: Part, source: random.Random) -> Iterator[_Row]:
         cells = self.of(part.name)

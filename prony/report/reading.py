@@ -33,7 +33,6 @@ from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.gate import GateView, view_of
 from prony.report.levels import levels_of
 from prony.report.position import position_view
-from prony.report.shared import shared_views
 from prony.report.result import (
     HEADLINE,
     CellView,
@@ -46,6 +45,7 @@ from prony.report.result import (
     TrialView,
     Tried,
 )
+from prony.report.shared import shared_views
 from prony.report.wording import duration
 from prony.report.words import join
 from prony.steady.detector import change_points_ms

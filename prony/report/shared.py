@@ -26,7 +26,10 @@ def shared_views(cells: Sequence[CellView]) -> tuple[SharedView, ...]:
 
 def _view(workload: str, figure: str, cells: Sequence[CellView]) -> SharedView | None:
     samples = [
-        made for cell in cells for trial in cell.counting if (made := _sample(cell, trial, figure)) is not None
+        made
+        for cell in cells
+        for trial in cell.counting
+        if (made := _sample(cell, trial, figure)) is not None
     ]
     order = order_effects(samples)
     if order is None:

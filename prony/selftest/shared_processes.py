@@ -30,7 +30,7 @@ CARRIED = math.log(0.95)
 WARMING = math.log(1.01)
 """By so much each place in the process is faster than the one before."""
 BLOCKS = (5, 10, 20)
-ROUNDS = 2000
+ROUNDS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +86,8 @@ def servers_covered(world: SharedWorld, blocks: int, rounds: int, seed: int = SE
 
     def once(rng: np.random.Generator) -> bool:
         made = world.trials(rng, blocks)
-        sides = [[one.value for one in made[server] if one.load == LOADS[1]] for server in "ab"]
-        return _covers(ratio(*sides, range(blocks), range(blocks)), TRUTH)
+        a, b = ([one.value for one in made[server] if one.load == LOADS[1]] for server in "ab")
+        return _covers(ratio(a, b, range(blocks), range(blocks)), TRUTH)
 
     return _count(rounds, seed, once)
 
@@ -97,9 +97,9 @@ def pooled_covered(world: SharedWorld, blocks: int, rounds: int, seed: int = SEE
 
     def once(rng: np.random.Generator) -> bool:
         made = world.trials(rng, blocks)
-        sides = [[one.value for one in made[server]] for server in "ab"]
+        a, b = ([one.value for one in made[server]] for server in "ab")
         places = range(blocks * len(LOADS))
-        return _covers(ratio(*sides, places, places), TRUTH)
+        return _covers(ratio(a, b, places, places), TRUTH)
 
     return _count(rounds, seed, once)
 
@@ -128,12 +128,11 @@ def unpaired_width(world: SharedWorld, blocks: int, rounds: int, seed: int = SEE
     rng = np.random.default_rng(seed)
     logs = []
     for _ in range(rounds):
-        made = [world.trials(rng, blocks)["a"] for _ in range(2)]
-        first, second = (
-            [[one.value for one in side if one.load == load] for side in made] for load in LOADS[:2]
-        )
-        shared = ratio(second[0], first[0], range(blocks), range(blocks))
-        apart = ratio(second[1], first[0], range(blocks), range(blocks))
+        made = world.trials(rng, blocks)
+        first, second = ([one.value for one in made["a"] if one.load == load] for load in LOADS[:2])
+        other = [one.value for one in made["b"] if one.load == LOADS[1]]  # another process of the block
+        shared = ratio(second, first, range(blocks), range(blocks))
+        apart = ratio(other, first, range(blocks), range(blocks))
         logs.append(math.log(_width(apart) / _width(shared)))
     return math.exp(sum(logs) / len(logs))
 
@@ -185,15 +184,18 @@ def shared_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
         "**The order of the loads**: how often an effect of place or of the load before is found (at most "
         "5 % where there is none), over both servers."
     )
-    return "\n\n".join(
-        [
-            prose(intro),
-            "**The worlds.**\n\n" + worlds,
-            prose(between) + "\n\n" + _between(rounds, say),
-            prose(within) + "\n\n" + _within(rounds, say),
-            prose(order) + "\n\n" + _order(rounds, say),
-        ]
-    ) + "\n"
+    return (
+        "\n\n".join(
+            [
+                prose(intro),
+                "**The worlds.**\n\n" + worlds,
+                prose(between) + "\n\n" + _between(rounds, say),
+                prose(within) + "\n\n" + _within(rounds, say),
+                prose(order) + "\n\n" + _order(rounds, say),
+            ]
+        )
+        + "\n"
+    )
 
 
 def _between(rounds: int, say: Say) -> str:

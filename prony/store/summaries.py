@@ -49,9 +49,11 @@ def plan_keys(spec: str) -> dict[str, str]:
     """
     plan = _mapping(spec)
     cells, parts = plan.get("cells"), plan.get("parts")
-    sharing = {
-        str(part.get("name")) for part in parts if part.get("share_process")
-    } if isinstance(parts, list) else set()
+    sharing = (
+        {str(part.get("name")) for part in parts if part.get("share_process")}
+        if isinstance(parts, list)
+        else set()
+    )
     found = {}
     for cell in cells if isinstance(cells, list) else ():
         run = {name: cell.get(name) for name in ("target", "trial")}

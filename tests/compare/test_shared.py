@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,9 +40,7 @@ def trials(
 def test_neighbouring_loads_are_paired_by_process() -> None:
     found = load_ratios(trials(), LOADS)
     assert [(one.server, one.load, one.other) for one in found] == [
-        (server, load, other)
-        for server in "ab"
-        for other, load in zip(LOADS, LOADS[1:], strict=False)
+        (server, load, other) for server in "ab" for other, load in pairwise(LOADS)
     ]
     for one in found:
         assert one.paired

@@ -28,6 +28,14 @@ def test_the_longest_trial_of_a_cell_decides_not_the_last() -> None:
     assert not budget.has_room(55.0, {"a": 5.0}), "it has begun once"
 
 
+def test_cells_of_which_none_has_ended_take_what_is_planned_at_the_pace_so_far() -> None:
+    budget = Budget(100.0)
+    budget.begin(0.0)
+    budget.took("a", 20.0, planned_s=40.0)
+    assert budget.has_room(20.0, {"b": 160.0})
+    assert not budget.has_room(20.0, {"b": 161.0})
+
+
 def test_what_earlier_runs_took_counts() -> None:
     at = datetime(2026, 11, 22, tzinfo=UTC)
     earlier = [

@@ -22,10 +22,14 @@ from prony.plan.target import Launch, Url
 from prony.plan.trial import START_S, STOP_S, TrialPlan, fixed
 
 USERS = (1, 8, 64, 512)
-TRIAL = TrialPlan(workload=workload.load("hello"), load=ClosedLoad(users=1), measured=SteadyWindow(window_s=10))
+TRIAL = TrialPlan(
+    workload=workload.load("hello"), load=ClosedLoad(users=1), measured=SteadyWindow(window_s=10)
+)
 
 
-def cells(servers: str = "ab", users: tuple[int, ...] = USERS, trials: int = 4, **changes: object) -> list[Cell]:
+def cells(
+    servers: str = "ab", users: tuple[int, ...] = USERS, trials: int = 4, **changes: object
+) -> list[Cell]:
     return [
         cell_of(
             MAIN,
@@ -104,7 +108,9 @@ def test_controls_and_searches() -> None:
     assert [one.process for one in plan(given).order() if one.control] == [None] * 4
     search = Search(objectives="p99<50ms", highest_per_s=1e5, resolution=0.05, most_trials=9)
     rates = [
-        cell_of(MAIN, "a", Launch(address="a"), TRIAL.model_copy(update={"load": OpenLoad(rate_per_s=rate)}), n)
+        cell_of(
+            MAIN, "a", Launch(address="a"), TRIAL.model_copy(update={"load": OpenLoad(rate_per_s=rate)}), n
+        )
         for rate, n in ((100.0, 1), (200.0, 2), (300.0, 1))
     ]
     first, second, again, third = plan(rates, shape="capacity", search=search).order()

@@ -49,7 +49,9 @@ def test_the_page_has_its_marks(section: str) -> None:
     assert changed.count("TABLE\n") == 1
 
 
-@pytest.mark.parametrize("section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule", "shared"])
+@pytest.mark.parametrize(
+    "section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule", "shared"]
+)
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     section: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
