@@ -30,7 +30,7 @@ CARRIED = math.log(0.95)
 WARMING = math.log(1.01)
 """By so much each place in the process is faster than the one before."""
 BLOCKS = (5, 10, 20)
-ROUNDS = 1000
+ROUNDS = 300
 
 
 @dataclass(frozen=True, slots=True)
