@@ -103,10 +103,6 @@ REFUSED = {
         "the condition 'a.size() > 1'",
     ),
     "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value and stands in the path"),
-    "embedded": (
-        sampler(more='<boolProp name="HTTPSampler.image_parser">true</boolProp>'),
-        "embedded resources",
-    ),
     "property": (sampler(more=prop("HTTPSampler.novelty", "x")), "the property HTTPSampler.novelty is 'x'"),
     "method": (sampler(more=prop("HTTPSampler.method", "PROPFIND")), "the method PROPFIND"),
     "protocol": (sampler(more=prop("HTTPSampler.protocol", "ftp")), "the protocol ftp"),
@@ -356,6 +352,7 @@ def test_the_log_has_a_row_for_every_request(
 
 
 def test_a_log_that_cannot_be_written_is_said_before_the_load(front: Front, tmp_path: Path) -> None:
+    (tmp_path / "no").write_text("a file, and no folder")
     with pytest.raises(UsageError, match="cannot be written"):
         jmeter.run(
             ["-n", "-t", str(PLANS / "sessions.jmx"), "-l", str(tmp_path / "no" / "x")], front.context()

@@ -126,7 +126,7 @@ def test_files_travel_with_a_load_and_are_found_where_they_were_put(tmp_path: Pa
     there.mkdir()
     moved = files.moved(load, files.put(contents, there))
     assert moved.tls.ca is not None
-    found = [moved.workload.feeders["people"].file, str(moved.tls.ca)]
+    found = [moved.workload.feeders["people"].file or "", str(moved.tls.ca)]
     found += [step.body_file for step in moved.workload.all_steps if step.body_file is not None]
     assert sorted(Path(path).read_text() for path in found) == ["body.bin", "ca.pem", "rows.csv"]
     assert all(Path(path).parent == there for path in found)
