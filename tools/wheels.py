@@ -73,6 +73,7 @@ def environment(source: Path, built: Path) -> dict[str, str]:
         "CARGO_INCREMENTAL": "0",
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(in_rust),
         "CFLAGS": " ".join(in_c),
+        "TARGET_LIBS": "-lunwind",  # of LuaJIT's Makefile: zig links no unwinder that nobody asks for
         "CARGO_ZIGBUILD_ZIG_PATH": str(fetch.home("ziglang") / "bin" / "zig"),
         "SOURCE_DATE_EPOCH": run("git", "log", "-1", "--format=%ct", cwd=source).strip(),
         "PYTHONPATH": str(source / "packaging"),
