@@ -13,6 +13,7 @@ import argparse
 import hashlib
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,7 +74,10 @@ def environment(source: Path, built: Path) -> dict[str, str]:
         "CARGO_INCREMENTAL": "0",
         "CARGO_ENCODED_RUSTFLAGS": "\x1f".join(in_rust),
         "CFLAGS": " ".join(in_c),
-        "TARGET_LIBS": "-lunwind",  # of LuaJIT's Makefile: zig links no unwinder that nobody asks for
+        # Of LuaJIT's Makefile: zig links no unwinder that nobody asks for, and the program beside the library
+        # is thrown away, so that nobody need strip it.
+        "TARGET_LIBS": "-lunwind",
+        "TARGET_STRIP": "true",
         "CARGO_ZIGBUILD_ZIG_PATH": str(fetch.home("ziglang") / "bin" / "zig"),
         "SOURCE_DATE_EPOCH": run("git", "log", "-1", "--format=%ct", cwd=source).strip(),
         "PYTHONPATH": str(source / "packaging"),
@@ -120,9 +124,11 @@ def release(names: Sequence[str], to: Path, *, twice: bool) -> dict[str, str]:
     if run("git", "status", "--porcelain", "--untracked-files=no", cwd=ROOT).strip():
         print("what is not committed is not in it", file=sys.stderr)
     fetch.provide("ziglang")
-    with tempfile.TemporaryDirectory(prefix="prony-release-") as folder:
-        kept = ROOT / "engine" / "target" / "wheels"
-        found = digests(build(names, to, exported(Path(folder)), kept))
+    # Always in the same folder, as its name is among the compiler's flags: what did not change is not built anew.
+    kept = ROOT / "engine" / "target" / "wheels"
+    shutil.rmtree(kept / "prony", ignore_errors=True)
+    kept.mkdir(parents=True, exist_ok=True)
+    found = digests(build(names, to, exported(kept), kept / "target"))
     if twice:
         with tempfile.TemporaryDirectory(prefix="prony-release-again-") as folder:
             place = Path(folder)
