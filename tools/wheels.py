@@ -124,7 +124,7 @@ def release(names: Sequence[str], to: Path, *, twice: bool) -> dict[str, str]:
     if run("git", "status", "--porcelain", "--untracked-files=no", cwd=ROOT).strip():
         print("what is not committed is not in it", file=sys.stderr)
     fetch.provide("ziglang")
-    # Always in the same folder, as its name is among the compiler's flags: what did not change is not built anew.
+    # Always in the same folder, as its name is among the compiler's flags: the rest is not built anew.
     kept = ROOT / "engine" / "target" / "wheels"
     shutil.rmtree(kept / "prony", ignore_errors=True)
     kept.mkdir(parents=True, exist_ok=True)
