@@ -6,6 +6,8 @@ from prony.frontends._wrk.arguments import USAGE
 from prony.frontends._wrk.run import run, translate
 from prony.frontends.base import FrontEnd
 
+__all__ = ["FRONT_END", "run", "translate"]
+
 FRONT_END = FrontEnd(
     name="wrk",
     usage=USAGE,
