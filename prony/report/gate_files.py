@@ -108,8 +108,11 @@ def markdown(view: ResultView, drawing: str) -> str:
         "|---|---|---|---|",
         *rows,
         "",
-        f"![changes and margin]({drawing})",
-        "",
+        *(
+            (f"![changes and margin]({drawing})", "")
+            if any(one.ratio is not None for one in gate.figures)
+            else ()
+        ),
         *(f"> {_plain(line)}\n" for line in (*gate.advice, *alone_lines(gate), *_on_record(view))),
     ]
     out = [line for part in view.parts if (found := rejected(part)) is not None for line in found.lines]

@@ -105,6 +105,7 @@ def test_the_drawing_is_svg_with_a_row_per_figure_and_worse_to_the_right() -> No
 def test_a_drawing_without_any_interval_is_still_one() -> None:
     none = replace(RATE, ratio=None, low=None, high=None, change=Change.NOT_MEASURABLE)
     ElementTree.fromstring(svg(replace(GATE, figures=(none,))))
+    assert "![" not in markdown(view(replace(GATE, figures=(none,))), "gate.svg"), "it shows nothing"
 
 
 def test_no_bound_is_rounded_across_the_margin() -> None:
