@@ -133,7 +133,7 @@ def installed(wheel: Path, folder: Path) -> list[str]:
     """As by hand: pip, a load, the version, the catalogue and one build of it."""
     work, venv = folder / "work", folder / "venv"
     work.mkdir()
-    subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=600)
     place = Place(work, venv / "bin")
     begun_s = time.monotonic()
     place.run(venv / "bin" / "pip", "install", "--quiet", wheel.resolve())
@@ -185,7 +185,7 @@ def served(engine: Path, place: Place) -> Iterator[str]:
                 raise Wrong(f"{ENGINE} serve ended at once")
             yield f"http://{json.loads(line)['address']}/"
             server.stdin.close()
-            server.wait(30)
+            server.wait(60)
         finally:
             server.kill()
 
