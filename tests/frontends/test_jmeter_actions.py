@@ -78,6 +78,12 @@ def test_hosts_of_a_dns_cache_manager_are_where_connections_go() -> None:
     assert translated_of(hosts(shop="::1") + shop).target.addresses == ("[::1]:8080",)
 
 
+def test_a_whole_url_may_hold_variables_of_the_plan() -> None:
+    made = translated_of(variables(host="127.0.0.1", folder="a b") + sampler("http://${host}:81/${folder}/x"))
+    (step,) = requests(made.trial.workload.steps)
+    assert (made.target.url, step.path) == ("http://127.0.0.1:81", "/a%20b/x")
+
+
 def test_hosts_of_further_servers_too() -> None:
     two = sampler("http://shop:8080/x") + sampler("http://images:81/y") + sampler("http://127.0.0.3:82/z")
     made = translated_of(hosts(images="::1") + two)

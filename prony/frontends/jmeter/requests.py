@@ -179,7 +179,7 @@ def _refuse_extras(asked: _Asked) -> None:
 def _where(asked: _Asked) -> tuple[str, Text]:
     """Scheme, host and port, and the path. A whole URL in the path is taken apart."""
     node, values = asked.node, asked.values
-    path = values.text(asked.raw("HTTPSampler.path"), node)
+    path = values.text(asked.raw("HTTPSampler.path"), node).joined
     start = path.parts[0].text if path.parts and not path.parts[0].dynamic else ""
     protocol = (asked.constant("HTTPSampler.protocol") or "http").lower()
     host, port = asked.constant("HTTPSampler.domain"), asked.constant("HTTPSampler.port")
