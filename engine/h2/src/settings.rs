@@ -1,0 +1,136 @@
+//! SETTINGS (RFC 9113, section 6.5): ours written, the server's read.
+
+use crate::error::ConnectionError;
+use crate::frame::{
+    self, DEFAULT_FRAME_BYTES, DEFAULT_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_WINDOW_BYTES, kind,
+};
+use crate::hpack::DEFAULT_TABLE_BYTES;
+
+mod id {
+    pub const HEADER_TABLE_SIZE: u16 = 1;
+    pub const ENABLE_PUSH: u16 = 2;
+    pub const MAX_CONCURRENT_STREAMS: u16 = 3;
+    pub const INITIAL_WINDOW_SIZE: u16 = 4;
+    pub const MAX_FRAME_SIZE: u16 = 5;
+    pub const MAX_HEADER_LIST_SIZE: u16 = 6;
+}
+
+/// What the server allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    pub table_bytes: u32,
+    /// `None`: any number.
+    pub most_streams: Option<u32>,
+    pub window_bytes: u32,
+    pub frame_bytes: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            table_bytes: DEFAULT_TABLE_BYTES,
+            most_streams: None,
+            window_bytes: DEFAULT_WINDOW_BYTES,
+            frame_bytes: DEFAULT_FRAME_BYTES,
+        }
+    }
+}
+
+impl Settings {
+    /// Applies the payload of a SETTINGS frame; what is not known is ignored.
+    pub fn apply(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+        if !payload.len().is_multiple_of(6) {
+            return Err(ConnectionError::frame_size(
+                "SETTINGS of a length that is no multiple of 6",
+            ));
+        }
+        for pair in payload.chunks_exact(6) {
+            let value = u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]);
+            match u16::from_be_bytes([pair[0], pair[1]]) {
+                id::HEADER_TABLE_SIZE => self.table_bytes = value,
+                id::ENABLE_PUSH if value != 0 => {
+                    return Err(ConnectionError::protocol(
+                        "SETTINGS_ENABLE_PUSH of a server is not 0",
+                    ));
+                }
+                id::MAX_CONCURRENT_STREAMS => self.most_streams = Some(value),
+                id::INITIAL_WINDOW_SIZE if value > MAX_WINDOW_BYTES => {
+                    return Err(ConnectionError::flow_control(
+                        "SETTINGS_INITIAL_WINDOW_SIZE above 2^31-1",
+                    ));
+                }
+                id::INITIAL_WINDOW_SIZE => self.window_bytes = value,
+                id::MAX_FRAME_SIZE if !(DEFAULT_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&value) => {
+                    return Err(ConnectionError::protocol(
+                        "SETTINGS_MAX_FRAME_SIZE out of its range",
+                    ));
+                }
+                id::MAX_FRAME_SIZE => self.frame_bytes = value,
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes a client's SETTINGS: no push, and what differs from the defaults.
+pub fn write_ours(window_bytes: u32, table_bytes: u32, most_head_bytes: u32, out: &mut Vec<u8>) {
+    let mut payload = Vec::new();
+    let mut add = |id: u16, value: u32| {
+        payload.extend_from_slice(&id.to_be_bytes());
+        payload.extend_from_slice(&value.to_be_bytes());
+    };
+    add(id::ENABLE_PUSH, 0);
+    if window_bytes != DEFAULT_WINDOW_BYTES {
+        add(id::INITIAL_WINDOW_SIZE, window_bytes);
+    }
+    if table_bytes != DEFAULT_TABLE_BYTES {
+        add(id::HEADER_TABLE_SIZE, table_bytes);
+    }
+    add(id::MAX_HEADER_LIST_SIZE, most_head_bytes);
+    frame::write(kind::SETTINGS, 0, 0, &payload, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(id: u16, value: u32) -> Vec<u8> {
+        [&id.to_be_bytes()[..], &value.to_be_bytes()[..]].concat()
+    }
+
+    #[test]
+    fn known_settings_are_applied_and_others_ignored() {
+        let mut settings = Settings::default();
+        let payload = [
+            pair(3, 7),
+            pair(4, 1 << 20),
+            pair(1, 0),
+            pair(5, 32_768),
+            pair(0x99, 5),
+            pair(2, 0),
+        ];
+        settings.apply(&payload.concat()).unwrap();
+        let expected = Settings {
+            table_bytes: 0,
+            most_streams: Some(7),
+            window_bytes: 1 << 20,
+            frame_bytes: 32_768,
+        };
+        assert_eq!(settings, expected);
+    }
+
+    #[test]
+    fn values_out_of_their_range_are_refused_by_their_codes() {
+        use crate::error::ErrorCode;
+        for (payload, code) in [
+            (pair(2, 1), ErrorCode::PROTOCOL_ERROR),
+            (pair(4, 1 << 31), ErrorCode::FLOW_CONTROL_ERROR),
+            (pair(5, 16_383), ErrorCode::PROTOCOL_ERROR),
+            (pair(5, 1 << 24), ErrorCode::PROTOCOL_ERROR),
+            (vec![0; 5], ErrorCode::FRAME_SIZE_ERROR),
+        ] {
+            assert_eq!(Settings::default().apply(&payload).unwrap_err().code, code);
+        }
+    }
+}
