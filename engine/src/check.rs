@@ -1,6 +1,7 @@
 //! Refuses a plan that cannot be run, in one sentence that says what was found and what was expected.
 //! Pure functions of the plan; it must not know of sockets or threads.
 
+mod http2;
 mod population;
 mod protocol;
 mod scenario;
@@ -79,6 +80,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
         return refuse("connection.max_requests is 0, expected null or at least 1");
     }
     check_faults(plan)?;
+    http2::check(plan)?;
     protocol::check(plan)
 }
 

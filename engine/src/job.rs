@@ -1,6 +1,7 @@
 //! A checked plan made ready to run: addresses resolved, requests written, expectations compiled.
 //! Shared by all threads and never changed while the load runs.
 
+mod http2;
 mod quota;
 mod servers;
 mod shape;
@@ -32,6 +33,7 @@ use crate::target::{MOST_ADDRESSES, ResolvedTarget};
 use crate::tls::config::ClientTls;
 use shape::LoadShape;
 
+pub use http2::Http2Job;
 pub use quota::Quota;
 pub use servers::ServerJob;
 pub use shape::OpenJob;
@@ -50,6 +52,8 @@ pub struct Job {
     pub sources: Arc<[Address]>,
     /// How TLS is spoken; without it requests go out in plain.
     pub tls: Option<Arc<ClientTls>>,
+    /// How users share connections of HTTP/2; `None`: another version is spoken.
+    pub http2: Option<Http2Job>,
     pub fixed: Arc<[Vec<u8>]>,
     pub steps: Vec<StepJob>,
     pub scenarios: Scenarios,
@@ -191,6 +195,7 @@ impl Job {
             addresses,
             servers,
             tls,
+            http2: Http2Job::new(plan),
             fixed: Arc::from(fixed),
             steps,
             scenarios,

@@ -5,6 +5,7 @@
 mod check;
 mod fault;
 mod http;
+mod http2;
 mod job;
 mod log;
 mod measure;

@@ -59,6 +59,9 @@ pub struct Plan {
     /// The version of HTTP in which requests are written.
     #[serde(default)]
     pub http_version: HttpVersion,
+    /// Only with `http_version` 2.
+    #[serde(default)]
+    pub http2: Option<Http2Plan>,
     pub stop: Stop,
     #[serde(default)]
     pub window: Window,
@@ -437,6 +440,48 @@ pub enum HttpVersion {
     #[default]
     #[serde(rename = "1.1")]
     V1_1,
+    /// With TLS by ALPN, without it by prior knowledge.
+    #[serde(rename = "2")]
+    V2,
+}
+
+/// How HTTP/2 is spoken.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Http2Plan {
+    /// Connections to each server that all users share: as many requests are under way on one at once
+    /// as it has users. `null`: each user has one of its own.
+    #[serde(default)]
+    pub connections: Option<u32>,
+    /// What the server may send on a stream before it is given more.
+    #[serde(default = "widest_window")]
+    pub stream_window_bytes: u32,
+    /// The same for a whole connection.
+    #[serde(default = "widest_window")]
+    pub connection_window_bytes: u32,
+    /// The dynamic table of header compression, either way.
+    #[serde(default = "usual_table")]
+    pub header_table_bytes: u32,
+}
+
+impl Default for Http2Plan {
+    fn default() -> Self {
+        Self {
+            connections: None,
+            stream_window_bytes: widest_window(),
+            connection_window_bytes: widest_window(),
+            header_table_bytes: usual_table(),
+        }
+    }
+}
+
+/// More than any response: what comes is read at once, so that no window of the client bounds it.
+fn widest_window() -> u32 {
+    (1 << 30) - 1
+}
+
+fn usual_table() -> u32 {
+    prony_h2::hpack::DEFAULT_TABLE_BYTES
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

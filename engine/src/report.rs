@@ -3,6 +3,7 @@
 
 mod counters;
 mod histogram;
+mod http2;
 mod window;
 
 use std::collections::BTreeMap;

@@ -44,7 +44,7 @@ fn only_the_command_line_knows_lua() {
 }
 
 /// The rooms of the instrument: each imports only from those before it.
-const ROOMS: [&str; 23] = [
+const ROOMS: [&str; 24] = [
     "units",
     "fault",
     "payload",
@@ -57,6 +57,7 @@ const ROOMS: [&str; 23] = [
     "scenario",
     "measure",
     "net",
+    "http2",
     "population",
     "sources",
     "log",

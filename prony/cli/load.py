@@ -103,7 +103,10 @@ def command(
     pipeline: int = typer.Option(
         1, "--pipeline", help="Requests sent together before any of their responses is awaited."
     ),
-    http_version: str = typer.Option("1.1", "--http-version", help="1.1 or 1.0."),
+    http_version: str = typer.Option("1.1", "--http-version", help="1.1, 2 or 1.0."),
+    streams: int = typer.Option(
+        1, "--streams", help="HTTP/2: users who share a connection, each with a stream of its own."
+    ),
     address: list[str] = typer.Option(
         [], "--address", help="Connect to HOST:PORT instead of the URL's host; given again, in turn."
     ),
@@ -182,11 +185,13 @@ def command(
             tls_version,
             no_resumption,
             pipeline,
-            options.one_of(http_version, "--http-version", ("1.0", "1.1")),
+            options.one_of(http_version, "--http-version", ("1.0", "1.1", "2")),
+            streams,
         ),
         source_addresses=tuple(source),
         log=None if log is None else str(log),
-        preflight=target.unix is None,
+        # What is asked beforehand is asked over HTTP/1.1, which a server of HTTP/2 need not speak.
+        preflight=target.unix is None and http_version != "2",
     )
     times = trials if common.budget is None else max(trials, FEWEST)
     cells = [cell_of(MAIN, target.url, target, trial, options.trials(times))]
@@ -213,6 +218,7 @@ def _connections(
     no_resumption: bool,
     pipeline: int = 1,
     http_version: Any = "1.1",
+    streams: int = 1,
 ) -> Connections:
     from prony.plan.load import Connections
 
@@ -228,6 +234,18 @@ def _connections(
         raise UsageError(
             "--pipeline does not go with --connection-per-request or --http-version 1.0; leave them out"
         )
+    if streams < 1:
+        raise UsageError(f"--streams is {streams}; expected at least 1")
+    if http_version == "2":
+        if pipeline > 1:
+            raise UsageError("--pipeline is for HTTP/1.1; with --http-version 2 give --streams")
+        if streams > 1 and (per_request or most is not None):
+            raise UsageError(
+                "--streams does not go with --connection-per-request or --requests-per-connection: users who "
+                "share a connection cannot close it"
+            )
+    elif streams > 1:
+        raise UsageError("--streams is for --http-version 2; add it, or leave --streams out")
     only: Any = None if tls_version is None else options.one_of(tls_version, "--tls-version", ("1.2", "1.3"))
     return Connections(
         keep_alive=not per_request,
@@ -236,6 +254,7 @@ def _connections(
         tls_version=only,
         pipeline=pipeline,
         http_version=http_version,
+        streams=streams,
     )
 
 

@@ -104,6 +104,38 @@ class AddressCounts(EngineRecord):
     sent: int | None = None
 
 
+class Http2Counts(EngineRecord):
+    """HTTP/2: streams, and what held requests back in the client."""
+
+    streams_opened: int = 0
+    streams_refused: int = 0
+    streams_unprocessed: int = 0
+    """Requests that GOAWAY said were not looked at."""
+    resets_received: dict[str, int] = Field(default_factory=dict)
+    """RST_STREAM of the server, by its code; the next three likewise."""
+    stream_errors: dict[str, int] = Field(default_factory=dict)
+    goaways_received: dict[str, int] = Field(default_factory=dict)
+    connection_errors: dict[str, int] = Field(default_factory=dict)
+    pings_received: int = 0
+    settings_received: int = 0
+    header_list_bytes_sent: int = 0
+    """Before compression, as RFC 9113 counts it (section 6.5.2) ..."""
+    header_block_bytes_sent: int = 0
+    """... and after it."""
+    header_list_bytes_received: int = 0
+    header_block_bytes_received: int = 0
+    max_concurrent_streams: int | None = None
+    """The smallest that a server named."""
+    stream_waits: int = 0
+    stream_wait_sum_s: float = 0.0
+    stream_wait_max_ms: float = 0.0
+    send_blocks: int = 0
+    """Bodies that waited for the server's windows."""
+    send_blocked_sum_s: float = 0.0
+    send_blocked_max_ms: float = 0.0
+    receive_window_used_up: int = 0
+
+
 class Counters(EngineRecord):
     """Counted over the whole run or over the window; keys as in docs/engine.md."""
 
@@ -178,6 +210,7 @@ class Counters(EngineRecord):
     """Open model of users who walk a scenario: those who found a place ..."""
     sessions_completed: int | None = None
     """... and those of them who came to its end."""
+    http2: Http2Counts | None = None
 
     @property
     def user_time_s(self) -> float | None:

@@ -68,6 +68,11 @@ class LoadFacts(Record):
     Tomcat: 100).
     """
     tls: bool = False
+    http_version: str = "1.1"
+    shared_connections: int | None = None
+    """HTTP/2: connections to each server that all users share; None: each has its own."""
+    streams_per_connection: int | None = None
+    """HTTP/2: requests under way at once on one of them, at most."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     """Asked of the engine before the run; during it the driver that it took."""
     transport: Literal["tcp", "unix"] = "tcp"

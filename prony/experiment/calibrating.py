@@ -61,13 +61,16 @@ class Calibrations:
 
 def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None:
     """The load of a trial as the reference server gets it; None where it cannot: nothing was answered, a
-    script says what is sent, the transport is a Unix socket, or the server's CPUs are not known.
+    script says what is sent, the transport is a Unix socket, HTTP/2 is spoken (the reference server does not
+    speak it), or the server's CPUs are not known.
     """
     body_bytes, cpus = usual_bytes(evidence), _server_cpus(evidence)
     sides = evidence.partition
     if body_bytes is None or cpus is None or sides is None:
         return None
     if trial.script is not None or evidence.load.transport == "unix":
+        return None
+    if evidence.load.http_version == "2":
         return None
     return ReferenceLoad(
         workload=trial.workload,

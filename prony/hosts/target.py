@@ -74,6 +74,10 @@ class HostedServer:
         return self.here.https
 
     @property
+    def http_version(self) -> str | None:
+        return self.here.http_version
+
+    @property
     def closes_after(self) -> int | None:
         return self.here.closes_after
 

@@ -19,6 +19,7 @@ from prony.evidence.engine import (
     EngineReport,
     Gap,
     Histogram,
+    Http2Counts,
     IntervalRow,
     Mark,
     Ready,
@@ -281,11 +282,30 @@ def counted(parts: Sequence[Counters]) -> dict[str, Any]:
             lambda one: (one.version, one.cipher_suite, one.alpn),
             _agreed,
         ),
+        "http2": _http2([part.http2 for part in parts if part.http2 is not None]),
         **{
             name: added_up([getattr(part, name) for part in parts])
             for name in ("connect_time", "tls_time", "turnaround", "think_overshoot")
         },
     }
+
+
+def _http2(parts: Sequence[Http2Counts]) -> Http2Counts | None:
+    """Sums, but for the longest waits and the smallest limit."""
+    if not parts:
+        return None
+    merged: dict[str, Any] = {}
+    for name in Http2Counts.model_fields:
+        values = [getattr(part, name) for part in parts]
+        if name == "max_concurrent_streams":
+            merged[name] = min((value for value in values if value is not None), default=None)
+        elif name.endswith("_max_ms"):
+            merged[name] = max(values)
+        elif isinstance(values[0], dict):
+            merged[name] = _by_key(values)
+        else:
+            merged[name] = sum(values)
+    return Http2Counts(**merged)
 
 
 def _address(parts: Sequence[AddressCounts]) -> AddressCounts:

@@ -142,6 +142,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
             "pipeline": load.connections.pipeline,
         },
         "http_version": load.connections.http_version,
+        **_http2(load),
         "stop": {
             "after_ms": None if load.after_s is None else round(load.after_s * 1000),
             "total_requests": load.total_requests,
@@ -159,6 +160,15 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         **({"report": list(load.report)} if load.report else {}),
         "injected_faults": list(load.injected_faults),
     }
+
+
+def _http2(load: EngineLoad) -> dict[str, Any]:
+    """How users share connections; every thread of the engine needs one."""
+    users = load.load.at_once if isinstance(load.load, ClosedLoad) else load.load.user_cap
+    shared = load.connections.shared_by(users)
+    if shared is None:
+        return {}
+    return {"http2": {"connections": shared if load.connections.count else max(shared, len(load.cpus))}}
 
 
 def _others(workload: Workload) -> dict[str, Any]:

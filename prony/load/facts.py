@@ -38,6 +38,8 @@ def load_facts(
         max_requests_per_connection=connections.max_requests,
         server_closes_after=server_closes_after,
         tls=tls,
+        http_version=connections.http_version,
+        **_sharing(load, connections),
         duration_s=duration_s,
         claim=claim or ("capacity" if capacity else "latency"),
         content_declared=workload.content_declared,
@@ -67,6 +69,16 @@ def load_facts(
             "most_at_once": load.user_cap,
         }
     )
+
+
+def _sharing(load: Load, connections: Connections) -> dict[str, int]:
+    if connections.http_version != "2":
+        return {}
+    users = load.at_once if isinstance(load, ClosedLoad) else load.user_cap
+    shared = connections.shared_by(users)
+    if shared is None:
+        return {"streams_per_connection": 1}
+    return {"shared_connections": shared, "streams_per_connection": -(-users // shared)}
 
 
 def _population(one: Population) -> PopulationFacts:

@@ -34,6 +34,8 @@ KINDS = {
     "read": "the connection reset",
     "write": "the connection closed while the request was sent",
     "connect_refused": "the connection refused",
+    "stream_reset": "the stream reset by the server",
+    "goaway": "a server that went away before it looked at the request",
 }
 """The engine's kinds of error (docs/engine.md) as the end of a sentence; others are printed as they are."""
 

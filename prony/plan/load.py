@@ -259,8 +259,14 @@ class Connections(Record):
 
     keep_alive: bool = True
     """False: a connection per request."""
-    http_version: Literal["1.0", "1.1"] = "1.1"
-    """With 1.0 a connection is only kept where client and server both ask for it."""
+    http_version: Literal["1.0", "1.1", "2"] = "1.1"
+    """With 1.0 a connection is only kept where client and server both ask for it; 2 is agreed on by ALPN over
+    TLS, and taken for granted without it.
+    """
+    streams: int = Field(default=1, ge=1)
+    """HTTP/2: users who share a connection, and so requests under way on it at once."""
+    count: int | None = Field(default=None, ge=1)
+    """HTTP/2: connections that all users share; in place of `streams`."""
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after this many."""
     pipeline: int = Field(default=1, ge=1, le=1024)
@@ -272,3 +278,26 @@ class Connections(Record):
     tls_resumption: bool = True
     tls_version: Literal["1.2", "1.3"] | None = None
     """Only this version; both when not given."""
+
+    @model_validator(mode="after")
+    def _fits_the_version(self) -> Self:
+        shares = self.streams > 1 or self.count is not None
+        if self.http_version != "2":
+            if shares:
+                raise ValueError("streams and count are for http_version '2': add it, or leave them out")
+            return self
+        if self.pipeline > 1:
+            raise ValueError("pipeline is for HTTP/1.1: with http_version '2' give streams")
+        if self.streams > 1 and self.count is not None:
+            raise ValueError("streams and count both say how users share connections: give one of them")
+        if shares and (not self.keep_alive or self.max_requests is not None):
+            raise ValueError(
+                "users who share a connection cannot close it: leave keep_alive and max_requests out"
+            )
+        return self
+
+    def shared_by(self, users: int) -> int | None:
+        """HTTP/2: the connections that so many users share; None: each has its own."""
+        if self.count is not None:
+            return min(self.count, users)
+        return None if self.streams == 1 else -(-users // self.streams)

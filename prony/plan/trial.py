@@ -164,6 +164,13 @@ class TrialPlan(Record):
         """Of a closed load that has several groups of users."""
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
 
+    def spoken(self, http_version: str | None) -> Self:
+        """The same in the version of HTTP that a server asks for; None: as it is."""
+        if http_version is None:
+            return self
+        connections = self.connections.model_copy(update={"http_version": http_version})
+        return self.model_copy(update={"connections": connections})
+
     @property
     def load_name(self) -> str:
         """The load in a word, with what is unusual about its connections."""
@@ -172,6 +179,8 @@ class TrialPlan(Record):
         most = self.connections.max_requests
         name = self.load.name if most is None else f"{self.load.name}-{most}-each"
         depth = self.connections.pipeline
+        if self.connections.http_version == "2":
+            return name + _http2_name(self.connections)
         return name if depth == 1 else f"{name}-pipeline-{depth}"
 
     @property
@@ -287,6 +296,12 @@ def capped(warm_up: WarmUpPlan, cap_s: float) -> WarmUpPlan:
             "settle_min_s": min(warm_up.settle_min_s, settle_s),
         }
     )
+
+
+def _http2_name(connections: Connections) -> str:
+    if connections.count is not None:
+        return f"-h2-on-{connections.count}"
+    return "-h2" if connections.streams == 1 else f"-h2-{connections.streams}-streams"
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:

@@ -86,6 +86,7 @@ class Ceilings(Record):
 
 
 Scheme = Literal["http", "https"]
+HttpVersion = Literal["1.1", "2"]
 Heap = Annotated[str, Field(pattern=r"^[1-9]\d*[kmgKMG]$")]
 """As a JVM takes it: a number and k, m or g."""
 Value = bool | int | float | str
@@ -106,6 +107,7 @@ class Layer(Record):
     settings: dict[str, Value] | None = None
     env: dict[str, str] | None = None
     scheme: Scheme | None = None
+    http_version: HttpVersion | None = None
     jvm_flags: tuple[str, ...] | None = None
     heap: Heap | None = None
     ready: ReadyKeys | None = None
@@ -150,6 +152,10 @@ class ServerSpec(Record):
     """
     env: dict[str, str] = Field(default_factory=dict)
     scheme: Scheme = "http"
+    http_version: HttpVersion = "1.1"
+    """The version of HTTP that its load is offered in; with 2 it also answers over 1.1, in which it is asked
+    whether it is ready and whether it conforms.
+    """
     jvm_flags: tuple[str, ...] = ()
     """In addition to those that Prony adds."""
     heap: Heap | None = None

@@ -63,6 +63,10 @@ class ServerUnderTest(Protocol):
         """Whether connections are secured."""
 
     @property
+    def http_version(self) -> str | None:
+        """The version of HTTP that its load is offered in; None: the plan says."""
+
+    @property
     def unix(self) -> str | None:
         """The path of a Unix socket, where it listens on one."""
 

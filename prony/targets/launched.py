@@ -57,6 +57,10 @@ class LaunchedServer:
         return self.spec.tls
 
     @property
+    def http_version(self) -> str | None:
+        return None if self.spec.http_version == "1.1" else self.spec.http_version
+
+    @property
     def closes_after(self) -> int | None:
         return self.spec.ceilings.closes_after
 

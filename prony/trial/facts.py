@@ -11,6 +11,7 @@ from prony.targets.base import ServerUnderTest
 
 def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:
     """Known before anything is started; also what ports and descriptors are forecast from."""
+    plan = plan.spoken(server.http_version)
     facts = load_facts(
         plan.load,
         plan.workload,

@@ -94,6 +94,7 @@ def run_trial(
     that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
     be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
     """
+    plan = plan.spoken(server.http_version)
     return _Trial(plan, server, surroundings, listener, seed, steady or SteadyLimits(), process).run()
 
 

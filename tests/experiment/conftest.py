@@ -63,6 +63,7 @@ class FakeTarget:
 
     built = None
     closes_after = None
+    http_version = None
     unix = None
     https = False
     destinations = 1

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from prony.evidence.engine import EngineThread, Gap, Histogram
+from prony.evidence.engine import EngineThread, Gap, Histogram, Http2Counts
 from prony.evidence.server import CgroupThrottle, ThreadUse
 from prony.evidence.trial import Ceiling, Evidence, Nonconformity, ServerCount
 from prony.judge.check import Check
@@ -35,6 +35,7 @@ from prony.judge.checks.schedule import schedule
 from prony.judge.checks.spread import spread
 from prony.judge.checks.stall import stall
 from prony.judge.checks.steady import steady
+from prony.judge.checks.streams import streams
 from prony.judge.checks.tail import tail
 from prony.judge.checks.think import think
 from prony.judge.checks.warm import warm
@@ -65,6 +66,13 @@ def thinking(actual_s: float = 100.3, overshoot_ms: float = 0.5) -> Evidence:
     late = f.of_values([int(overshoot_ms * 1e6)] * 1000)
     drawn: dict[str, Any] = {"think_drawn_sum_s": 100.0, "think_count": 1000, "think_overshoot": late}
     return f.window(base, think_actual_sum_s=actual_s, **drawn)
+
+
+def queued(waited_s: float) -> Evidence:
+    """Over HTTP/2, where requests waited so long of 100 s in the client."""
+    base = f.part(HEALTHY, "load", http_version="2", streams_per_connection=f.USERS)
+    counts = Http2Counts(streams_opened=80_000, max_concurrent_streams=1, stream_wait_sum_s=waited_s)
+    return f.window(base, http2=counts)
 
 
 def slow_row() -> Evidence:
@@ -254,6 +262,7 @@ FIRES: dict[str, Evidence] = {
     "arrivals": UNEVEN,
     "bound_by": idle(),
     "connections": opened(40_000),
+    "streams": queued(50.0),
     "steady": stepped(0.2),
     "memory": growing(40.0),
     "spread": f.part(HEALTHY, "server_window", connections_by_process=(20, 4)),
@@ -267,6 +276,7 @@ FIRES: dict[str, Evidence] = {
 SAYS_NOTHING = {"injected_faults", "emulation"}
 """Of evidence that gives no reason to speak; the others say *valid*."""
 QUIET: dict[str, Evidence] = dict.fromkeys(FIRES, HEALTHY) | {
+    "streams": queued(0.0),
     "hosts": HOSTS,
     "counts": COUNTED.model_copy(update={"server_count": ServerCount(requests=1000)}),
     "spread": f.part(HEALTHY, "server_window", connections_by_process=(13, 11)),
@@ -398,6 +408,8 @@ LIMITS: dict[str, Decides] = {
     "connections_invalid_ratio": Decides(connections, opened(40_000), INVALID, 10_000, SUSPECT),
     "connections_extra_share": Decides(connections, opened(500), SUSPECT, 0.01, VALID),
     "connections_invalid_share": Decides(connections, opened(40_000), INVALID, 0.2, SUSPECT),
+    "streams_wait_suspect_share": Decides(streams, queued(5.0), SUSPECT, 0.09, VALID),
+    "streams_wait_invalid_share": Decides(streams, queued(50.0), INVALID, 0.9, SUSPECT),
     "steady_change": Decides(steady, stepped(0.05), SUSPECT, 0.1, UNKNOWN),
     "steady_change_invalid": Decides(steady, stepped(0.2), INVALID, 0.5, SUSPECT),
     "steady_penalty": Decides(steady, stepped(0.05), SUSPECT, 1e5, UNKNOWN),

@@ -111,8 +111,8 @@ mod tests {
             });
             assert!(sentence.contains("came with HTTP/1.1"), "{sentence}");
         }
-        let other = refusal(|plan| plan["http_version"] = "2".into());
-        assert!(other.contains("`1.0` or `1.1`"), "{other}");
+        let other = refusal(|plan| plan["http_version"] = "3".into());
+        assert!(other.contains("`1.0`, `1.1`, `2`"), "{other}");
     }
 
     #[test]

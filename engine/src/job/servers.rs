@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{PlanError, refuse};
 use crate::net::address::Address;
-use crate::plan::{self, Plan};
+use crate::plan::{self, HttpVersion, Plan};
 use crate::scenario::compile::Server;
 use crate::scenario::redirect::TargetOrigin;
 use crate::target::{MOST_ADDRESSES, ResolvedTarget};
@@ -50,12 +50,16 @@ pub fn tls(
         };
     }
     let usual = plan::Tls::default();
-    let asked = plan.target.tls.as_ref().unwrap_or(&usual);
+    let mut asked = plan.target.tls.clone().unwrap_or_default();
+    if plan.http_version == HttpVersion::V2 && asked.alpn == usual.alpn {
+        // What any client of HTTP/2 offers; a server that then chooses the other is told apart.
+        asked.alpn = vec!["h2".to_owned(), "http/1.1".to_owned()];
+    }
     let hosts = all().flat_map(|server| {
         let host = server.secure.then_some(server.host.as_str());
         server.addresses.iter().map(move |_| host)
     });
-    Ok(Some(Arc::new(ClientTls::new(asked, hosts)?)))
+    Ok(Some(Arc::new(ClientTls::new(&asked, hosts)?)))
 }
 
 /// The servers in their order, and the addresses of all.

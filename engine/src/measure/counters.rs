@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::histogram::{Digits, Durations};
+use super::http2::Http2Figures;
 use super::responses::ResponseCounts;
 use crate::http::expect::Unmet;
 use crate::http::head::BadResponse;
@@ -50,10 +51,15 @@ pub enum ErrorKind {
     /// Incomplete responses exhausted the thread's memory budget.
     #[serde(rename = "answer_memory")]
     ResponseMemory,
+    /// HTTP/2: the server reset the stream (RST_STREAM).
+    StreamReset,
+    /// HTTP/2: the server went away and had not looked at the request.
+    #[serde(rename = "goaway")]
+    GoAway,
 }
 
 impl ErrorKind {
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::ConnectRefused,
         Self::ConnectTimeout,
         Self::ConnectOther,
@@ -75,6 +81,8 @@ impl ErrorKind {
         Self::ExpectRedirect,
         Self::Client,
         Self::ResponseMemory,
+        Self::StreamReset,
+        Self::GoAway,
     ];
 }
 
@@ -136,6 +144,8 @@ pub struct Counters {
     /// their scenario.
     pub sessions_begun: u64,
     pub sessions_completed: u64,
+    /// Only of HTTP/2.
+    pub http2: Option<Box<Http2Figures>>,
 }
 
 impl Default for Counters {
@@ -179,6 +189,7 @@ impl Default for Counters {
             users_integral_ns: 0,
             sessions_begun: 0,
             sessions_completed: 0,
+            http2: None,
         }
     }
 }
@@ -216,6 +227,8 @@ impl ErrorKind {
                 | Self::Protocol
                 | Self::HeaderTooLong
                 | Self::ResponseMemory
+                | Self::StreamReset
+                | Self::GoAway
         )
     }
 }
@@ -329,6 +342,9 @@ impl Counters {
         self.users_integral_ns += other.users_integral_ns;
         self.sessions_begun += other.sessions_begun;
         self.sessions_completed += other.sessions_completed;
+        if let Some(figures) = &other.http2 {
+            self.http2.get_or_insert_default().add(figures);
+        }
     }
 }
 

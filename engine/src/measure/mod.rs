@@ -7,6 +7,7 @@ pub mod counters;
 pub mod edges;
 pub mod gaps;
 pub mod histogram;
+pub mod http2;
 pub mod opened;
 pub mod rates;
 pub mod receive_delay;

@@ -7,6 +7,7 @@ use super::counters::{Counters, ErrorKind};
 use super::edges::AtEdge;
 use super::gaps::{Quiet, SHORTEST_GAP_NS};
 use super::histogram::{Digits, Durations};
+use super::http2::Http2Figures;
 use super::opened::Opened;
 use super::rates::Rates;
 use super::receive_delay::ReceiveDelay;
@@ -59,6 +60,21 @@ pub struct Recorder {
 }
 
 impl Recorder {
+    /// What happened on connections that users share, which none of them could tell.
+    pub fn shared(&mut self, figures: &Http2Figures) {
+        let counters = &mut self.counters;
+        counters.connect_attempts += figures.connect_attempts;
+        counters.connections_opened += figures.connections_opened;
+        counters.connections_closed_by_server += figures.connections_closed_by_server;
+        counters.connections_closed_by_client += figures.connections_closed_by_client;
+        counters.bytes_sent += figures.bytes_sent;
+        counters.bytes_received += figures.bytes_received;
+        counters.http2.get_or_insert_default().add(figures);
+        self.connections_open += figures.connections_opened;
+        self.connections_open -=
+            figures.connections_closed_by_server + figures.connections_closed_by_client;
+    }
+
     /// `cpu_ns` and `wall_ns`: both clocks at the start.
     pub fn new(thread: usize, from_ns: u64, cpu_ns: u64, wall_ns: u64) -> Self {
         Self {

@@ -144,6 +144,7 @@ mod tests {
             receive_stamps: true,
             faults: Faults::NONE,
             tls: None,
+            http2: None,
         };
         let mut driver = match D::new(config) {
             Ok(driver) => driver,

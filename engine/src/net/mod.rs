@@ -19,6 +19,8 @@ use std::sync::Arc;
 use address::Address;
 
 use crate::fault::Faults;
+use crate::measure::counters::ErrorKind;
+use crate::measure::http2::Http2Figures;
 use crate::payload::Payload;
 use crate::tls::Secured;
 use crate::tls::config::ClientTls;
@@ -44,6 +46,9 @@ pub struct Config {
     pub faults: Faults,
     /// For the TLS driver.
     pub tls: Option<Arc<ClientTls>>,
+    /// For the driver of HTTP/2: connections are then those that users have, and this says which of
+    /// them are one.
+    pub http2: Option<Sharing>,
 }
 
 impl Config {
@@ -54,6 +59,17 @@ impl Config {
             count => self.sources.get(conn as usize % count),
         }
     }
+}
+
+/// How connections are shared and opened.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharing {
+    /// Connections to each server that the users of this thread share; user u has connection
+    /// u mod this.
+    pub connections: usize,
+    /// Users of this thread.
+    pub users: usize,
+    pub client: prony_h2::Config,
 }
 
 /// What happened to a connection.
@@ -78,8 +94,19 @@ pub enum NetEvent {
     /// The kernel refused an operation of this connection, with the `errno`: a failure of the
     /// client, not of the server.
     Refused(ConnId, i32),
+    /// The connection is open, and others use it too; who opened it is told so otherwise.
+    Joined(ConnId),
+    /// The request under way ended without a response, and its connection stays.
+    Lost(ConnId, Box<Lost>),
     /// Another thread used the [`sys::Waker`].
     Woken,
+}
+
+/// How a request ended whose connection stays.
+#[derive(Debug)]
+pub struct Lost {
+    pub kind: ErrorKind,
+    pub reason: String,
 }
 
 impl NetEvent {
@@ -92,6 +119,8 @@ impl NetEvent {
             | Self::ConnectFailed(conn, _)
             | Self::Closed(conn)
             | Self::Broken(conn, _, _)
+            | Self::Joined(conn)
+            | Self::Lost(conn, _)
             | Self::Refused(conn, _) => Some(*conn),
             Self::Received(received) => Some(received.conn),
             Self::Woken => None,
@@ -114,6 +143,18 @@ pub struct Received {
     /// The kernel was asked when it took these bytes in.
     stamped: bool,
     length: u32,
+}
+
+impl Received {
+    /// Bytes that a driver on top of another keeps by itself.
+    pub fn new(conn: ConnId, length: usize, stamped: bool) -> Self {
+        Self {
+            conn,
+            buffer: 0,
+            stamped,
+            length: length as u32,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -182,6 +223,11 @@ pub trait Driver: Sized {
     /// client, not of the server.
     fn take_put_off(&mut self) -> u64 {
         0
+    }
+
+    /// What happened on connections that users share, since the last call.
+    fn take_http2(&mut self) -> Option<Box<Http2Figures>> {
+        None
     }
 
     /// Closes in any state; no effect on a closed index.

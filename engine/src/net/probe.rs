@@ -121,7 +121,11 @@ pub fn round_trip<D: Driver>() -> Result<(), String> {
                         io::Error::from_raw_os_error(code)
                     ));
                 }
-                NetEvent::Woken | NetEvent::Secured(..) | NetEvent::Unsecured(..) => {}
+                NetEvent::Woken
+                | NetEvent::Secured(..)
+                | NetEvent::Unsecured(..)
+                | NetEvent::Joined(_)
+                | NetEvent::Lost(..) => {}
             }
         }
     }
@@ -138,6 +142,7 @@ fn set_up<D: Driver>(addresses: Vec<Address>) -> Result<D, String> {
         receive_stamps: true,
         faults: Faults::NONE,
         tls: None,
+        http2: None,
     };
     D::new(config).map_err(|error| format!("the kernel refuses to set it up: {error}"))
 }

@@ -155,6 +155,8 @@ impl Driver for Rings {
                     NetEvent::Broken(base + conn, direction, code)
                 }
                 NetEvent::Refused(conn, code) => NetEvent::Refused(base + conn, code),
+                NetEvent::Joined(conn) => NetEvent::Joined(base + conn),
+                NetEvent::Lost(conn, lost) => NetEvent::Lost(base + conn, lost),
                 NetEvent::Woken => NetEvent::Woken,
             });
         }

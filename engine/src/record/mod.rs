@@ -171,9 +171,25 @@ impl Record {
         }
     }
 
+    /// Whether connections, and bytes on them, are counted where users share them.
+    #[inline]
+    fn shares(&self) -> bool {
+        self.job.http2.is_some()
+    }
+
+    /// Bytes have come on a connection.
+    #[inline]
+    pub fn came(&mut self, bytes: usize) {
+        if !self.shares() {
+            self.recorder.counters.bytes_received += bytes as u64;
+        }
+    }
+
     /// A connection is attempted.
     pub fn connecting(&mut self, index: u32, address: u16) {
-        self.recorder.counters.connect_attempts += 1;
+        if !self.shares() {
+            self.recorder.counters.connect_attempts += 1;
+        }
         if let Some(figures) = self.recorder.address(address) {
             figures.connect_attempts += 1;
         }
@@ -183,10 +199,11 @@ impl Record {
     }
 
     pub fn connected(&mut self, index: u32, address: u16, took_ns: u64) {
-        let counters = &mut self.recorder.counters;
-        counters.connections_opened += 1;
-        counters.connect_time.record(took_ns);
-        self.recorder.connections_open += 1;
+        self.recorder.counters.connect_time.record(took_ns);
+        if !self.shares() {
+            self.recorder.counters.connections_opened += 1;
+            self.recorder.connections_open += 1;
+        }
         if let Some(figures) = self.recorder.address(address) {
             figures.connections_opened += 1;
         }
@@ -197,6 +214,9 @@ impl Record {
 
     /// A connection that was open is not any more.
     pub fn closed_connection(&mut self, by_client: bool) {
+        if self.shares() {
+            return;
+        }
         self.recorder.connections_open -= 1;
         let counters = &mut self.recorder.counters;
         if by_client {
@@ -217,7 +237,9 @@ impl Record {
     /// not once for all.
     #[inline]
     pub fn writes(&mut self, index: u32, bytes: u64, written: Option<&[u8]>) {
-        self.recorder.counters.bytes_sent += bytes;
+        if !self.shares() {
+            self.recorder.counters.bytes_sent += bytes;
+        }
         if let Some(rows) = &mut self.rows {
             rows.sends(index, bytes, written);
         }

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::histogram::HistogramReport;
+use super::http2::Http2Report;
 use crate::measure::addresses::AddressFigures;
 use crate::measure::counters::{Counters, ErrorKind};
 use crate::measure::edges::Edges;
@@ -97,6 +98,9 @@ pub struct CounterReport {
     pub sessions_begun: Option<u64>,
     /// Those of them who came to the end of their scenario.
     pub sessions_completed: Option<u64>,
+    /// Only of HTTP/2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2Report>,
 }
 
 /// What went to one address of the target.
@@ -218,6 +222,7 @@ impl CounterReport {
             blocked: None,
             sessions_begun: None,
             sessions_completed: None,
+            http2: counters.http2.as_deref().map(Http2Report::new),
         }
     }
 

@@ -8,6 +8,7 @@ use super::Message;
 use crate::check::{PlanError, refuse};
 use crate::fault::Faults;
 use crate::http::memory;
+use crate::http2::Http2Driver;
 use crate::job::Job;
 use crate::net::Driver;
 use crate::net::epoll::Epoll;
@@ -157,6 +158,14 @@ fn spawn(
             let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
             set_exact_timers();
             memory::set_budget(job.partial_answer_bytes);
+            if job.http2.is_some() {
+                return match (driver == Uring::NAME, job.tls.is_some()) {
+                    (true, false) => run::<Http2Driver<Rings>>(&job, link),
+                    (true, true) => run::<Http2Driver<TlsDriver<Rings>>>(&job, link),
+                    (false, false) => run::<Http2Driver<Epoll>>(&job, link),
+                    (false, true) => run::<Http2Driver<TlsDriver<Epoll>>>(&job, link),
+                };
+            }
             let users = job.share(link.thread, link.threads).of(job.users);
             let connections = users * job.servers.len();
             let several = driver == Uring::NAME && connections > most_per_ring();

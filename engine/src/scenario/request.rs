@@ -253,7 +253,8 @@ impl Request {
     fn version_line(&self) -> &'static [u8] {
         match self.version {
             HttpVersion::V1_0 => b" HTTP/1.0\r\n",
-            HttpVersion::V1_1 => b" HTTP/1.1\r\n",
+            // Users write one form of message; HTTP/2 makes fields of it.
+            HttpVersion::V1_1 | HttpVersion::V2 => b" HTTP/1.1\r\n",
         }
     }
 

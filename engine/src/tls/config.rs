@@ -246,7 +246,7 @@ fn alpn(plan: &Tls) -> Result<Vec<Vec<u8>>, PlanError> {
     let known = |name: &&String| !PROTOCOLS.contains(&name.as_str());
     if let Some(other) = plan.alpn.iter().find(known) {
         return refuse(format!(
-            "target.tls.alpn offers \"{other}\", but this version speaks HTTP/1.1: expected http/1.1, http/1.0, or an empty list"
+            "target.tls.alpn offers \"{other}\", expected http/1.1, http/1.0, h2, or an empty list"
         ));
     }
     Ok(plan

@@ -5,7 +5,7 @@ pub mod config;
 pub mod session;
 
 /// What may be offered by ALPN: what the engine speaks.
-pub const PROTOCOLS: [&str; 2] = ["http/1.1", "http/1.0"];
+pub const PROTOCOLS: [&str; 3] = ["http/1.1", "http/1.0", "h2"];
 
 /// What a handshake ended with. Small, for it travels as an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

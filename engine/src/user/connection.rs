@@ -94,7 +94,7 @@ impl Users {
     }
 
     /// Requests may be sent on its connection.
-    fn on_usable(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+    pub(super) fn on_usable(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = &mut self.all[index as usize];
         user.connected();
         if user.phase == Phase::Warming {

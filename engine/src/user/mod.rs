@@ -65,6 +65,13 @@ pub enum UserEvent<'a> {
     /// TLS failed, and why; the connection is of no more use.
     Unsecured(String),
     ConnectFailed(ErrorKind),
+    /// Requests may be sent on a connection that others have too, and that one of them opened.
+    Joined,
+    /// Its request ended without a response, and its connection stays.
+    Lost {
+        kind: ErrorKind,
+        reason: String,
+    },
     Received(Bytes<'a>),
     /// The other side closed its direction. `sending`: not all of what was sent has been taken.
     Closed {
@@ -277,6 +284,8 @@ impl Users {
             UserEvent::Secured(secured) => self.on_secured(index, secured, cx),
             UserEvent::Unsecured(reason) => self.on_unsecured(index, reason, cx),
             UserEvent::ConnectFailed(kind) => self.fail_to_connect(index, kind, cx),
+            UserEvent::Joined => self.on_usable(index, cx),
+            UserEvent::Lost { kind, reason } => self.on_lost(index, kind, reason, cx),
             UserEvent::Refused(reason) => self.on_refused(index, reason, cx),
             UserEvent::Closed { sending } => self.on_closed(index, sending, cx),
             UserEvent::Broken { kind, sending } => self.on_broken(index, kind, sending, cx),

@@ -207,6 +207,27 @@ impl Users {
         self.advance(index, breaks_off, cx).closing(true)
     }
 
+    /// The request under way ended without a response, or none can be sent; the connection stays.
+    #[cold]
+    pub(super) fn on_lost(
+        &mut self,
+        index: u32,
+        kind: ErrorKind,
+        reason: String,
+        cx: &mut Context<'_>,
+    ) -> Action {
+        cx.record.recorder.counters.explain(kind, reason);
+        match self.all[index as usize].phase {
+            Phase::InFlight => {
+                let breaks_off = self.lose_rest(index, kind, cx);
+                self.all[index as usize].reader.reset();
+                self.advance(index, breaks_off, cx)
+            }
+            Phase::Connecting | Phase::Warming => self.fail_to_connect(index, kind, cx),
+            _ => Action::STAY,
+        }
+    }
+
     /// Records the loss of all requests that have no response. The user is then at the last of them;
     /// whether its iteration ends with it.
     fn lose_rest(&mut self, index: u32, kind: ErrorKind, cx: &mut Context<'_>) -> bool {

@@ -68,7 +68,7 @@ impl Users {
         received: Bytes<'_>,
         cx: &mut Context<'_>,
     ) -> Action {
-        cx.record.recorder.counters.bytes_received += received.bytes.len() as u64;
+        cx.record.came(received.bytes.len());
         let mut piece = received.bytes;
         loop {
             let user = &self.all[index as usize];

@@ -115,9 +115,8 @@ impl Users {
     pub fn on_parked(&mut self, connection: u32, event: &UserEvent<'_>, cx: &mut Context<'_>) {
         let by_client = match event {
             UserEvent::Received(bytes) => {
-                let counters = &mut cx.record.recorder.counters;
-                counters.bytes_received += bytes.bytes.len() as u64;
-                counters.fail(ErrorKind::Protocol);
+                cx.record.came(bytes.bytes.len());
+                cx.record.recorder.counters.fail(ErrorKind::Protocol);
                 true
             }
             UserEvent::Closed { .. } | UserEvent::Broken { .. } => false,

@@ -6,7 +6,7 @@ use std::io;
 use super::Worker;
 use super::pool::Free;
 use crate::measure::counters::ErrorKind;
-use crate::net::{ConnId, Direction, Driver, NetEvent};
+use crate::net::{ConnId, Direction, Driver, Lost, NetEvent};
 use crate::user::{Action, Bytes, Context, Next, UserEvent};
 
 impl<D: Driver> Worker<'_, D> {
@@ -46,6 +46,14 @@ impl<D: Driver> Worker<'_, D> {
             NetEvent::Secured(conn, secured) => {
                 self.unset_timer(conn);
                 (conn, UserEvent::Secured(secured))
+            }
+            NetEvent::Joined(conn) => {
+                self.unset_timer(conn);
+                (conn, UserEvent::Joined)
+            }
+            NetEvent::Lost(conn, lost) => {
+                let Lost { kind, reason } = *lost;
+                (conn, UserEvent::Lost { kind, reason })
             }
             NetEvent::Unsecured(conn, reason) => (conn, UserEvent::Unsecured(*reason)),
             NetEvent::ConnectFailed(conn, code) => {

@@ -220,6 +220,9 @@ impl<'a, D: Driver> Worker<'a, D> {
             }
             let put_off = self.driver.take_put_off();
             self.record.recorder.counters.submissions_put_off += put_off;
+            if let Some(figures) = self.driver.take_http2() {
+                self.record.recorder.shared(&figures);
+            }
             if cut == Cut::Stop {
                 self.record.recorder.counters.abandoned += self.record.recorder.in_flight();
                 self.stopped = true;

@@ -52,6 +52,8 @@ def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[
 
 def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
     """Connections that would be enough if none were closed early."""
+    if load.shared_connections is not None and load.model == "closed":
+        return float(min(load.shared_connections, sent))
     if load.users:
         return float(min(load.users, sent))
     if load.own_connections:

@@ -39,7 +39,7 @@ COLUMNS = (
     "lat_percentile_99_microseconds",
 )
 CONNECT = ("connect_refused", "connect_timeout", "connect_other", "tls", "address_unavailable", "descriptors")
-READ = ("read", "premature_close", "protocol", "header_too_long", "answer_memory")
+READ = ("read", "premature_close", "protocol", "header_too_long", "answer_memory", "stream_reset", "goaway")
 WRITE = ("write", "client")
 TIMEOUT = ("timeout",)
 

@@ -36,6 +36,9 @@ struct Data {
     end: bool,
 }
 
+/// Of a body: whose it is, its bytes, and whether it ends with them.
+type Piece<'a> = (u32, &'a [u8], bool);
+
 /// A header block that CONTINUATION goes on with.
 #[derive(Debug)]
 struct Block {
@@ -266,7 +269,7 @@ impl Client {
         mut data: Data,
         input: &mut &'i [u8],
         out: &mut Vec<u8>,
-    ) -> Result<Option<(u32, &'i [u8], bool)>, ConnectionError> {
+    ) -> Result<Option<Piece<'i>>, ConnectionError> {
         if data.measures
             && let Some((length, rest)) = input.split_first()
         {
@@ -307,7 +310,7 @@ impl Client {
         over: bool,
         end: bool,
         out: &mut Vec<u8>,
-    ) -> Option<(u32, &'i [u8], bool)> {
+    ) -> Option<Piece<'i>> {
         let window = self.config.stream_window_bytes;
         let stream = self.streams.get_mut(id)?;
         let key = stream.key;

@@ -279,7 +279,8 @@ fn what_ends_a_stream_leaves_the_others_alone() {
     ];
     for (made, part) in cases {
         let mut pair = Pair::new();
-        (pair.get(1), pair.get(2));
+        pair.get(1);
+        pair.get(2);
         pair.sent();
         let bytes = made(&mut pair);
         let events = pair.hears(&bytes);
@@ -386,7 +387,8 @@ fn a_flood_of_frames_that_bring_nothing_on_ends_the_connection() {
     ];
     for flood in floods {
         let mut pair = Pair::new();
-        (pair.get(1), pair.get(2));
+        pair.get(1);
+        pair.get(2);
         let bytes = [pair.head(1, false, &[OK]), pair.head(3, true, &[OK])].concat();
         let bytes = if flood[3] == kind::HEADERS {
             pair.head(3, true, &[OK])

@@ -24,6 +24,7 @@ fn driver(connections: usize) -> Option<(Uring, TcpListener)> {
         receive_stamps: true,
         faults: Faults::NONE,
         tls: None,
+        http2: None,
     };
     match Uring::new(config) {
         Ok(driver) => Some((driver, listener)),

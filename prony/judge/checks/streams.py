@@ -1,0 +1,101 @@
+"""streams: did requests over HTTP/2 wait in the client for a stream, or for a window of flow control. Must
+not know frames.
+"""
+
+from __future__ import annotations
+
+from prony.evidence.engine import Http2Counts
+from prony.evidence.trial import Evidence
+from prony.judge.check import DeclaredLimits, Share, check
+from prony.judge.finding import Finding, Status, unknown
+from prony.judge.window import measured
+from prony.numbers import milliseconds, number, percent
+
+CHECK = "streams"
+SOURCE = "RFC 9113, sections 5.1.2 and 5.2: both limits make the client wait, and no other tool says so"
+
+
+class StreamsLimits(DeclaredLimits):
+    streams_wait_suspect_share: Share = 0.01
+    """Time that requests waited in the client for a stream, or their bodies for a window, ÷ the sum of all
+    service times, which counts it.
+    """
+    streams_wait_invalid_share: Share = 0.1
+    """From here on the latencies are those of the client's queue."""
+
+
+@check(StreamsLimits, order=142)
+def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
+    """Time waited in the client ÷ service time. Left out of a load that is not over HTTP/2."""
+    if evidence.load.http_version != "2":
+        return None
+    limit = (
+        f"waits above {percent(limits.streams_wait_suspect_share)} of the service time suspect, "
+        f"above {percent(limits.streams_wait_invalid_share)} invalid"
+    )
+    window = measured(evidence)
+    counts = None if window is None else window.http2
+    if window is None or counts is None or not window.service_time_sum_s:
+        return unknown(CHECK, "streams were not counted", limit=limit, source=SOURCE)
+    waited = counts.stream_wait_sum_s / window.service_time_sum_s
+    blocked = counts.send_blocked_sum_s / window.service_time_sum_s
+    share = max(waited, blocked)
+    status = Status.VALID
+    if share > limits.streams_wait_suspect_share:
+        status = Status.SUSPECT
+    if share > limits.streams_wait_invalid_share:
+        status = Status.INVALID
+    return Finding(
+        check=CHECK,
+        status=status,
+        value=share,
+        limit=limit,
+        reason=_reason(counts, waited, blocked, evidence),
+        advice="" if status is Status.VALID else _advice(counts, waited, blocked),
+        source=SOURCE,
+    )
+
+
+def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Evidence) -> str:
+    most = counts.max_concurrent_streams
+    allowed = (
+        "the server names no limit of streams" if most is None else f"the server takes {number(most)} streams"
+    )
+    asked = evidence.load.streams_per_connection
+    text = f"{number(counts.streams_opened)} streams opened; {allowed} at once per connection"
+    if asked is not None:
+        text += f", {number(asked)} asked for"
+    if counts.stream_waits:
+        text += (
+            f"; {number(counts.stream_waits)} requests waited for a stream, "
+            f"{milliseconds(counts.stream_wait_max_ms)} at most, {percent(waited)} of the service time"
+        )
+    if counts.send_blocks:
+        text += (
+            f"; {number(counts.send_blocks)} bodies waited for the server's flow-control window, "
+            f"{percent(blocked)} of the service time"
+        )
+    if counts.receive_window_used_up:
+        text += f"; the client's window was used up {number(counts.receive_window_used_up)} times"
+    if counts.streams_refused:
+        text += f"; {number(counts.streams_refused)} streams refused"
+    sent, before = counts.header_block_bytes_sent, counts.header_list_bytes_sent
+    if sent and before and counts.streams_opened:
+        each = number(round(sent / counts.streams_opened))
+        text += f"; {each} header bytes per request, {percent(sent / before)} of the header lists"
+    return text
+
+
+def _advice(counts: Http2Counts, waited: float, blocked: float) -> str:
+    if blocked > waited:
+        return (
+            "the server's window bounds what is uploaded: raise its initial window, "
+            "or say that this is what is measured"
+        )
+    most = counts.max_concurrent_streams
+    if most is None:
+        return "connections were replaced while requests waited: see connections"
+    return (
+        "the queue is in the client, so the latency is the client's: "
+        f"at most {number(most)} users per connection (--streams), or raise the server's limit of streams"
+    )
