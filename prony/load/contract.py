@@ -357,6 +357,8 @@ def _step(step: Step) -> dict[str, Any]:
         "path": step.path,
         "headers": [[name, value] for name, value in step.headers.items()],
     }
+    if step.added_headers_at is not None:
+        plan["added_headers_at"] = step.added_headers_at
     if step.body is not None:
         plan["body"] = {"text": step.body, "chunked": step.chunked}
     if step.body_parts:

@@ -80,6 +80,10 @@ class Step(Record):
     """Scheme, host and port of a server beside the load's own; each user keeps a connection to each."""
     path: str
     headers: dict[str, str] = Field(default_factory=dict)
+    added_headers_at: int | None = Field(default=None, ge=0)
+    """Before which of the headers, from 0, those stand that the engine adds itself: validators, Cookie,
+    Expect, Transfer-Encoding, Content-Length. Without it they are the last, as Authorization always is.
+    """
     body: str | None = None
     body_file: str | None = None
     """Sent as it is; a path beside the workload's file."""
@@ -117,6 +121,10 @@ class Step(Record):
     def _one_body(self) -> Self:
         if (self.body is not None) + (self.body_file is not None) + bool(self.body_parts) > 1:
             raise ValueError("expected at most one of body, body_file and body_parts")
+        if self.added_headers_at is not None and self.added_headers_at > len(self.headers):
+            raise ValueError(
+                f"expected added_headers_at of at most {len(self.headers)}, the number of headers"
+            )
         if self.follow_redirects and self.expect_continue:
             raise ValueError("expected at most one of follow_redirects and expect_continue")
         return self

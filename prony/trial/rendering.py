@@ -6,6 +6,7 @@ Must not be used while a window is open.
 
 from __future__ import annotations
 
+import base64
 import csv
 import json
 import random
@@ -70,17 +71,11 @@ class Values:
         return None
 
     def _value(self, inside: str) -> str:
-        words, _, wanted = inside.partition("|")
+        words, *filters = inside.split("|")
         value = self._generated(words.split())
-        match wanted.strip():
-            case "json":
-                return json.dumps(value, ensure_ascii=False)[1:-1]
-            case "url":
-                return quote(value, safe="-._~")
-            case "form":
-                return quote_plus(value, safe="*-._").replace("~", "%7E")
-            case _:
-                return value
+        for wanted in filters:
+            value = _filtered(value, wanted.strip())
+        return value
 
     def _generated(self, words: list[str]) -> str:
         match words:
@@ -114,6 +109,23 @@ class Values:
             f"the placeholder ${{{' '.join(words)}}} is not known; known names: {known}; "
             "and sequence, uuid, random, time, date, user, iteration"
         )
+
+
+def _filtered(value: str, wanted: str) -> str:
+    match wanted:
+        case "json":
+            return json.dumps(value, ensure_ascii=False)[1:-1]
+        case "url":
+            return quote(value, safe="-._~")
+        case "form":
+            return quote_plus(value, safe="*-._").replace("~", "%7E")
+        case "upper":
+            return value.upper()
+        case "lower":
+            return value.lower()
+        case "base64":
+            return base64.b64encode(value.encode()).decode()
+    return value
 
 
 DATE_PARTS = {

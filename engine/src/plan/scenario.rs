@@ -88,6 +88,11 @@ pub struct Step {
     /// Name and value; `Host` and, with a body, `Content-Length` are added when they are not listed.
     #[serde(default)]
     pub headers: Vec<(String, String)>,
+    /// Before which of `headers`, from 0, those that the engine adds itself stand, in this order:
+    /// validators of the cache, `Cookie`, `Expect`, `Transfer-Encoding`, `Content-Length`. Without
+    /// it they come after all of them, as `Authorization` always does.
+    #[serde(default)]
+    pub added_headers_at: Option<usize>,
     /// A text, or an object that says where the bytes come from.
     #[serde(default, deserialize_with = "text_or_body")]
     #[schemars(with = "Option<TextOrBody>")]

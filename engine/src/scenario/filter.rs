@@ -1,5 +1,7 @@
 //! How a rendered value is written so that it cannot break what stands around it. Bytes in, bytes out.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::Value;
 
 /// Where a rendered value goes: what could break the frame around it is taken out.
@@ -26,6 +28,12 @@ pub enum Filter {
     /// As a browser writes a field of a form: a blank as `+`, everything but letters, digits and
     /// `*-._` as `%xx` (WHATWG URL, application/x-www-form-urlencoded).
     Form,
+    /// In capitals, of all of Unicode.
+    Upper,
+    /// In small letters.
+    Lower,
+    /// Its bytes in base64 (RFC 4648, section 4).
+    Base64,
 }
 
 impl Filter {
@@ -36,10 +44,13 @@ impl Filter {
             "url" => Ok(Self::Url),
             "form" => Ok(Self::Form),
             "text" => Ok(Self::Text),
+            "upper" => Ok(Self::Upper),
+            "lower" => Ok(Self::Lower),
+            "base64" => Ok(Self::Base64),
             _ => match name.strip_prefix("at ").map(str::trim) {
                 Some(pointer) if pointer.starts_with('/') => Ok(Self::At(pointer.to_owned())),
                 _ => Err(
-                    "has an unknown filter after |, expected json, url, form, text or at /POINTER"
+                    "has an unknown filter after |, expected json, url, form, text, upper, lower, base64 or at /POINTER"
                         .to_owned(),
                 ),
             },
@@ -64,6 +75,15 @@ impl Filter {
                     out.truncate(from);
                     out.extend_from_slice(text.as_bytes());
                 }
+            }
+            Self::Upper | Self::Lower | Self::Base64 => {
+                let text = match self {
+                    Self::Base64 => BASE64.encode(&out[from..]),
+                    Self::Upper => String::from_utf8_lossy(&out[from..]).to_uppercase(),
+                    _ => String::from_utf8_lossy(&out[from..]).to_lowercase(),
+                };
+                out.truncate(from);
+                out.extend_from_slice(text.as_bytes());
             }
             Self::Url => percent_encode(out, from, |byte| {
                 byte.is_ascii_alphanumeric() || b"-._~".contains(&byte)

@@ -109,16 +109,27 @@ impl<'a> SentRequest<'a> {
     }
 
     /// Appends its headers but those of this list; for a GET that it was not before also those that
-    /// speak of a body.
-    pub fn write_headers(&self, left_out: &[&str], as_get: bool, out: &mut Vec<u8>) {
+    /// speak of a body. Where in `out` the first of the headers `after` begins, or their end.
+    pub fn write_headers(
+        &self,
+        left_out: &[&str],
+        as_get: bool,
+        after: &[&str],
+        out: &mut Vec<u8>,
+    ) -> usize {
+        let mut place = None;
         for line in self.lines() {
             let of_body = line.len() >= 8 && line[..8].eq_ignore_ascii_case(b"content-")
                 || is_header(line, "transfer-encoding");
             let unwanted = as_get && of_body || left_out.iter().any(|name| is_header(line, name));
             if !unwanted {
+                if place.is_none() && after.iter().any(|name| is_header(line, name)) {
+                    place = Some(out.len());
+                }
                 out.extend_from_slice(line);
             }
         }
+        place.unwrap_or(out.len())
     }
 
     pub fn body(&self, as_get: bool) -> &'a [u8] {
@@ -237,7 +248,7 @@ mod tests {
         );
         let headers = |left_out: &[&str], as_get: bool| {
             let mut out = Vec::new();
-            sent.write_headers(left_out, as_get, &mut out);
+            sent.write_headers(left_out, as_get, &[], &mut out);
             String::from_utf8(out).unwrap()
         };
         assert_eq!(headers(&["cookie"], true), "Host: h\r\nX: y\r\n");

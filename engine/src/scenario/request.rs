@@ -32,8 +32,10 @@ pub struct Request {
     /// The host whose cookies it carries; `None`: users keep none.
     cookies: Option<u16>,
     cache: Option<CachePlan>,
-    /// Before which header the validators of the cache stand.
-    validators_at: usize,
+    /// Before which header the validators of the cache stand, and the cookies; at the end, after them all.
+    added_at: usize,
+    /// Before which header the length stands; `None`: it is the last.
+    length_at: Option<usize>,
     expects_continue: bool,
     /// The value that holds what was asked for, until the response says what the page embeds.
     pub page: Option<usize>,
@@ -148,39 +150,43 @@ impl Request {
             context.vars.set(slot, out[path.clone()].to_vec());
         }
         out.extend_from_slice(self.version_line());
+        let mut length_from = None;
         for (place, header) in self.headers.iter().enumerate() {
-            if place == self.validators_at {
-                self.write_validators(path.clone(), context.vars, &mut out);
+            if place == self.added_at {
+                self.write_kept(path.clone(), context.vars, &mut out);
+            }
+            if Some(place) == self.length_at {
+                length_from = Some(out.len());
             }
             out.extend_from_slice(header.name.as_bytes());
             out.extend_from_slice(b": ");
             context.write(&header.value, RequestPart::Header, &mut out);
             out.extend_from_slice(b"\r\n");
         }
-        if self.validators_at >= self.headers.len() {
-            self.write_validators(path.clone(), context.vars, &mut out);
-        }
-        if let Some(host) = self.cookies {
-            let path = out[path].to_vec();
-            context.vars.jar(host).write(&path, &mut out);
+        if self.added_at >= self.headers.len() {
+            self.write_kept(path, context.vars, &mut out);
         }
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));
         }
-        self.write_body(context, out)
+        self.write_body(context, out, length_from)
     }
 
-    fn write_validators(&self, path: Range<usize>, vars: &mut Vars, out: &mut Vec<u8>) {
-        let Some(plan) = &self.cache else {
-            return;
-        };
-        let keeps = self.method == "GET";
-        let cache = vars.cache.get_or_insert_default();
-        if keeps || plan.rules == CacheRules::Jmeter {
+    /// What the user keeps for this path: validators of the cache, then cookies.
+    fn write_kept(&self, path: Range<usize>, vars: &mut Vars, out: &mut Vec<u8>) {
+        if let Some(plan) = &self.cache {
+            let keeps = self.method == "GET";
+            let cache = vars.cache.get_or_insert_default();
+            if keeps || plan.rules == CacheRules::Jmeter {
+                let path = out[path.clone()].to_vec();
+                cache.write(&path, keeps, out);
+            } else {
+                cache.passes();
+            }
+        }
+        if let Some(host) = self.cookies {
             let path = out[path].to_vec();
-            cache.write(&path, keeps, out);
-        } else {
-            cache.passes();
+            vars.jar(host).write(&path, out);
         }
     }
 
@@ -233,15 +239,22 @@ impl Request {
         if self.adds_connection {
             anew.push("connection");
         }
-        sent.write_headers(&anew, again.as_get, &mut out);
+        let mut kept = Vec::new();
         if self.cache.is_some() {
             let keeps = again.as_get || self.method == "GET";
             let cache = vars.cache.get_or_insert_default();
-            cache.write(again.path.as_bytes(), keeps, &mut out);
+            cache.write(again.path.as_bytes(), keeps, &mut kept);
         }
         if let Some(host) = self.cookies {
-            vars.jar(host).write(again.path.as_bytes(), &mut out);
+            vars.jar(host).write(again.path.as_bytes(), &mut kept);
         }
+        let after = self.headers[self.added_at..].iter();
+        let mut after: Vec<&str> = after.map(|header| header.name.as_str()).collect();
+        if self.adds_length && !after.is_empty() {
+            after.push("content-length");
+        }
+        let place = sent.write_headers(&anew, again.as_get, &after, &mut out);
+        out.splice(place..place, kept);
         if self.adds_connection {
             out.extend_from_slice(self.connection_line(last));
         }
@@ -267,7 +280,13 @@ impl Request {
         }
     }
 
-    fn write_body<R: Rng>(&self, context: &mut RenderContext<'_, R>, mut out: Vec<u8>) -> Outgoing {
+    /// `length_from`: where its length stands in the head; `None`: at the end.
+    fn write_body<R: Rng>(
+        &self,
+        context: &mut RenderContext<'_, R>,
+        mut out: Vec<u8>,
+        length_from: Option<usize>,
+    ) -> Outgoing {
         let mut text = Vec::new();
         let mut rest = None;
         let length = match &self.body {
@@ -282,7 +301,8 @@ impl Request {
             }
         };
         if self.adds_length {
-            out.extend_from_slice(format!("Content-Length: {length}\r\n").as_bytes());
+            let at = length_from.unwrap_or(out.len());
+            out.splice(at..at, format!("Content-Length: {length}\r\n").into_bytes());
         }
         out.extend_from_slice(b"\r\n");
         if self.chunked && rest.is_none() {

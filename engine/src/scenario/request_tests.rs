@@ -80,6 +80,76 @@ fn host_and_length_are_added_only_where_missing() {
 }
 
 #[test]
+fn what_the_engine_adds_stands_where_it_is_told() {
+    let with = |at: Value| {
+        compile(
+            json!({"method": "PUT", "path": "/", "body": "a${random int 7 7}", "auth": {"bearer": "t"},
+            "added_headers_at": at, "headers": [["Connection", "keep-alive"], ["Host", "x"]]}),
+        )
+    };
+    for (at, head) in [
+        (
+            json!(1),
+            "Connection: keep-alive\r\nContent-Length: 2\r\nHost: x\r\nAuthorization: Bearer t",
+        ),
+        (
+            json!(0),
+            "Content-Length: 2\r\nConnection: keep-alive\r\nHost: x\r\nAuthorization: Bearer t",
+        ),
+        (
+            Value::Null,
+            "Connection: keep-alive\r\nHost: x\r\nAuthorization: Bearer t\r\nContent-Length: 2",
+        ),
+        (
+            json!(2),
+            "Connection: keep-alive\r\nHost: x\r\nContent-Length: 2\r\nAuthorization: Bearer t",
+        ),
+    ] {
+        let sent = written(&with(at).unwrap(), false);
+        assert_eq!(sent, format!("PUT / HTTP/1.1\r\n{head}\r\n\r\na7"));
+    }
+    let refusal = with(json!(3)).unwrap_err();
+    assert!(refusal.contains("expected at most 2"), "{refusal}");
+}
+
+#[test]
+fn a_redirected_request_has_its_cookies_where_the_first_had_them() {
+    let step: Step = serde_json::from_value(json!({"method": "POST", "path": "/", "body": "b",
+        "added_headers_at": 1, "headers": [["Connection", "keep-alive"], ["Host", "x"]]}))
+    .unwrap();
+    let scope = &mut Scope::default();
+    let request = Request::compile(&step, "h:1", HttpVersion::V1_1, Some(0), None, scope).unwrap();
+    let mut vars = Vars::default();
+    vars.jar(0).give("a", "1", "/");
+    let mut context = RenderContext {
+        shared: &Shared::default(),
+        vars: &mut vars,
+        rng: &mut SmallRng::seed_from_u64(1),
+    };
+    let first = request.write(false, &mut context, Vec::new());
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+    assert_eq!(
+        text(first.bytes()),
+        "POST / HTTP/1.1\r\nConnection: keep-alive\r\nCookie: a=1\r\nContent-Length: 1\r\nHost: x\r\n\r\nb"
+    );
+    for (as_get, line, length) in [(true, "GET", ""), (false, "POST", "Content-Length: 1\r\n")] {
+        let again = Again {
+            before: first.bytes(),
+            path: "/to",
+            as_get,
+        };
+        let sent = request.write_again(&again, false, &mut vars, Vec::new());
+        let body = if as_get { "" } else { "b" };
+        assert_eq!(
+            text(sent.bytes()),
+            format!(
+                "{line} /to HTTP/1.1\r\nConnection: keep-alive\r\nCookie: a=1\r\n{length}Host: x\r\n\r\n{body}"
+            )
+        );
+    }
+}
+
+#[test]
 fn bodies_come_from_text_base64_and_files_with_or_without_a_length() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), "from a file").unwrap();

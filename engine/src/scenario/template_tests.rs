@@ -127,6 +127,15 @@ fn captured_values_are_made_safe_for_their_place() {
         b"a%20%227%22%0D%0A%FF"
     );
     assert_eq!(at("${id | form}", RequestPart::Path), b"a+%227%22%0D%0A%FF");
+    assert_eq!(
+        at("${id | upper}", RequestPart::Path),
+        b"A%20\"7\"%0D%0A%EF%BF%BD"
+    );
+    assert_eq!(at("${id | base64}", RequestPart::Header), b"YSAiNyINCv8=");
+    assert_eq!(
+        at("${id | upper | lower | url}", RequestPart::Body),
+        b"a%20%227%22%0D%0A%EF%BF%BD"
+    );
     let json = String::from_utf8(at("\"${id|json}\"", RequestPart::Body)).unwrap();
     assert_eq!(
         serde_json::from_str::<String>(&json).unwrap(),
@@ -174,7 +183,11 @@ fn what_cannot_be_rendered_is_refused_where_it_stands() {
         ("${random}", 1, "random int LOW HIGH"),
         ("${random string 0}", 1, "from 1 to"),
         ("${sequence by=2}", 1, "start=N"),
-        ("${uuid|xml}", 1, "json, url, form, text or at"),
+        (
+            "${uuid|xml}",
+            1,
+            "json, url, form, text, upper, lower, base64 or at",
+        ),
         ("${uuid | at id}", 1, "at /POINTER"),
         ("${uuid}${two words}", 8, "not known"),
     ] {

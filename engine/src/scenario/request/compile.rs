@@ -44,6 +44,7 @@ impl Request {
         if !listed("host") {
             add("Host", Template::literal(authority.as_bytes()));
         }
+        let hosts = usize::from(!listed("host"));
         for (name, value) in &step.headers {
             add(name, template(value, &format!("header {name}"), scope)?);
         }
@@ -53,6 +54,13 @@ impl Request {
             }
             add("Authorization", authorization(auth, scope)?);
         }
+        let mut added = Vec::new();
+        let mut add = |name: &str, value: Template| {
+            added.push(Header {
+                name: name.to_owned(),
+                value,
+            });
+        };
         if cookies.is_some() && listed("cookie") {
             return Err(
                 "has a Cookie header, but cookies are kept by the engine (cookies: true), expected one of them"
@@ -106,25 +114,32 @@ impl Request {
                 "has If-None-Match or If-Modified-Since, but the users have a cache, expected one of them".to_owned(),
             );
         }
-        // Where JMeter's client has them: before what it adds last.
-        let adds_last = |header: &Header| {
-            let name = &header.name;
-            name.eq_ignore_ascii_case("host") || name.eq_ignore_ascii_case("content-length")
+        let added_at = match step.added_headers_at {
+            Some(at) if at > step.headers.len() => {
+                return Err(format!(
+                    "added_headers_at is {at}, expected at most {}, the number of its headers",
+                    step.headers.len()
+                ));
+            }
+            Some(at) => Some(hosts + at),
+            None => None,
         };
-        let last = headers.iter().skip(1).position(adds_last);
-        let validators_at = last.map_or(headers.len(), |place| place + 1);
+        let length_at = added_at.map(|at| at + added.len());
+        let place = added_at.unwrap_or(headers.len());
+        headers.splice(place..place, added);
         Ok(Self {
             method: step.method.clone(),
             version,
             adds_connection: !listed("connection"),
             adds_length: body.is_some() && !framed && !chunked,
             path,
+            added_at: added_at.unwrap_or(headers.len()),
+            length_at,
             headers,
             body,
             chunked,
             cookies,
             cache,
-            validators_at,
             expects_continue: step.expect_continue,
             page: None,
         })
