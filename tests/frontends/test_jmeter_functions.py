@@ -10,8 +10,9 @@ import pytest
 
 from prony.errors import UsageError
 from prony.frontends.base import Refused
+from prony.frontends.jmeter import translate
 from tests.entries import requests
-from tests.frontends.conftest import Served
+from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import PLANS, document, element, load_of, prop, repeated, sampler, variables
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
@@ -29,6 +30,25 @@ VALUES = {
     "${__digest(MD5,abc)}": "900150983cd24fb0d6963f7d28e17f72",
     "${__digest(SHA-1,abc,,true)}": "A9993E364706816ABA3E25717850C26C9CD0D89D",
     "${__digest(SHA-256,b,a)}": "970f519c2cadbcefb1e81694f904bc6229dd2a8300e98c6d0d4fc4bfca584140",
+    "${__evalVar(w)}": "7",
+    "${__isVarDefined(u)}": "true",
+    "${__isPropDefined(nothing.here)}": "false",
+    "${__RandomDate(yyyy-MM-dd,2024-02-28,2024-02-29,,)}": "2024-02-28",
+    "${__groovy(1+2*3)}": "7",
+    "${__groovy(vars.get('u') + 'x')}": "7x",
+    "${__groovy('ab'.toUpperCase())}": "AB",
+    "${__groovy('abcd'.substring(1\\,3))}": "bc",
+    "${__groovy((vars.get('u') as int) + 1)}": "8",
+    "${__groovy((int) 7 % 4)}": "3",
+    "${__groovy('me:p'.bytes.encodeBase64().toString())}": "bWU6cA==",
+    "${__groovy(vars.get('none') == null ? 'no' : 'yes')}": "no",
+    "${__groovy(!true || 2 >= 2)}": "true",
+    "${__javaScript(1+2)}": "3",
+    "${__javaScript('a' + 1)}": "a1",
+    "${__jexl3(1+2)}": "3",
+    "${__jexl3(${u} > 5 ? 'big' : 'small')}": "big",
+    "${__jexl2('a'+'b')}": "ab",
+    "${__BeanShell(2+3)}": "5",
 }
 KNOWN = variables(u="7", w="${u}")
 
@@ -46,6 +66,118 @@ def test_the_text_of_a_file() -> None:
     assert step.name.replace("\n", "") == text
     with pytest.raises(UsageError, match="a file that can be read in __FileToString"):
         load_of(sampler("/${__FileToString(nowhere)}"))
+
+
+OF_PLUGINS = {
+    "${__strLen(abc)}": "3",
+    "${__substring(abcd,1,3)}": "bc",
+    "${__strReplace(a-b,-,_)}": "a_b",
+    "${__uppercase(a)}${__lowercase(B)}": "Ab",
+    "${__base64Encode(me:p)}": "bWU6cA==",
+    "${__base64Decode(bWU6cA==)}": "me:p",
+    "${__MD5(abc)}": "900150983cd24fb0d6963f7d28e17f72",
+    "${__isDefined(u)}": "true",
+    "${__unescape(a\\\\u0062)}": "ab",
+    "${__unescapeHtml(a&amp;eacute;)}": "a%C3%A9",
+    "${__escapeHtml(é)}": "&eacute;",
+    "${__escapeXml('a')}": "&apos;a&apos;",
+}
+"""Of functions that JMeter has only with a plug-in, or whose value no path of JMeter's may hold."""
+
+
+@pytest.mark.parametrize("call", OF_PLUGINS)
+def test_functions_of_plug_ins(call: str) -> None:
+    (step,) = requests(load_of(KNOWN + sampler("/" + call)).workload.steps)
+    assert step.path == "/" + OF_PLUGINS[call]
+
+
+ENGINES = {
+    "${__RandomDate(,2024-02-28,2024-03-02,,)}": "${random choice 2024-02-28 2024-02-29 2024-03-01}",
+    "${__RandomString(3,abc)}": "${random string 3 abc}",
+    "${__RandomFromMultipleVars(u|v)}": "${random choice 7 8}",
+    "${__iterationNum}": "${iteration}",
+    "${__groovy(new Random().nextInt(10) + 1)}": "${random int 1 10}",
+    "${__groovy((int)(Math.random()*5) + 1)}": "${random int 1 5}",
+    "${__javaScript(Math.floor(Math.random()*100))}": "${random int 0 99}",
+    "${__groovy(org.apache.commons.lang3.RandomStringUtils.randomNumeric(4))}": (
+        "${random string 4 0123456789}"
+    ),
+    "${__groovy(UUID.randomUUID().toString())}": "${uuid}",
+    "${__groovy('id-' + System.currentTimeMillis())}": "id-${time}",
+    "${__urlencode(a ${__UUID})}": "a+${uuid | form}",
+    "${__changeCase(a${__UUID},UPPER)}": "A${uuid | upper}",
+    "${__groovy('${__UUID}'.toUpperCase())}": "${uuid | upper}",
+    "${__base64Encode(${__UUID})}": "${uuid | base64}",
+}
+
+
+@pytest.mark.parametrize("call", ENGINES)
+def test_what_a_function_of_each_request_becomes(call: str) -> None:
+    known = variables(u="7", v="8")
+    (step,) = requests(load_of(known + sampler("/" + call)).workload.steps)
+    assert step.path == "/" + ENGINES[call]
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        ("${__groovy(new File('x').text)}", r"new File\(…\)"),
+        ("${__groovy(vars.put('a'\\, 'b'))}", r"vars.put\(…\)"),
+        ("${__groovy(a = 1)}", "="),
+        ("${__groovy(1/2)}", "1 / 2"),
+        ("${__groovy(${__UUID})}", "no text in quotes"),
+        ("${__groovy('${__UUID}'.trim())}", r"trim\(…\) of a value that changes"),
+        ("${__groovy('a'.frobnicate())}", r"frobnicate\(…\)"),
+        ("${__groovy(Math.floor(Math.random()*5))}", "the expression"),
+        ("${__groovy(ctx.getThreadNum())}", r"getThreadNum\(…\)"),
+        ("${__javaScript('aa'.replace('a'\\, 'b'))}", "the first of several"),
+        ("${__jexl3('a' + 1)}", "a text and a number"),
+        ("${__groovy(1 2)}", "2"),
+        ("${__groovy(" + "(" * 50 + "1" + ")" * 50 + ")}", "too many brackets"),
+    ],
+)
+def test_what_is_no_plain_expression_is_refused_by_its_name(call: str, named: str) -> None:
+    with pytest.raises(Refused, match=named):
+        load_of(sampler("/" + call))
+
+
+LINES = {
+    "${__StringFromFile(lines.txt)}": "aB+c",
+    "${__changeCase(${__StringFromFile(lines.txt)},UPPER)}": "AB+C",
+    "${__urlencode(${__StringFromFile(lines.txt)})}": "aB%2Bc",
+    "${__split(a:b,s,:)}/${s_2}/${s_n}": "a:b/b/2",
+    "${__StringFromFile(lines.txt,line)}${line}": "aB+caB+c",
+}
+"""Of the first request; each place in a plan reads the file for itself."""
+
+
+def paths(server: Served) -> list[str]:
+    server.ended()
+    heads = [line for line in server.recorded().decode().splitlines() if line.startswith("GET ")]
+    return [urlsplit(line.split()[1]).path for line in heads]
+
+
+def lines_plan(port: int, folder: Path) -> Path:
+    (folder / "lines.txt").write_text("aB+c\nsecond\n")
+    pages = "".join(sampler("/" + call, prop("HTTPSampler.port", port)) for call in LINES)
+    (folder / "p.jmx").write_bytes(document(pages, group=prop("ThreadGroup.num_threads", 1) + repeated(3)))
+    return folder / "p.jmx"
+
+
+def test_lines_of_a_file_in_turn(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    offered(translate(["-n", "-t", str(lines_plan(server.port, tmp_path))]))
+    sent = paths(server)
+    assert sent[: len(LINES)] == ["/" + value for value in LINES.values()]
+    assert sent[:: len(LINES)] == ["/aB+c", "/second", "/aB+c"]
+
+
+@needs_jmeter
+def test_jmeter_itself_takes_the_same_lines(serve: Callable[..., Served], tmp_path: Path) -> None:
+    theirs, ours = serve(), serve()
+    run_jmeter(["-n", "-t", str(lines_plan(theirs.port, tmp_path))], tmp_path, cwd=tmp_path)
+    offered(translate(["-n", "-t", str(lines_plan(ours.port, tmp_path))]))
+    assert paths(theirs) == paths(ours)
 
 
 @pytest.mark.parametrize("call", ["${__changeCase(a,WAVE)}", "${__digest(MD2,a)}", "${__char(x)}"])
@@ -81,6 +213,4 @@ def test_jmeter_itself_finds_the_same_values(serve: Callable[..., Served], tmp_p
     pages = "".join(sampler("/" + call, prop("HTTPSampler.port", served.port)) for call in VALUES)
     file.write_bytes(document(known + pages, group=prop("ThreadGroup.num_threads", 1) + repeated(1)))
     run_jmeter(["-n", "-t", str(file), "-l", str(tmp_path / "out.jtl")], tmp_path, cwd=tmp_path)
-    served.ended()
-    heads = [line for line in served.recorded().decode().splitlines() if line.startswith("GET ")]
-    assert [urlsplit(line.split()[1]).path for line in heads] == ["/" + value for value in VALUES.values()]
+    assert paths(served) == ["/" + value for value in VALUES.values()]

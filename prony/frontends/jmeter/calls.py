@@ -1,23 +1,19 @@
-"""JMeter's functions, except `__CSVRead`. Must not know elements beyond the place that a message names."""
+"""JMeter's functions of properties, threads and files, and the table of all but those that read rows.
+
+Must not know elements beyond the place that a message names.
+"""
 
 from __future__ import annotations
 
-import hashlib
 import re
 import socket
-import string
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.parse import unquote_plus
 
-from prony.frontends.jmeter import dates
-from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
+from prony.frontends.jmeter import dates, draws, expressions, texts
+from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
 
-LETTERS_AND_DIGITS = frozenset(string.ascii_letters + string.digits)
-LONGEST_DRAWN = 64
-"""Characters of a random string that are drawn one by one."""
 MOST_FILE_BYTES = 1 << 20
 """Of a file that becomes a text of the plan."""
 
@@ -30,10 +26,6 @@ def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
         yield values.stores
     finally:
         values.sampler, values.stores = None, None
-
-
-def _drawn(placeholder: str) -> Text:
-    return Text((TextPart(placeholder, True),))
 
 
 def _property(call: Call) -> Text:
@@ -53,53 +45,36 @@ def _variable(call: Call) -> Text:
     return call.values.text("${" + parts[0] + "}", call.where)
 
 
-def _random(call: Call) -> Text:
-    given = call.constants(2, 3)
-    low, high = (call.values.whole(text, call.where, "an end of __Random") for text in given[:2])
-    if low > high:
-        raise call.where.wrong(f"__Random(low,high), found {low},{high}")
-    if call.once:
-        return call.stored(Text.of(str(call.values.draws.randint(low, high))), given[2:])
-    return call.stored(_drawn(f"random int {low} {high}"), given[2:])
-
-
-def _random_string(call: Call) -> Text:
-    given = call.constants(1, 3)
-    length = call.values.whole(given[0], call.where, "the length of __RandomString")
-    letters = given[1] if len(given) > 1 else ""
-    if not letters or length < 1:
-        raise call.refused("any character of Unicode may come", "name the letters: __RandomString(8,abcdef)")
-    if call.once:
-        return call.stored(
-            Text.of("".join(call.values.draws.choice(letters) for _ in range(length))), given[2:]
-        )
-    if set(letters) == LETTERS_AND_DIGITS:
-        return call.stored(_drawn(f"random string {length}"), given[2:])
-    if length > LONGEST_DRAWN or re.search(r"[\s|}]", letters):
-        raise call.refused(
-            f"{length} characters out of '{letters}'",
-            f"use at most {LONGEST_DRAWN}, without blanks, | and }}, or all letters and digits",
-        )
-    return call.stored(Text((TextPart("random choice " + " ".join(letters), True),) * length), given[2:])
-
-
-def _uuid(call: Call) -> Text:
-    if call.once:
-        return Text.of(str(uuid.UUID(int=call.values.draws.getrandbits(128), version=4)))
-    return _drawn("uuid")
-
-
 def _counter(call: Call) -> Text:
     given = call.constants(0, 2)
     if call.once:
         return call.stored(Text.of("1"), given[1:])
     each = bool(given) and given[0].strip().lower() == "true" and call.values.users != 1
     name = call.values.unique("count")
-    return call.stored(_drawn(f"sequence name={name}" + (" per=user" if each else "")), given[1:])
+    return call.stored(Text.placeholder(f"sequence name={name}" + (" per=user" if each else "")), given[1:])
+
+
+def _is_property(call: Call) -> Text:
+    (name,) = call.constants(1, 1)
+    return Text.of("true" if name in call.values.properties else "false")
+
+
+def _is_variable(call: Call) -> Text:
+    (name,) = call.constants(1, 1)
+    if name in call.values.values:
+        raise call.refused(
+            f"whether '{name}' has a value, which the run gives it", "compare it with its default"
+        )
+    return Text.of("true" if name in call.values.variables else "false")
+
+
+def _iteration(call: Call) -> Text:
+    call.constants(0, 1)
+    return Text.of("1") if call.once else Text.placeholder("iteration")
 
 
 def _thread_number(call: Call) -> Text:
-    return Text.of("1") if call.values.users == 1 else _drawn("user")
+    return Text.of("1") if call.values.users == 1 else Text.placeholder("user")
 
 
 def _sum(call: Call) -> Text:
@@ -113,55 +88,10 @@ def _sum(call: Call) -> Text:
     return call.stored(Text.of(str(total)), given[-1:] if named else ())
 
 
-def _encoded(call: Call) -> Text:
-    (text,) = call.constants(1, 1)
-    return Text.of(text).encoded()
-
-
-def _decoded(call: Call) -> Text:
-    (text,) = call.constants(1, 1)
-    return Text.of(unquote_plus(text))
-
-
-def _evaluated(call: Call) -> Text:
-    """The text once more, with the variables that stand in it."""
-    if len(call.arguments) != 1:
-        raise call.where.wrong(f"one argument of {call.name}, found {len(call.arguments)}")
-    constant = call.arguments[0].constant
-    return call.arguments[0] if constant is None else call.values.text(constant, call.where, call.once)
-
-
-def _case(call: Call) -> Text:
-    given = call.constants(1, 3)
-    mode = (given[1] if len(given) > 1 else "").strip().upper() or "UPPER"
-    text = given[0]
-    changed = {"UPPER": text.upper(), "LOWER": text.lower(), "CAPITALIZE": text[:1].upper() + text[1:]}
-    if mode not in changed:
-        raise call.refused(f"the mode {mode}", f"use one of {', '.join(changed)}")
-    return call.stored(Text.of(changed[mode]), given[2:])
-
-
-def _characters(call: Call) -> Text:
-    given = call.constants(1, 100)
-    try:
-        return Text.of("".join(chr(int(number.strip(), 0)) for number in given))
-    except (ValueError, OverflowError) as fault:
-        raise call.where.wrong(f"numbers of characters in {call.name}, found {', '.join(given)}") from fault
-
-
 def _logged(call: Call) -> Text:
-    """The text itself; nothing is logged here."""
-    return Text.of(call.constants(1, 4)[0])
-
-
-def _digest(call: Call) -> Text:
-    given = call.constants(2, 5)
-    name = given[0].strip().upper().replace("-", "")
-    if name not in ("MD5", "SHA1", "SHA224", "SHA256", "SHA384", "SHA512"):
-        raise call.refused(f"the digest {given[0]}", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
-    salt, upper, store = (given[place] if len(given) > place else "" for place in (2, 3, 4))
-    found = hashlib.new(name.lower(), (given[1] + salt).encode(), usedforsecurity=False).hexdigest()
-    return call.stored(Text.of(found.upper() if upper.strip().lower() == "true" else found), [store])
+    """The text itself, or, of `__logn`, nothing; nothing is logged here."""
+    text = call.texts(1, 4)[0]
+    return text if call.name == "__log" else Text()
 
 
 def _file(call: Call) -> Text:
@@ -194,37 +124,45 @@ def _machine(call: Call) -> Text:
     return call.stored(Text.of(socket.gethostname()), call.constants(0, 1))
 
 
+def _address(call: Call) -> Text:
+    try:
+        found = socket.gethostbyname(socket.gethostname())
+    except OSError as fault:
+        raise call.refused(f"the address of this host is not known ({fault})", "write it") from fault
+    return call.stored(Text.of(found), call.constants(0, 1))
+
+
 def _plan_name(call: Call) -> Text:
     call.constants(0, 0)
     return Text.of(Path(call.where.file).name)
 
 
+CALLS.update(draws.FUNCTIONS)
+CALLS.update(texts.FUNCTIONS)
+CALLS.update(expressions.FUNCTIONS)
 CALLS.update(
     {
         "__P": _property,
         "__property": _property,
+        "__isPropDefined": _is_property,
         "__V": _variable,
-        "__Random": _random,
-        "__RandomString": _random_string,
-        "__UUID": _uuid,
+        "__isVarDefined": _is_variable,
+        "__isDefined": _is_variable,
         "__counter": _counter,
         "__threadNum": _thread_number,
+        "__iterationNum": _iteration,
         "__threadGroupName": _group,
         "__samplerName": _sampler,
         "__machineName": _machine,
+        "__machineIP": _address,
         "__TestPlanName": _plan_name,
         "__intSum": _sum,
         "__longSum": _sum,
         "__time": dates.now,
         "__timeShift": dates.shifted,
         "__dateTimeConvert": dates.converted,
-        "__urlencode": _encoded,
-        "__urldecode": _decoded,
-        "__eval": _evaluated,
-        "__changeCase": _case,
-        "__char": _characters,
         "__log": _logged,
-        "__digest": _digest,
+        "__logn": _logged,
         "__FileToString": _file,
     }
 )

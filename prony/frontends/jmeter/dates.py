@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 from prony.frontends.jmeter.functions import Call, Text
 
@@ -106,6 +106,16 @@ def _read(call: Call, text: str, parts: list[tuple[str, str]]) -> datetime:
     )
 
 
+def day(call: Call, text: str, pattern: str) -> date:
+    """A day that stands in the plan, in Java's pattern. Raises Refused and UsageError."""
+    return _read(call, text, _pattern(call, pattern)).date()
+
+
+def day_text(call: Call, when: date, pattern: str) -> str:
+    """This day in Java's pattern."""
+    return _text(datetime(when.year, when.month, when.day, tzinfo=UTC), _pattern(call, pattern))
+
+
 def _shift_s(call: Call, text: str) -> int:
     if not text.strip():
         return 0
@@ -115,6 +125,11 @@ def _shift_s(call: Call, text: str) -> int:
     given = {unit: int(value) for unit, value in match.groupdict("0").items() if unit != "sign"}
     seconds = int(timedelta(**given).total_seconds())
     return -seconds if match.group("sign") == "-" else seconds
+
+
+def milliseconds(call: Call) -> Text:
+    """Since 1970, when the request is written."""
+    return Text.of(str(time.time_ns() // 1_000_000)) if call.once else Text.placeholder("time")
 
 
 def now(call: Call) -> Text:

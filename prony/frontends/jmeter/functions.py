@@ -51,6 +51,17 @@ class Text:
         return None if any(part.dynamic for part in self.parts) else "".join(part.text for part in self.parts)
 
     @property
+    def joined(self) -> Text:
+        """The same, constants that stand side by side as one."""
+        found: list[TextPart] = []
+        for part in self.parts:
+            if found and not part.dynamic and not found[-1].dynamic:
+                found[-1] = TextPart(found[-1].text + part.text)
+            else:
+                found.append(part)
+        return Text(tuple(found))
+
+    @property
     def engine(self) -> str:
         """In the engine's words."""
         return "".join(
@@ -176,7 +187,7 @@ class KnownValues:
         """`raw` with its variables and functions; `once`: functions are evaluated now, as JMeter does before
         the start (test plan variables).
         """
-        return _Reader(raw, where, self, once).text()
+        return _Reader(raw, where, self, once).text().joined
 
     def constant(self, raw: str, where: JmxNode) -> str:
         """The same, for what must be known before the start. Raises Refused otherwise."""
@@ -188,6 +199,13 @@ class KnownValues:
                 "write a constant, a variable of the plan or ${__P(name)}",
             )
         return constant
+
+    def label(self, node: JmxNode) -> str:
+        """The element's name, as it is written where it changes during the run."""
+        found = self.text(node.label, node).constant
+        if found is None:
+            self.note(f"{node.element}: its name changes during the run, and stands as it is written")
+        return node.label if found is None else found
 
     def whole(self, raw: str, where: JmxNode, name: str, default: int | None = None) -> int:
         """A whole number."""
@@ -315,17 +333,42 @@ class Call:
             instead,
         )
 
-    def constants(self, least: int, most: int) -> list[str]:
-        """Its arguments. Raises UsageError for another number of them and for those that change."""
+    def texts(self, least: int, most: int) -> list[Text]:
+        """Its arguments. Raises UsageError for another number of them."""
         if not least <= len(self.arguments) <= most:
             raise self.where.wrong(f"{least} to {most} arguments of {self.name}, found {len(self.arguments)}")
-        found: list[str] = []
-        for argument in self.arguments:
-            constant = argument.constant
-            if constant is None:
-                raise self.refused("an argument differs from request to request", "write a constant")
-            found.append(constant)
+        return [argument.joined for argument in self.arguments]
+
+    def constants(self, least: int, most: int) -> list[str]:
+        """The same, all of them constants. Raises Refused for those that change."""
+        return [self.constant(argument) for argument in self.texts(least, most)]
+
+    def constant(self, argument: Text) -> str:
+        """One of them. Raises Refused where it changes."""
+        found = argument.constant
+        if found is None:
+            raise self.refused("an argument differs from request to request", "write a constant")
         return found
+
+    def each(self, text: Text, plain: Callable[[str], str], filtered: str) -> Text:
+        """What `plain` makes of the constant parts, and the engine's filter of this name of the others."""
+        return Text(
+            tuple(
+                TextPart(f"{part.text} | {filtered}", True) if part.dynamic else TextPart(plain(part.text))
+                for part in text.parts
+            )
+        )
+
+    def as_one(self, text: Text) -> Text:
+        """A text that changes as one placeholder. Raises Refused where nothing can hold it."""
+        if len(text.parts) == 1:
+            return text
+        if self.once or self.values.stores is None:
+            raise self.refused("a text of several parts, outside of a sampler", "define it as a variable")
+        place = self.values.changing(self.values.unique("text"), self.where)
+        self.values.stores.append((place, text.engine))
+        self.values.used.add(place)
+        return Text.placeholder(place)
 
     def stored(self, found: Text, names: Sequence[str]) -> Text:
         """The value, which also becomes that of the variable named, if one is."""

@@ -1,5 +1,5 @@
-"""CSV files into feeders: those of data sets, with a row for every iteration, and those of `__CSVRead`, with
-a row when one is wanted. Must not know requests.
+"""CSV files into feeders: those of data sets, with a row for every iteration, and those of `__CSVRead` and
+`__StringFromFile`, with a row when one is wanted. Must not know requests.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path, PureWindowsPath
 
 from prony.errors import UsageError
-from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
+from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.step import Block, Entry
 from prony.plan.workload import Feeder
@@ -21,6 +21,8 @@ NAME = re.compile(r"[^\s|}.]+")
 EACH_THREAD = "shareMode.thread"
 MOST_WRITTEN = 8 << 20
 """Bytes of a file whose rows are written into a plan."""
+NO_SUCH = "\x1f"
+"""No delimiter of any file: what has it for one is read line by line."""
 
 
 def located(name: str, values: KnownValues) -> Path:
@@ -244,6 +246,35 @@ def _csv_read(call: Call) -> Text:
     return Text.placeholder(f"{feeder}.column{int(what) + 1}")
 
 
+def _string_from_file(call: Call) -> Text:
+    """`__StringFromFile(file,variable)`: the next line with each call, for all threads together, and after
+    the last the first again. Each place in the plan reads the file for itself.
+    """
+    given = [*call.constants(1, 4), "", ""]
+    name = given[0].strip()
+    if any(text.strip() for text in given[2:4]):
+        raise call.refused("several files, one after the other", "join them into one")
+    file = located(name, call.values)
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise call.where.wrong(f"a file that can be read in {call.name}; {file}: {reason}") from fault
+    if not all(lines) or not lines:
+        raise call.refused(f"the file {file.name} with an empty line, or none", "remove empty lines")
+    if any(NO_SUCH in line for line in lines):
+        raise call.refused(f"a control character (1F) in {file.name}", "remove it")
+    if call.once:
+        return call.stored(Text.of(lines[0]), given[1:2])
+    feeder = f"rows{len(call.values.feeders) + 1}"
+    call.values.feeders[feeder] = Feeder(
+        file=str(file.absolute()), order="sequence", at_end="recycle", columns=("line",), delimiter=NO_SUCH,
+        quotes=False, on_use=True,
+    )  # fmt: skip
+    next_line = Text((TextPart(f"{feeder}.line", True), TextPart(f"next {feeder}", True)))
+    return call.stored(next_line, given[1:2])
+
+
 def _opened(call: Call, name: str, key: str) -> str:
     """The feeder of this file, or of this alias of it."""
     values = call.values
@@ -289,3 +320,4 @@ def _until_empty(file: Path, call: Call) -> Iterator[list[str]]:
 
 
 CALLS["__CSVRead"] = _csv_read
+CALLS["__StringFromFile"] = _string_from_file
