@@ -26,7 +26,8 @@ def flag(name: str, value: bool) -> str:
 
 
 GUIS = {"ConfigTestElement": "HttpDefaultsGui", "HeaderManager": "HeaderPanel",
-        "CookieManager": "CookiePanel", "DNSCacheManager": "DNSCachePanel"}  # fmt: skip
+        "CookieManager": "CookiePanel", "DNSCacheManager": "DNSCachePanel",
+        "AuthManager": "AuthPanel"}  # fmt: skip
 """Windows by which JMeter knows what belongs to an HTTP sampler."""
 
 
@@ -37,8 +38,10 @@ def element(tag: str, *properties: str, below: str = "", name: str = "it", gui: 
     return f"{head}{inside}</{tag}><hashTree>{below}</hashTree>"
 
 
-def sampler(path: str = "/", more: str = "", below: str = "", name: str = "page") -> str:
-    where = prop("HTTPSampler.domain", "127.0.0.1") + prop("HTTPSampler.path", path)
+def sampler(
+    path: str = "/", more: str = "", below: str = "", name: str = "page", domain: str = "127.0.0.1"
+) -> str:
+    where = prop("HTTPSampler.domain", domain) + prop("HTTPSampler.path", path)
     if "HTTPsampler.Arguments" not in more:  # JMeter looks for them in any case
         more += ARGUMENTS.format("")
     if "use_keepalive" not in more:

@@ -46,7 +46,8 @@ def test_the_customers_of_experiment_b() -> None:
     read, _, change, _, search = requests(load.workload.steps)
     assert read.expect is not None
     assert read.expect.status == (200,)
-    assert change.headers["Content-Length"] == "51"
+    assert "Content-Length" not in change.headers
+    assert list(change.headers)[change.added_headers_at or 0 :] == ["Host", "User-Agent"]
     assert search.body == "name=J*ck+%28the+1st%29%7E&all=yes+"
     assert search.headers["Connection"] == "close"
     assert load.request_timeout_ms == 20_000
@@ -95,7 +96,7 @@ REFUSED = {
     "script": (element("JSR223Sampler"), "JSR223Sampler 'it' is not supported"),
     "runtime": (element("RunTime", below=sampler()), "RunTime 'it'"),
     "unknown": (element("kg.apc.Strange"), "kg.apc.Strange 'it'"),
-    "groovy": (sampler("/${__groovy(1+1)}"), "the function __groovy"),
+    "groovy": (sampler("/${__groovy(new File('a').text)}"), "the function __groovy"),
     "jexl": (
         element(
             "IfController", prop("IfController.condition", "${__jexl3(a.size() &gt; 1)}"), below=sampler()
@@ -215,7 +216,7 @@ def test_what_is_no_test_plan_is_one_sentence(content: bytes) -> None:
         ("${__property(known,,no)}", "yes"),
         ("${__V(b)}", "1"),
         ("${__Random(1,6)}", "${random int 1 6}"),
-        ("${__RandomString(2,ab)}", "${random choice a b}${random choice a b}"),
+        ("${__RandomString(2,ab)}", "${random string 2 ab}"),
         ("${__UUID}-${__UUID()}", "${uuid}-${uuid}"),
         ("$x {y} $${b}", "$x {y} $1"),
         ("\\${b}", "$${b}"),

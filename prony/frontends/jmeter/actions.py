@@ -52,7 +52,7 @@ def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopCon
 
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
-    name = walk.values.constant(node.label, node)
+    name = walk.values.label(node)
     return [*_waits(node, scope, walk), silent(name)]
 
 

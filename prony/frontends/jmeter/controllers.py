@@ -52,7 +52,7 @@ def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopCont
             "between them; its rows in the log include them"
         )
     found = walk.below(node, scope, loop)
-    name = walk.values.constant(node.label, node)
+    name = walk.values.label(node)
     walk.shared.transactions.setdefault(name, style)
     return [Block(transaction=name, steps=tuple(found))] if found else []
 
@@ -139,6 +139,8 @@ def _while(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
         raise node.refused(
             "a loop until a request fails", "compare a value that an extractor finds: ${__jexl3(…)}"
         )
+    if f"__jm__{node.label}__idx" in raw:
+        raise node.refused("the condition with its own index", "count the rounds with a Counter")
     held = conditions.expression(raw, node, walk.values)
     if held is False:
         return []

@@ -68,17 +68,6 @@ class Text:
             "${" + part.text + "}" if part.dynamic else part.text.replace("${", "$${") for part in self.parts
         )
 
-    @property
-    def joined(self) -> Text:
-        """The same with constants that stand side by side as one part."""
-        parts: list[TextPart] = []
-        for part in self.parts:
-            if parts and not (part.dynamic or parts[-1].dynamic):
-                parts[-1] = TextPart(parts[-1].text + part.text)
-            else:
-                parts.append(part)
-        return Text(tuple(parts))
-
     def encoded(self, encoding: str = "UTF-8", decode_first: bool = False) -> Text:
         """As Java's URLEncoder writes it; `decode_first` for what is encoded already, or perhaps is."""
 

@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from prony.errors import UsageError
 from prony.frontends.jmeter import samples
 from prony.frontends.jmeter.listeners import RowsFile
-from prony.frontends.jmeter.requests import PORTS
+from prony.frontends.jmeter.places import PORTS
 from prony.frontends.jmeter.samples import Chain, Made, Sample
 from prony.frontends.jmeter.thread_names import ThreadNames
 from prony.load.request_log import LoggedRequest

@@ -28,15 +28,16 @@ class Multipart:
 
     parts: tuple[BodyPart, ...]
     content_type: str
-    length: int | None
-    """In bytes; None where it differs from request to request."""
 
 
 def multipart(
-    node: JmxNode, arguments: Sequence[JmxNode], files: Sequence[JmxNode], values: KnownValues
+    node: JmxNode,
+    arguments: Sequence[JmxNode],
+    files: Sequence[JmxNode],
+    values: KnownValues,
+    browser: bool,
 ) -> Multipart:
-    """Parameters first, then files. Raises Refused and UsageError."""
-    browser = node.flag("HTTPSampler.BROWSER_COMPATIBLE_MULTIPART")
+    """Parameters first, then files; `browser`: parts say as little as a browser's. Raises UsageError."""
     pieces: list[Text | Path] = []
     for argument in arguments:
         pieces += _parameter(argument, values, browser)
@@ -48,20 +49,14 @@ def multipart(
     boundary = seen.hexdigest()[:BOUNDARY_LETTERS]
     pieces.append(Text.of(f"--{MARK}--\r\n"))
     parts: list[BodyPart] = []
-    length: int | None = 0
     for piece in pieces:
         if isinstance(piece, Path):
-            size = piece.stat().st_size
             parts.append(BodyPart(file=str(piece.absolute())))
         else:
-            text = piece.engine.replace(MARK, boundary)
-            size = 0 if piece.constant is None else len(text.replace("$${", "${").encode())
-            parts.append(BodyPart(text=text))
-            length = None if piece.constant is None else length
-        length = None if length is None else length + size
+            parts.append(BodyPart(text=piece.engine.replace(MARK, boundary)))
     if sum(piece.stat().st_size for piece in pieces if isinstance(piece, Path)) > MOST_BYTES:
         raise node.refused(f"files of more than {MOST_BYTES >> 20} MiB", "use smaller ones")
-    return Multipart(tuple(parts), f"multipart/form-data; boundary={boundary}; charset=UTF-8", length)
+    return Multipart(tuple(parts), f"multipart/form-data; boundary={boundary}; charset=UTF-8")
 
 
 def _head(name: str, more: str, kind: str, coding: str, browser: bool) -> Text:

@@ -174,9 +174,9 @@ def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) ->
 def _test_plan(top: JmxNode, values: KnownValues) -> bool:
     """Whether its groups run one after the other."""
     if top.flag("TestPlan.functional_mode"):
-        raise top.refused("the functional test mode, which keeps every response", "untick it")
+        values.note("the functional test mode keeps every response for JMeter's listeners; here none is kept")
     if top.value("TestPlan.user_define_classpath"):
-        raise top.refused("a class path of its own", "Prony runs no Java; remove it")
+        values.note("the plan's class path is not looked at: nothing here runs on Java")
     consecutive = top.flag("TestPlan.serialize_threadgroups")
     top.ignore("TestPlan.tearDown_on_shutdown")
     user_variables(top, "TestPlan.user_defined_variables", values)

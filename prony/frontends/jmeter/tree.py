@@ -141,7 +141,7 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     here = inner(scope, own, values, walk.shared, rows_at=False)
     first = parameters.given(here.parameters, values, walk.shared.given)
     waits = timers.waits(here.timers, values)
-    with calls.within(values.constant(node.label, node), values) as stores:
+    with calls.within(values.label(node), values) as stores:
         asked = request(node, here, values, walk.shared)
     walk.requests.append(asked)
     if len(walk.requests) > MOST_REQUESTS:
