@@ -181,6 +181,38 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
             "http_version is 1.0",
         ));
     }
+    let second = json!({"http_version": "2"});
+    for (keys, word) in [
+        (json!({"connection": {"pipeline": 2}}), "which has streams"),
+        (
+            all(&[&open(&json!({"arrivals": "poisson"})), &faults]),
+            "http_version 1.1 or 1.0",
+        ),
+        (with_script(&json!({})), "script"),
+        (sending(&continued), "expect_continue"),
+        (sending(&chunked), "chunked body"),
+    ] {
+        found.push((
+            "`pipeline`, a script, `injected_faults`",
+            all(&[&second, &keys]),
+            word,
+        ));
+    }
+    let shared = json!({"http_version": "2", "http2": {"connections": 1}});
+    for keys in [
+        json!({"connection": {"reuse": "per_request"}}),
+        json!({"connection": {"max_requests": 5}}),
+        all(&[
+            &open(&json!({"session": "user"})),
+            &json!({"connection": {"reuse": "per_session"}}),
+        ]),
+    ] {
+        found.push((
+            "`http2.connections` and",
+            all(&[&shared, &keys]),
+            "http2.connections",
+        ));
+    }
     for keys in [
         json!({"connection": {"reuse": "per_request"}}),
         json!({"connection": {"max_requests": 5}}),

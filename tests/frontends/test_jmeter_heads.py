@@ -92,6 +92,30 @@ def test_cookies_stand_before_the_length_and_credentials_last(
     }
 
 
+def test_the_type_of_a_file_that_is_the_body_stands_before_its_length(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    """JMeter sets it itself, so before the length; its own of texts come with the entity, so after."""
+    (tmp_path / "a.csv").write_text("a,b\n")
+    sent = (
+        f'<elementProp name="a.csv" elementType="HTTPFileArg">{prop("File.path", "a.csv")}'
+        f"{prop('File.mimetype', 'text/csv')}</elementProp>"
+    )
+    files = (
+        '<elementProp name="HTTPsampler.Files" elementType="HTTPFileArgs">'
+        f'<collectionProp name="HTTPFileArgs.files">{sent}</collectionProp></elementProp>'
+    )
+    served, file = serve(), tmp_path / "p.jmx"
+    plan = element("ConfigTestElement", prop("HTTPSampler.port", served.port))
+    plan += sampler("/file", files + prop("HTTPSampler.method", "PUT"))
+    file.write_bytes(document(plan, group=prop("ThreadGroup.num_threads", 1) + repeated(1)))
+    assert jmeter.run(["-n", "-t", str(file)], quick_desk()[0]) == 0
+    served.ended()
+    assert heads(served.recorded()) == {
+        "/file": ["Connection", "Content-Type", "Content-Length", "Host", "User-Agent"]
+    }
+
+
 @needs_jmeter
 def test_jmeter_itself_writes_them_so(serve: Callable[..., Served], tmp_path: Path) -> None:
     sent = []

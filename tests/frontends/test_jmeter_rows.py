@@ -165,4 +165,4 @@ def test_where_it_runs() -> None:
     (step,) = load_of(sampler("/${__machineName}")).workload.all_steps
     assert step.path == f"/{socket.gethostname()}"
     with pytest.raises(Refused, match="not known to Prony"):
-        load_of(sampler("/${__groovy(1)}"))
+        load_of(sampler("/${__regexFunctionOfSomePlugin(1)}"))

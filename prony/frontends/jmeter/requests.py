@@ -197,10 +197,10 @@ def _headers(
             text = _host(value.constant, host.scheme, host.port)
         found[name] = text
     has = {name.lower() for name in found}
-    added_at = len(found)
     kind = asked.node.attributes.get("content-type", "")
-    if "content-type" not in has and kind:
+    if "content-type" not in has and kind:  # a file's own: JMeter sets it itself
         found["Content-Type"] = kind
+    added_at = len(found)
     if parts is not None:
         found["Content-Type"] = parts.content_type
     elif "content-type" not in has and body is not None:
