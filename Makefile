@@ -9,7 +9,7 @@ STAMPS := .stamps
 # Not by the jobs of this make: it runs few things at once, and cargo as many as there are CPUs.
 OWN_JOBS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 BARE_CARGO := $(OWN_JOBS) cargo
-ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name Cargo.toml) engine/Cargo.toml
+ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/js engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name '*.js' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
 # Of engine/Cargo.toml. `setup` builds in less time, and may be the default once `make bench-builds` shows the same cost.
 PROFILE ?= release

@@ -92,6 +92,8 @@ pub struct Job {
     pub faults: Faults,
     /// What says what is sent, in place of the plan's step; its threads are the steps.
     pub script: Option<Script>,
+    /// One that stands beside the scenarios, whose blocks call it.
+    pub called_script: Option<Script>,
     /// By thread of the script, where it says where its connections go.
     pub script_addresses: Vec<usize>,
     pub rates: Option<RatesPlan>,
@@ -107,7 +109,7 @@ impl Job {
         let faults = Faults::new(&plan.injected_faults);
         let shape = LoadShape::new(&plan.load, faults);
         let populations = Populations::new(plan);
-        let script = load_script(plan, &target, threads, language)?;
+        let (script, called_script) = load_script(plan, &target, threads, language)?;
         let script_addresses = script_addresses(script.as_ref(), &mut target)?;
         let tls = servers::tls(plan, &target, &others)?;
         let per_thread = script
@@ -222,6 +224,7 @@ impl Job {
             after_ns: plan.stop.after_ms.map(ms_to_ns),
             open: shape.open,
             script,
+            called_script,
             script_addresses,
             rates: plan.rates,
             marks,
@@ -249,6 +252,11 @@ impl Job {
         self.pipeline > 1 || script.is_some_and(Script::sends_several)
     }
 
+    /// The script of the run, whatever its part.
+    pub fn any_script(&self) -> Option<&Script> {
+        self.script.as_ref().or(self.called_script.as_ref())
+    }
+
     /// The thread of the script (0 without one) that this user of a measuring thread belongs to.
     pub fn script_thread(&self, index: usize, place: &Share) -> u16 {
         let Some(script) = &self.script else {
@@ -268,16 +276,26 @@ impl Job {
     }
 }
 
+/// A script that writes the requests, or one that blocks call.
 fn load_script(
     plan: &Plan,
     target: &ResolvedTarget,
     threads: usize,
     language: &Language,
-) -> Result<Option<Script>, PlanError> {
-    let (Some(script), [scenario]) = (&plan.script, &plan.scenarios[..]) else {
-        return Ok(None);
+) -> Result<(Option<Script>, Option<Script>), PlanError> {
+    let Some(script) = &plan.script else {
+        return Ok((None, None));
     };
-    Script::load(script, scenario.requests()[0], target, threads, language).map(Some)
+    let tasks = plan.tasks();
+    if !tasks.is_empty() {
+        return Script::beside(script, &tasks, threads, language)
+            .map(|script| (None, Some(script)));
+    }
+    let [scenario] = &plan.scenarios[..] else {
+        return Ok((None, None));
+    };
+    let written = Script::load(script, scenario.requests()[0], target, threads, language)?;
+    Ok((Some(written), None))
 }
 
 /// Where each thread of the script connects to, once the script has said it for any: then the

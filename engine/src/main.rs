@@ -1,5 +1,5 @@
-//! The command line of `prony-engine`: the instrument, the reference server and Lua beside it, in one
-//! binary. The only place that knows all three.
+//! The command line of `prony-engine`: the instrument, the reference server and the languages of scripts
+//! beside it, in one binary. The only place that knows all of them.
 
 use std::process::ExitCode;
 
@@ -27,7 +27,7 @@ enum EngineCommand {
 
 fn main() -> ExitCode {
     match Cli::parse().command {
-        EngineCommand::Run(args) => prony_engine::run(args, prony_lua::open),
+        EngineCommand::Run(args) => prony_engine::run(args, open_script),
         EngineCommand::Serve(args) => prony_serve::run(*args),
         EngineCommand::Probe => {
             let mut found = prony_engine::probe();
@@ -47,9 +47,21 @@ fn main() -> ExitCode {
     }
 }
 
+/// A script in the language that the ending of its file says; Lua where it says nothing.
+fn open_script(
+    setup: &prony_script::Setup<'_>,
+) -> Result<Box<dyn prony_script::Interpreter>, String> {
+    let ending = setup.file.extension().and_then(|ending| ending.to_str());
+    match ending {
+        Some("js" | "cjs" | "mjs") => prony_js::open(setup),
+        _ => prony_lua::open(setup),
+    }
+}
+
 /// Of the libraries that a defect may be in: the name that people know, and the package that carries it.
-const LIBRARIES: [(&str, &str); 4] = [
+const LIBRARIES: [(&str, &str); 5] = [
     ("LuaJIT", "luajit-src"),
+    ("QuickJS", "rquickjs-sys"),
     ("rustls", "rustls"),
     ("ring", "ring"),
     ("io-uring", "io-uring"),

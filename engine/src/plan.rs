@@ -88,7 +88,8 @@ pub struct Plan {
     /// Names of captured values: what was last captured of each, by any user, is told in `finished.values`.
     #[serde(default)]
     pub report: Vec<String>,
-    /// A script that says what is sent, in place of the one step.
+    /// A script that says what is sent, in place of the one step; or one that the scenarios' blocks
+    /// call.
     #[serde(default)]
     pub script: Option<ScriptPlan>,
     /// Completed requests per second are counted in short spans; only then `finished.rates` is there.
@@ -116,7 +117,20 @@ fn default_interval_ms() -> f64 {
     1000.0
 }
 
-/// A script in Lua with the interface of wrk.
+impl Plan {
+    /// What the script is called for, in the order in which the calls are written down.
+    pub fn tasks(&self) -> Vec<String> {
+        let calls = self.scenarios.iter().flat_map(Scenario::calls);
+        calls.map(|call| call.task.to_string()).collect()
+    }
+
+    /// Whether a script writes the requests, in place of a scenario.
+    pub fn script_writes(&self) -> bool {
+        self.script.is_some() && self.scenarios.iter().all(|one| one.calls().is_empty())
+    }
+}
+
+/// A script in Lua with the interface of wrk; or, where blocks call it, in JavaScript.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScriptPlan {

@@ -213,6 +213,15 @@ pub struct ScriptReport {
     pub pipeline: u32,
     /// File, line and reason.
     pub error: Option<String>,
+    /// What it counted itself, by name; only of one that is called by blocks.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub counters: BTreeMap<String, u64>,
+    /// How often each thing happened of which it asked for the rate.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub rates: BTreeMap<String, u64>,
+    /// Values that it gave, by name: each, rounded to a tenth, with how often.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub histograms: BTreeMap<String, Vec<(f64, u64)>>,
     /// What it printed before the load, during it, and in `done`.
     pub printed_setup: String,
     pub printed_run: String,
@@ -224,7 +233,21 @@ pub struct ScriptReport {
 impl ScriptReport {
     pub fn new(script: &Script) -> Self {
         let printed = script.printed();
+        let figures = script.figures();
+        let spread = |values: BTreeMap<i64, u64>| {
+            let values = values.into_iter();
+            values
+                .map(|(tenths, count)| (tenths as f64 / 10.0, count))
+                .collect()
+        };
         Self {
+            counters: figures.counters,
+            rates: figures.rates,
+            histograms: figures
+                .histograms
+                .into_iter()
+                .map(|(name, values)| (name, spread(values)))
+                .collect(),
             threads: script.threads(),
             dynamic: script.dynamic,
             pipeline: script.pipeline,

@@ -1,5 +1,5 @@
 //! What imports what: the instrument (`src/` without its command line) knows neither the reference
-//! server nor Lua.
+//! server nor the languages of scripts.
 
 use std::path::{Path, PathBuf};
 
@@ -41,6 +41,12 @@ fn only_the_command_line_knows_the_reference_server() {
 fn only_the_command_line_knows_lua() {
     assert_eq!(users_of("prony_lua"), ["src/main.rs"]);
     assert_eq!(users_of("mlua"), [""; 0]);
+}
+
+#[test]
+fn only_the_command_line_knows_javascript() {
+    assert_eq!(users_of("prony_js"), ["src/main.rs"]);
+    assert_eq!(users_of("rquickjs::"), [""; 0]);
 }
 
 /// The rooms of the instrument: each imports only from those before it.

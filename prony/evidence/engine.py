@@ -378,7 +378,7 @@ class LogReport(EngineRecord):
 
 
 class ScriptReport(EngineRecord):
-    """What a script in Lua did beside its requests."""
+    """What a script did beside its requests."""
 
     threads: int = 1
     dynamic: bool = False
@@ -387,6 +387,12 @@ class ScriptReport(EngineRecord):
     """Requests in the first piece that it sent."""
     error: str | None = None
     """File, line and reason; the run ended with it."""
+    counters: dict[str, int] = Field(default_factory=dict)
+    """What a script that blocks call counted itself."""
+    rates: dict[str, int] = Field(default_factory=dict)
+    """How often each thing happened of which it asked for the rate."""
+    histograms: dict[str, tuple[tuple[float, int], ...]] = Field(default_factory=dict)
+    """Values that it gave, rounded to a tenth, each with how often."""
     printed_setup: str = ""
     printed_run: str = ""
     printed_done: str = ""

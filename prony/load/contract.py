@@ -64,7 +64,7 @@ class EngineLoad(Record):
     connect_timeout_ms: int = 5_000
     marks: tuple[int, ...] = ()
     script: Script | None = None
-    """Says what is sent, in place of the one step."""
+    """Says what is sent, in place of the one step; or is called by blocks."""
     rate_groups: int | None = None
     """Groups of users whose rates are counted per tenth of a second; None: not counted."""
     seed: int = 1
@@ -359,6 +359,8 @@ def _step(step: Step) -> dict[str, Any]:
     }
     if step.added_headers_at is not None:
         plan["added_headers_at"] = step.added_headers_at
+    if step.header_lines is not None:
+        plan["header_lines"] = step.header_lines
     if step.body is not None:
         plan["body"] = {"text": step.body, "chunked": step.chunked}
     if step.body_parts:

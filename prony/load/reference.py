@@ -21,7 +21,7 @@ from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.response import Capture, Expectation
-from prony.plan.step import Step
+from prony.plan.step import Step, uncalled
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
@@ -129,7 +129,7 @@ def reference_server(
 def _for_reference(workload: Workload) -> Workload:
     """The same requests with expectations that the reference server meets: status 200 only, and a default for
     every captured value, also those of the preparation. One server stands for all. No think times: the
-    ceiling is wanted.
+    ceiling is wanted. No script is called, whose functions could not use these responses.
     """
 
     def stand_in(capture: Capture) -> str:
@@ -141,10 +141,21 @@ def _for_reference(workload: Workload) -> Workload:
             for name, capture in step.capture.items()
         }
         right = Expectation(status=(200,))
-        return step.model_copy(update={"server": None, "expect": right, "capture": captures})
+        return step.model_copy(
+            update={"server": None, "expect": right, "capture": captures, "header_lines": None}
+        )
 
     prepared = {name: stand_in(one) for step in workload.prepare for name, one in step.capture.items()}
-    return given.knowing(workload, prepared).with_steps(step, pausing=False)
+    quiet = given.knowing(workload, prepared).with_steps(step, pausing=False)
+    return quiet.model_copy(
+        update={
+            "steps": tuple(uncalled(entry, "0") for entry in quiet.steps),
+            "scenarios": tuple(
+                walk.model_copy(update={"steps": tuple(uncalled(entry, "0") for entry in walk.steps)})
+                for walk in quiet.scenarios
+            ),
+        }
+    )
 
 
 def _measure(run: Engine, body_bytes: int, measured_s: float) -> Calibration:

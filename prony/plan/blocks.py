@@ -1,4 +1,4 @@
-"""Blocks of a list of steps: loops, conditions, choices, pauses, variables.
+"""Blocks of a list of steps: loops, conditions, choices, pauses, variables, calls into a script.
 
 Must not know how they are walked.
 """
@@ -13,9 +13,9 @@ from prony.evidence.base import Record
 from prony.plan.think import Think
 
 Op = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches"]
-KINDS = ("loop", "if", "once", "choice", "share", "transaction", "group", "pause", "pace", "set")
+KINDS = ("loop", "if", "once", "choice", "share", "transaction", "group", "pause", "pace", "set", "call")
 """The keys that make an entry of a list of steps a block; each block has exactly one of them."""
-ALONE = ("pause", "pace", "set")
+ALONE = ("pause", "pace", "set", "call")
 """Blocks without steps."""
 
 
@@ -127,6 +127,17 @@ class Pace(Record):
         return plan
 
 
+class Call(Record):
+    """What the trial's script is asked to do for a user; it may fail the user, whose iteration then ends."""
+
+    task: dict[str, Any]
+    """In the words of the script's interface."""
+    give: dict[str, str] = Field(default_factory=dict)
+    """Name in the script -> text with placeholders."""
+    take: dict[str, str] = Field(default_factory=dict)
+    """Name in the script -> what `${name}` stands for it afterwards."""
+
+
 class BlockKeys(Record):
     """What a block does; exactly one of KINDS is given. Which steps it has is not said here."""
 
@@ -148,6 +159,7 @@ class BlockKeys(Record):
     pace: Pace | None = None
     set: dict[str, str] | None = None
     """What `${name}` stands for from here on."""
+    call: Call | None = None
 
     @model_validator(mode="after")
     def _one_of_the_kinds(self) -> Self:
@@ -166,7 +178,10 @@ class BlockKeys(Record):
     def engine_keys(self) -> dict[str, Any]:
         """This block in the engine's words, without its steps."""
         plan: dict[str, Any] = self.model_dump(
-            mode="json", by_alias=True, exclude_none=True, exclude={"steps", "otherwise", "weights", "set"}
+            mode="json",
+            by_alias=True,
+            exclude_none=True,
+            exclude={"steps", "otherwise", "weights", "set", "call"},
         )
         if self.pace is not None:
             plan["pace"] = self.pace.engine_keys()
@@ -174,4 +189,10 @@ class BlockKeys(Record):
             plan["weights"] = list(self.weights)
         if self.set is not None:
             plan["set"] = [[name, value] for name, value in self.set.items()]
+        if self.call is not None:
+            plan["call"] = {
+                "task": self.call.task,
+                "give": [[name, text] for name, text in self.call.give.items()],
+                "take": [[name, ours] for name, ours in self.call.take.items()],
+            }
         return plan

@@ -1,4 +1,6 @@
-"""A script in Lua, in the interface of wrk, that says what is sent. Must not know how it is run."""
+"""A script that says what is sent (in Lua, in the interface of wrk), or that blocks of the scenarios call (in
+JavaScript, in that of Artillery's processors). Must not know how it is run.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from prony.evidence.base import Record
 
 
 class Script(Record):
-    """The workload's one step is the request of a script that says nothing else."""
+    """Without calls the workload's one step is the request of a script that says nothing else."""
 
     file: str
     args: tuple[str, ...] = ()
-    """What `init` is given, after the URL."""
+    """What `init` is given, after the URL; of one in JavaScript its surroundings, as JSON."""
     url: str | None = None
     """As it was given: number 0 of what `init` is given."""
     threads: int = Field(default=1, ge=1, le=1000)

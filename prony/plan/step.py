@@ -84,6 +84,8 @@ class Step(Record):
     """Before which of the headers, from 0, those stand that the engine adds itself: validators, Cookie,
     Expect, Transfer-Encoding, Content-Length. Without it they are the last, as Authorization always is.
     """
+    header_lines: str | None = None
+    """Stands behind the headers as it is: whole lines with their ends, as a script writes them."""
     body: str | None = None
     body_file: str | None = None
     """Sent as it is; a path beside the workload's file."""
@@ -133,7 +135,9 @@ class Step(Record):
     def used(self) -> str:
         """Everything in which placeholders may stand."""
         bearer = None if self.auth is None else self.auth.bearer
-        return "\n".join((self.path, *self.headers.values(), self.body or "", bearer or ""))
+        return "\n".join(
+            (self.path, *self.headers.values(), self.header_lines or "", self.body or "", bearer or "")
+        )
 
 
 def _kind(value: object) -> str:
@@ -203,6 +207,20 @@ def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entr
     if not pausing and entry.pace is not None:
         update["pace"] = entry.pace.model_copy(update={"per_min": 6e7, "phases": ()})
     return entry.model_copy(update=update)
+
+
+def uncalled(entry: Entry, value: str) -> Entry:
+    """The entry with every call into a script replaced by this value for all that it gives."""
+    if isinstance(entry, Step):
+        return entry
+    if entry.call is not None:
+        return Block(set=dict.fromkeys(entry.call.take.values(), value))
+    return entry.model_copy(
+        update={
+            "steps": tuple(uncalled(inner, value) for inner in entry.steps),
+            "otherwise": tuple(uncalled(inner, value) for inner in entry.otherwise),
+        }
+    )
 
 
 def length(entries: tuple[Entry, ...]) -> int:

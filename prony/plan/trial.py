@@ -92,7 +92,7 @@ class TrialPlan(Record):
     source_addresses: tuple[str, ...] = ()
     """Addresses of the load host that connections come from; the kernel chooses when there are none."""
     script: Script | None = None
-    """A script in Lua that says what is sent, in place of the workload's one step."""
+    """In Lua it says what is sent, in place of the workload's one step; in JavaScript blocks call it."""
     rate_groups: int | None = None
     """At most this many threads of the engine, and this many groups of users whose rates are counted."""
     request_parts: bool = False

@@ -2,7 +2,6 @@
 //! `setup` and `done`. It knows nothing of the load generator that asks it.
 
 mod luajit;
-mod printed;
 mod state;
 mod stats;
 mod thread;
@@ -12,9 +11,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use mlua::{Error, Value};
-use prony_script::{Functions, Printed, Setup, Summary};
+use prony_script::output::{Output, ScriptPhase};
+use prony_script::{Called, Caller, Functions, Printed, Setup, Summary};
 
-use printed::{Output, ScriptPhase};
 use state::LuaState;
 use stats::Stats;
 use thread::{ThreadObject, ThreadState};
@@ -40,6 +39,12 @@ struct ScriptThread {
 
 /// Runs the file in every interpreter, then `setup` and `init`.
 pub fn open(setup: &Setup<'_>) -> Result<Box<dyn prony_script::Interpreter>, String> {
+    if !setup.tasks.is_empty() {
+        return Err(format!(
+            "{} is a script in Lua, which writes the requests itself; expected JavaScript (.js, .cjs or .mjs) where blocks call its functions",
+            setup.file.display()
+        ));
+    }
     match LuaScript::open(setup) {
         Ok(script) => Ok(Box::new(script)),
         Err(error) => Err(sentence(&error)),
@@ -162,6 +167,10 @@ impl prony_script::Interpreter for LuaScript {
             interpreter.call(Call::Response, (status, headers, body))
         };
         call().map_err(|error| sentence(&error))
+    }
+
+    fn call(&self, _: Caller, _: usize, _: &[Vec<u8>]) -> Result<Called, String> {
+        Err("a script in Lua is not called by blocks".to_owned())
     }
 
     fn address(&self, thread: usize) -> Option<SocketAddr> {

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Value, Variadic};
+use prony_script::output::Output;
 use prony_script::{DefaultRequest, Setup};
 
 use super::luajit;
-use super::printed::Output;
 use super::thread::{self, AddressObject};
 use super::watch::{Call, Watchdog, Watched};
 
@@ -56,7 +56,11 @@ impl LuaState {
         lua.load(MODULES)
             .set_name("=modules")
             .call::<()>(host(&lua)?)?;
-        let known = known(&lua, &setup.request)?;
+        let request = setup
+            .request
+            .as_ref()
+            .ok_or_else(|| Error::runtime("a script in Lua needs a request to begin with"))?;
+        let known = known(&lua, request)?;
         let calls: Table = lua.load(PRELUDE).set_name("=wrk").call((known, native))?;
         if let Some(address) = setup.address {
             let addresses = lua.create_table()?;

@@ -1,6 +1,9 @@
 //! What a script is to the load generator, whatever language it is written in: the interpreters of
 //! a run behind [`Interpreter`], and the values that pass between them. It knows neither side.
 
+pub mod output;
+
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,7 +24,11 @@ pub struct Setup<'a> {
     pub args: &'a [String],
     /// Interpreters that send; users are shared out over them.
     pub threads: usize,
-    pub request: DefaultRequest<'a>,
+    /// What is sent unless the script says otherwise; `None` where it stands beside a scenario.
+    pub request: Option<DefaultRequest<'a>>,
+    /// What its functions are called for from within a scenario, each as JSON in the words of whoever
+    /// wrote the plan and the script; [`Interpreter::call`] names them by their places.
+    pub tasks: &'a [String],
     /// Where connections go unless the script says otherwise; `None` for a Unix socket.
     pub address: Option<SocketAddr>,
     /// A call that takes longer is ended, and the run with it.
@@ -53,6 +60,21 @@ pub struct Functions {
     pub delay: bool,
 }
 
+/// A user of a scenario that calls a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Caller {
+    /// The thread of the engine that it lives on.
+    pub thread: usize,
+    /// Its place there, which others take after it.
+    pub place: u32,
+    /// How many users of this thread had started when it did: no other at this place has the same.
+    pub started: u64,
+}
+
+/// What came of a call: the values that the script gives the user, in the order of the task; `None`
+/// when it failed the user, which the interpreter has counted.
+pub type Called = Option<Vec<Vec<u8>>>;
+
 /// The interpreters of a run, one per thread of the script. An error of a script is one sentence
 /// that names the file and the line.
 pub trait Interpreter: Debug + Send + Sync {
@@ -66,6 +88,14 @@ pub trait Interpreter: Debug + Send + Sync {
 
     /// Shows a response to the script; `head` from the status line to the blank line.
     fn response(&self, thread: usize, status: u16, head: &[u8], body: &[u8]) -> Result<(), String>;
+
+    /// Does a task for a user, with values in the order of the task, each empty when it is not there.
+    fn call(&self, caller: Caller, task: usize, given: &[Vec<u8>]) -> Result<Called, String>;
+
+    /// What the script counted itself.
+    fn figures(&self) -> Figures {
+        Figures::default()
+    }
 
     /// Where this thread connects to, when the script says so.
     fn address(&self, thread: usize) -> Option<SocketAddr>;
@@ -96,6 +126,16 @@ pub struct Printed {
     pub done: String,
     /// More was printed than is kept.
     pub left_out: bool,
+}
+
+/// What a script counted beside what the load generator counts, by name.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Figures {
+    pub counters: BTreeMap<String, u64>,
+    /// How often something happened, of which the rate is asked for.
+    pub rates: BTreeMap<String, u64>,
+    /// Values as they were given, rounded to a tenth: in tenths, each with how often.
+    pub histograms: BTreeMap<String, BTreeMap<i64, u64>>,
 }
 
 /// The figures of a load for the end of a script.

@@ -82,7 +82,7 @@ fn check_targets(plan: &Plan) -> Result<(), PlanError> {
             "other_targets is set, but connection.pipeline is above 1: what goes out together goes to one server",
         );
     }
-    if plan.script.is_some() {
+    if plan.script_writes() {
         return refuse(
             "other_targets is set, but a script writes the requests: expected one server with it",
         );

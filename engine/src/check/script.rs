@@ -24,7 +24,11 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             ));
         }
     }
+    let calls = plan.scenarios.iter().any(|one| !one.calls().is_empty());
     let Some(script) = &plan.script else {
+        if calls {
+            return refuse("a block has call, expected a script that it calls");
+        }
         return Ok(());
     };
     if script.threads == 0 || script.threads > MOST_THREADS {
@@ -39,6 +43,10 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
             "script.call_timeout_ms is {}, expected at least {LEAST_CALL_TIMEOUT_MS}",
             script.call_timeout_ms
         ));
+    }
+    // Beside a scenario it writes no requests, and nothing that the scenario does is in its way.
+    if calls {
+        return Ok(());
     }
     if let Load::Open {
         session: Session::User,

@@ -131,7 +131,7 @@ impl LogFile {
                 scenario: scenario.name.clone(),
                 name: name.unwrap_or_else(|| format!("{} {}", step.method, step.path)),
                 // Those of a script are its threads, and the plan has one.
-                index: if plan.script.is_some() { 0 } else { index },
+                index: if plan.script_writes() { 0 } else { index },
                 method: step.method.clone(),
                 path: fixed
                     .and_then(target_of)

@@ -14,7 +14,7 @@ pub enum Node {
     Block(Box<Block>),
 }
 
-const BLOCK_KEYS: [&str; 10] = [
+const BLOCK_KEYS: [&str; 11] = [
     "loop",
     "if",
     "once",
@@ -25,6 +25,7 @@ const BLOCK_KEYS: [&str; 10] = [
     "pause",
     "pace",
     "set",
+    "call",
 ];
 
 impl<'de> Deserialize<'de> for Node {
@@ -79,10 +80,28 @@ pub struct Block {
     /// Names and texts with placeholders: what `${name}` stands for from here on.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<(String, String)>,
+    /// A call into the plan's script.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub call: Option<Call>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<Node>,
     #[serde(rename = "else", skip_serializing_if = "Vec::is_empty")]
     pub otherwise: Vec<Node>,
+}
+
+/// What a script is asked to do for a user. The script may fail the user, whose iteration then ends.
+#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    /// In the words of whoever wrote the script.
+    pub task: serde_json::Value,
+    /// Names and texts with placeholders: what the script is given. A value that is not there is an
+    /// empty text.
+    #[serde(default)]
+    pub give: Vec<(String, String)>,
+    /// What the script gives back, by its name there, and what `${name}` it stands for afterwards.
+    #[serde(default)]
+    pub take: Vec<(String, String)>,
 }
 
 /// At most one of `count`, `while`, `over` and `each`; without one, for ever.
@@ -216,6 +235,19 @@ pub enum Operator {
     /// The right text is a regex, without placeholders, that is found in the left one.
     #[serde(rename = "matches")]
     Matches,
+}
+
+/// The calls among these, in the order in which they are written down.
+pub fn calls(nodes: &[Node]) -> Vec<&Call> {
+    let mut found = Vec::new();
+    for node in nodes {
+        if let Node::Block(block) = node {
+            found.extend(&block.call);
+            found.extend(calls(&block.steps));
+            found.extend(calls(&block.otherwise));
+        }
+    }
+    found
 }
 
 /// The requests among these, in the order in which they are written down.

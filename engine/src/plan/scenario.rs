@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Node, Per, Think, requests};
+use super::{Call, Node, Per, Think, calls, requests};
 
 /// The steps that a user walks, over and over. One walk with all its loops is an iteration.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -30,6 +30,11 @@ impl Scenario {
     /// Its requests, those in blocks too, in the order in which they are written down.
     pub fn requests(&self) -> Vec<&Step> {
         requests(&self.steps)
+    }
+
+    /// The calls into the plan's script, in the order in which they are written down.
+    pub fn calls(&self) -> Vec<&Call> {
+        calls(&self.steps)
     }
 
     /// Whether it is more than a list of requests: blocks, variables, or a pause before a step.
@@ -93,6 +98,10 @@ pub struct Step {
     /// it they come after all of them, as `Authorization` always does.
     #[serde(default)]
     pub added_headers_at: Option<usize>,
+    /// A text with placeholders that stands behind the headers as it is: whole lines, each with its
+    /// end. What a script writes.
+    #[serde(default)]
+    pub header_lines: Option<String>,
     /// A text, or an object that says where the bytes come from.
     #[serde(default, deserialize_with = "text_or_body")]
     #[schemars(with = "Option<TextOrBody>")]

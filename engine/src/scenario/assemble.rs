@@ -6,12 +6,12 @@ use rand::distr::weighted::WeightedIndex;
 
 use super::condition::Test;
 use super::names::{Numbered, check_name};
-use super::program::{Counter, Op, Program};
+use super::program::{Counter, Op, Program, ScriptCall};
 use super::template::{BadTemplate, Scope, Template};
 use crate::check::ms_to_ns;
 use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Block, Choice, Loop, Node, Pace, PacePhase, Per, Scenario, Step};
+use crate::plan::{Block, Call, Choice, Loop, Node, Pace, PacePhase, Per, Scenario, Step};
 
 /// Deeper nesting is a mistake in the plan.
 const MAX_DEPTH: usize = 32;
@@ -34,6 +34,7 @@ pub struct Assembly {
     paces: Vec<(Pace, (Counter, Counter))>,
     /// The next request, counted through all scenarios.
     step: u16,
+    calls: Vec<ScriptCall>,
 }
 
 /// The names that captures and blocks among these give values to.
@@ -47,6 +48,8 @@ pub fn names(nodes: &[Node], numbered: &Numbered) -> Vec<String> {
             }
             Node::Block(block) => {
                 found.extend(block.set.iter().map(|(name, _)| name.clone()));
+                let taken = block.call.iter().flat_map(|call| &call.take);
+                found.extend(taken.map(|(_, name)| name.clone()));
                 if let Some(repeat) = &block.repeat {
                     found.extend(repeat.element.clone());
                     found.extend(repeat.index.clone());
@@ -77,6 +80,7 @@ impl Assembly {
     pub fn finish(self) -> Program {
         Program {
             ops: self.ops,
+            calls: self.calls,
             entries: self.entries,
             registers: self.registers,
             lists: self.lists,
@@ -176,6 +180,10 @@ impl Assembly {
             });
         } else if block.group.is_some() {
             inside(self, steps, scope)?;
+        } else if let Some(call) = &block.call {
+            let call = Self::call(call, scope)?;
+            self.ops.push(Op::Call(self.calls.len()));
+            self.calls.push(call);
         }
         for (name, value) in &block.set {
             check_name(name)?;
@@ -184,6 +192,22 @@ impl Assembly {
             self.ops.push(Op::Set(scope.capture(name), text));
         }
         Ok(())
+    }
+
+    fn call(call: &Call, scope: &mut Scope) -> Result<ScriptCall, String> {
+        let mut given = Vec::with_capacity(call.give.len());
+        for (name, text) in &call.give {
+            let template = Template::compile(text, scope).map_err(|BadTemplate { at, why }| {
+                format!("call.give {name}, character {at}: {why}")
+            })?;
+            given.push(template);
+        }
+        let mut taken = Vec::with_capacity(call.take.len());
+        for (_, name) in &call.take {
+            check_name(name)?;
+            taken.push(scope.capture(name));
+        }
+        Ok(ScriptCall { given, taken })
     }
 
     /// The register that counts rounds, where a round begins, and the jump behind the loop; none of
@@ -414,6 +438,7 @@ fn check_keys(block: &Block) -> Result<(), String> {
         ("pause", block.pause.is_some()),
         ("pace", block.pace.is_some()),
         ("set", !block.set.is_empty()),
+        ("call", block.call.is_some()),
     ]
     .into_iter()
     .filter_map(|(name, given)| given.then_some(name))
@@ -424,7 +449,7 @@ fn check_keys(block: &Block) -> Result<(), String> {
             kinds.join(", ")
         ));
     };
-    let alone = matches!(*kind, "pause" | "pace" | "set");
+    let alone = matches!(*kind, "pause" | "pace" | "set" | "call");
     if alone != block.steps.is_empty() {
         let expected = if alone {
             "no steps"

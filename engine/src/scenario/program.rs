@@ -31,6 +31,14 @@ pub enum Counter {
     Shared(usize),
 }
 
+/// A call into the plan's script.
+#[derive(Debug)]
+pub struct ScriptCall {
+    pub given: Vec<Template>,
+    /// The numbers of the values that it gives back.
+    pub taken: Vec<usize>,
+}
+
 #[derive(Debug)]
 pub enum Op {
     Request(u16),
@@ -65,6 +73,7 @@ pub enum Op {
     JumpUnlessShare(f64, Rounding, Counter, usize),
     Begin(usize),
     End,
+    Call(usize),
     /// The iteration has ended.
     Walked,
 }
@@ -73,6 +82,8 @@ pub enum Op {
 #[derive(Debug)]
 pub struct Program {
     pub ops: Vec<Op>,
+    /// In the order in which they are written down.
+    pub calls: Vec<ScriptCall>,
     /// By scenario: where it begins.
     pub entries: Vec<usize>,
     pub registers: usize,
@@ -105,6 +116,8 @@ pub struct Transaction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advance {
     Request(u16),
+    /// The script is to be called before the user goes on.
+    Call(usize),
     Walked,
     /// Nothing was sent for too long.
     Lost,
@@ -127,9 +140,12 @@ impl Op {
     /// nor set before.
     fn waits(&self, unanswered: Unanswered) -> bool {
         match self {
-            Self::Begin(_) | Self::End | Self::Pause(_) | Self::Pace(..) | Self::Follow(..) => {
-                unanswered.any
-            }
+            Self::Begin(_)
+            | Self::End
+            | Self::Pause(_)
+            | Self::Pace(..)
+            | Self::Follow(..)
+            | Self::Call(_) => unanswered.any,
             Self::Set(..)
             | Self::JumpUnless(..)
             | Self::Element(..)
@@ -217,6 +233,7 @@ impl Program {
                     return Advance::Request(*step);
                 }
                 Op::Walked => return Advance::Walked,
+                Op::Call(call) => return Advance::Call(*call),
                 Op::Set(slot, text) => {
                     let mut value = Vec::new();
                     text.render(RequestPart::Body, shared, vars, rng, &mut value);

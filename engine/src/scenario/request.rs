@@ -23,6 +23,8 @@ pub struct Request {
     method: String,
     path: Template,
     headers: Vec<Header>,
+    /// Further lines of the head, as they are sent.
+    lines: Option<Template>,
     body: Option<Content>,
     chunked: bool,
     version: HttpVersion,
@@ -83,6 +85,7 @@ impl Request {
         };
         std::iter::once(&self.path)
             .chain(self.headers.iter().map(|header| &header.value))
+            .chain(&self.lines)
             .chain(body)
     }
 
@@ -162,6 +165,9 @@ impl Request {
             out.extend_from_slice(b": ");
             context.write(&header.value, RequestPart::Header, &mut out);
             out.extend_from_slice(b"\r\n");
+        }
+        if let Some(lines) = &self.lines {
+            context.write(lines, RequestPart::Body, &mut out);
         }
         if self.added_at >= self.headers.len() {
             self.write_kept(path, context.vars, &mut out);

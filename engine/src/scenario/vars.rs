@@ -46,6 +46,8 @@ pub struct Vars {
     pub cache: Option<Box<Cache>>,
     /// The number of the user among all of its population, from 0.
     pub number: u64,
+    /// Users of its thread that had started when it did.
+    pub started: u64,
     /// Iterations that it has begun.
     pub iteration: u64,
     /// The wall clock, as whoever uses these values has set it before.
@@ -74,6 +76,7 @@ impl Vars {
             more_cookies: vec![Jar::default(); shape.more_hosts].into(),
             cache: None,
             number: 0,
+            started: 0,
             iteration: 0,
             unix_ns: 0,
         }

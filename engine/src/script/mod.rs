@@ -5,7 +5,7 @@ mod batch;
 
 use std::time::Duration;
 
-use prony_script::{DefaultRequest, Interpreter, Setup};
+use prony_script::{Called, Caller, DefaultRequest, Figures, Interpreter, Setup};
 
 use crate::check::{PlanError, ms_to_ns};
 use crate::net::address::Address;
@@ -51,27 +51,41 @@ impl Script {
         engine_threads: usize,
         language: &Language,
     ) -> Result<Self, PlanError> {
-        let source = std::fs::read(&plan.file).map_err(|error| {
-            PlanError(format!(
-                "script.file {} cannot be read: {error}",
-                plan.file.display()
-            ))
-        })?;
+        let source = read(plan)?;
         let threads = (plan.threads as usize).max(engine_threads);
         let setup = Setup {
-            file: &plan.file,
-            source: &source,
-            url: plan.url.as_deref().unwrap_or_default(),
-            args: &plan.args,
-            threads,
-            request: first_request(step, target),
+            request: Some(first_request(step, target)),
             address: target.addresses.first().and_then(Address::socket),
-            call_timeout: Duration::from_nanos(ms_to_ns(plan.call_timeout_ms)),
-            on_hang: language.on_hang,
+            ..setup(plan, &source, threads, language)
         };
         (language.open)(&setup)
             .and_then(|interpreter| Self::begin(interpreter, threads))
             .map_err(PlanError)
+    }
+
+    /// Opens an interpreter per thread of the engine for a script that is called for these tasks.
+    pub fn beside(
+        plan: &ScriptPlan,
+        tasks: &[String],
+        engine_threads: usize,
+        language: &Language,
+    ) -> Result<Self, PlanError> {
+        let source = read(plan)?;
+        let setup = Setup {
+            tasks,
+            ..setup(plan, &source, engine_threads, language)
+        };
+        let interpreter = (language.open)(&setup).map_err(PlanError)?;
+        interpreter.begin_load();
+        Ok(Self {
+            interpreter,
+            threads: engine_threads,
+            fixed: Vec::new(),
+            dynamic: false,
+            looks: false,
+            delays: false,
+            pipeline: 1,
+        })
     }
 
     fn begin(interpreter: Box<dyn Interpreter>, threads: usize) -> Result<Self, String> {
@@ -136,6 +150,16 @@ impl Script {
         self.interpreter.error()
     }
 
+    /// Does a task for a user; see [`Interpreter::call`].
+    pub fn call(&self, caller: Caller, task: usize, given: &[Vec<u8>]) -> Result<Called, String> {
+        self.interpreter.call(caller, task, given)
+    }
+
+    /// What the script counted itself.
+    pub fn figures(&self) -> Figures {
+        self.interpreter.figures()
+    }
+
     /// What this thread sends next.
     pub fn request(&self, thread: usize) -> Result<Batch, String> {
         let bytes = self.interpreter.request(thread)?;
@@ -167,6 +191,36 @@ impl Script {
 
     pub fn printed(&self) -> prony_script::Printed {
         self.interpreter.printed()
+    }
+}
+
+fn read(plan: &ScriptPlan) -> Result<Vec<u8>, PlanError> {
+    std::fs::read(&plan.file).map_err(|error| {
+        PlanError(format!(
+            "script.file {} cannot be read: {error}",
+            plan.file.display()
+        ))
+    })
+}
+
+/// What every script starts from.
+fn setup<'a>(
+    plan: &'a ScriptPlan,
+    source: &'a [u8],
+    threads: usize,
+    language: &Language,
+) -> Setup<'a> {
+    Setup {
+        file: &plan.file,
+        source,
+        url: plan.url.as_deref().unwrap_or_default(),
+        args: &plan.args,
+        threads,
+        request: None,
+        tasks: &[],
+        address: None,
+        call_timeout: Duration::from_nanos(ms_to_ns(plan.call_timeout_ms)),
+        on_hang: language.on_hang,
     }
 }
 

@@ -120,7 +120,13 @@ impl Users {
                 return Move::To { step, pause_ns };
             }
             Following::Walked => Move::Walked,
-            Following::Stuck => Move::Stuck,
+            Following::Stuck => {
+                let script = self.job.called_script.as_ref();
+                if script.is_some_and(|script| script.error().is_some()) {
+                    cx.record.script_failed();
+                }
+                Move::Stuck
+            }
         };
         let idle = self.values.is_idle(index);
         if !self.has_iterations_left(index) {

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use prony_script::Caller;
 use rand::rngs::SmallRng;
 
 use super::Users;
@@ -12,7 +13,7 @@ use crate::job::{Job, StepJob};
 use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::scenario::filter::RequestPart;
-use crate::scenario::program::{Advance, Cursor, Passed, Unanswered};
+use crate::scenario::program::{Advance, Cursor, Passed, ScriptCall, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
 use crate::scenario::vars::Vars;
 
@@ -113,6 +114,9 @@ impl UserValues {
                 vars.number = population.number_within(number);
             }
             vars.unix_ns = unix_ns;
+            if starts {
+                vars.started = self.started;
+            }
             vars.iteration += 1;
             vars.forget_captured(shape);
             if starts || job.scenarios.forgets_cookies {
@@ -177,6 +181,16 @@ impl UserValues {
                 Advance::Walked => return Following::Walked,
                 Advance::Lost => return Following::Stuck,
                 Advance::Waits => return Following::Waits,
+                Advance::Call(call) => {
+                    let caller = Caller {
+                        thread: self.place.thread,
+                        place: index,
+                        started: vars.started,
+                    };
+                    if !call_script(job, &program.calls[call], (call, caller), vars, rng) {
+                        return Following::Stuck;
+                    }
+                }
                 Advance::Request(step) => {
                     match needs(job, step, vars, pending.clone()) {
                         Following::Waits => {
@@ -245,6 +259,42 @@ impl UserValues {
             .unwrap_or(&mut self.nothing);
         vars.unix_ns = unix_ns;
         vars
+    }
+}
+
+/// Lets the script do a task for a user; whether the user goes on.
+fn call_script(
+    job: &Job,
+    call: &ScriptCall,
+    (task, caller): (usize, Caller),
+    vars: &mut Vars,
+    rng: &mut SmallRng,
+) -> bool {
+    let Some(script) = &job.called_script else {
+        return false;
+    };
+    let shared = &job.scenarios.shared;
+    let given: Vec<Vec<u8>> = call
+        .given
+        .iter()
+        .map(|text| {
+            let mut value = Vec::new();
+            text.render(RequestPart::Body, shared, vars, rng, &mut value);
+            value
+        })
+        .collect();
+    match script.call(caller, task, &given) {
+        Ok(Some(values)) => {
+            for (slot, value) in call.taken.iter().zip(values) {
+                vars.set(*slot, value);
+            }
+            true
+        }
+        Ok(None) => false,
+        Err(sentence) => {
+            script.fail(sentence);
+            false
+        }
     }
 }
 

@@ -34,7 +34,9 @@ impl Users {
             self.allowance.give_back();
             let counters = &mut cx.record.recorder.counters;
             counters.offered = counters.offered.saturating_sub(1);
-            self.walked(index, cx);
+            if moved != Move::Stuck {
+                self.walked(index, cx);
+            }
             return self.leave(index, cx);
         };
         self.all[index as usize].step = step;

@@ -18,7 +18,9 @@ from prony.frontends.base import Context, FrontEnd, Ran
 from prony.report.progress import SilentProgress
 
 FAILED, UNEXPECTED = 1, 21
-"""Artillery's exit codes when a check of ensure failed, and else when an expectation did."""
+"""Artillery's exit codes when a check of ensure failed (or the run ended early), and else when an expectation
+did.
+"""
 
 
 def run(argv: Sequence[str], context: Context) -> int:
@@ -34,6 +36,11 @@ def run(argv: Sequence[str], context: Context) -> int:
     quiet = asked.given.quiet
     ran = context.measure(asked.translated, SilentProgress() if quiet else live)
     report = aggregate(asked, ran)
+    called = ran.report.script
+    if called is not None:
+        context.stdout.write(called.printed_setup + called.printed_run)
+        if called.error is not None:
+            print(called.error, file=context.stderr)
     if not quiet:
         live.ended(ran.report.elapsed_ms / 1000)
         print(console.summary(report, time.time() * 1000, asked.hidden), file=context.stdout)
@@ -46,6 +53,7 @@ def run(argv: Sequence[str], context: Context) -> int:
         for one in checked:
             print(one.line, file=context.stdout)
     missed = any(not one.ok and one.check.strict for one in checked)
+    missed = missed or (called is not None and called.error is not None)
     failed = bool(report.counters.get("plugins.expect.failed"))
     return context.end(ran, original=FAILED if missed else UNEXPECTED if failed else 0)
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from prony.frontends.artillery.requests import JAVASCRIPT
 from prony.frontends.artillery.script import ScriptNode
 
 KNOWN = frozenset({
     "target", "phases", "environments", "payload", "variables", "defaults", "http", "plugins", "ensure",
     "tls", "timeout", "mode", "statsInterval", "name", "engines", "environment", "includeFiles",
 })  # fmt: skip
-CALLING = frozenset(
-    {"function", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError"}
-)
+CALLING = frozenset({
+    "function", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError", "whileTrue",
+})  # fmt: skip
 """Keys whose values are functions of the processor."""
 PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
 CHANGING = frozenset({"hls", "fuzzer"})
@@ -35,9 +34,11 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
     strange: list[str] = []
     for key, child in config.items():
         if key == "processor":
-            if called := _called(root.value):
-                raise child.refused(f"config.processor with '{called}'", JAVASCRIPT)
-            yield f"config.processor ({child.shown}) is not loaded: no request or step names a function of it"
+            if not calls(root.value):
+                yield (
+                    f"config.processor ({child.shown}) is not loaded: no request or step names a function "
+                    "of it"
+                )
         elif key not in KNOWN:
             strange.append(f"config.{key}")
     if strange:
@@ -67,13 +68,8 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
             )
 
 
-def _called(value: Any) -> str | None:
-    """The first key by which something calls the processor."""
+def calls(value: Any) -> bool:
+    """Whether something in a script calls the processor."""
     if isinstance(value, dict):
-        for key, inner in value.items():
-            found = str(key) if key in CALLING and inner else _called(inner)
-            if found is not None:
-                return found
-    elif isinstance(value, list):
-        return next((found for inner in value if (found := _called(inner)) is not None), None)
-    return None
+        return any((str(key) in CALLING and bool(inner)) or calls(inner) for key, inner in value.items())
+    return isinstance(value, list) and any(calls(inner) for inner in value)

@@ -26,7 +26,7 @@ Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -k, --insecure          Take any certificate
   -q, --quiet             Print nothing but the checks of ensure
   -s, --solo              One user
-Not done here: JavaScript (processor, functions), engines other than HTTP, the cloud, other platforms.
+Not done here: packages and I/O in functions, engines other than HTTP, the cloud, other platforms.
 """
 VALUES = {
     "-t": "target", "-o": "output", "-e": "environment", "-v": "variables", "-p": "payload", "-c": "config",

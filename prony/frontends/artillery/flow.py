@@ -3,54 +3,26 @@
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from prony.frontends.artillery.conditions import decided
-from prony.frontends.artillery.loops import (
-    captured_list,
-    names_of,
-    numeric,
-    repeated,
-    sends_of,
-    turns_of,
-    uses_turn,
-)
-from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, ScriptSettings, request
+from prony.frontends.artillery.hooks import SCENARIO_KEYS, Hooks, at_start, of_scenario
+from prony.frontends.artillery.loops import captured_list, sends_of, turns_of, uses_turn
+from prony.frontends.artillery.requests import JAVASCRIPT, ScriptSettings
 from prony.frontends.artillery.responses import Expected
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import (
-    USER_UUID,
-    FeederColumn,
-    NameScope,
-    UsedFeatures,
-    constant,
-    str_of,
-)
-from prony.frontends.artillery.thinks import is_constant, jitter_of, think_of
-from prony.plan.blocks import Condition, Loop
-from prony.plan.step import Block, Entry, Step, pauses, requests
-from prony.plan.think import Think
+from prony.frontends.artillery.templates import USER_UUID, NameScope, UsedFeatures, constant
+from prony.frontends.artillery.thinks import jitter_of
+from prony.frontends.artillery.walk import LOOP_KEYS, Walk, flattened
+from prony.plan.step import Step
 from prony.plan.workload import Scenario
 
-MOST_STEPS = 5_000
-"""Of a scenario with its loops written out."""
-MOST_WRITTEN = 20
-"""Turns of a loop that differ: this many are written out, more become a loop of the engine."""
 MOST_VARIANTS = 256
 """Of a scenario whose variables are drawn from lists: one scenario for each combination."""
 KEYS = frozenset({"name", "weight", "flow", "engine"})
-FUNCTIONS = frozenset({"beforeScenario", "afterScenario", "beforeRequest", "afterResponse", "onError"})
-NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
-"""Of an ifTrue: what the language of Artillery 2.0.21 (filtrex 0.5) has not."""
-LOOP_KEYS = frozenset({"loop", "count", "over", "loopValue", "loopElement"})
-STEP_INSTEAD = {
-    **INSTEAD,
-    "function": JAVASCRIPT,
-}
+"""And with a processor SCENARIO_KEYS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,246 +51,6 @@ class TranslatedScenario:
     """Names of steps to which the script gives none."""
 
 
-@dataclass(slots=True)
-class _Walk:
-    settings: ScriptSettings
-    jitter: str | None
-    written: bool
-    """Loops are written out, whatever their turns are."""
-    cookies: dict[str, str] = field(default_factory=dict)
-    captured: dict[str, str] = field(default_factory=dict)
-    entries: list[Entry] = field(default_factory=list)
-    """Of the list of steps that is being written."""
-    steps: list[Step] = field(default_factory=list)
-    """All requests, in the order in which they are written down."""
-    loops: int = 0
-    """Loops that are blocks, so far: each has names of its own."""
-    wanted: dict[str, Expected] = field(default_factory=dict)
-    matches: set[str] = field(default_factory=set)
-    follows: set[str] = field(default_factory=set)
-    unnamed: set[str] = field(default_factory=set)
-    notes: list[str] = field(default_factory=list)
-
-    def flow(self, nodes: Iterable[ScriptNode], scope: NameScope) -> None:
-        for node in flattened(nodes):
-            self.one(node, replace(scope, captured=self.captured))
-            if len(self.steps) > MOST_STEPS:
-                raise node.refused(
-                    f"a flow of more than {MOST_STEPS} requests with its loops written out",
-                    "loop over numbers or texts, or make the whole flow one loop",
-                )
-
-    def one(self, node: ScriptNode, scope: NameScope) -> None:
-        keys = [key for key, _ in node.items()]
-        if "loop" in keys:
-            self.loop(node, scope)
-        elif "think" in keys:
-            self.think(node, scope)
-        elif "parallel" in keys:
-            self.together(node, scope)
-        elif "log" in keys:
-            self.note(f"{node.place}: log lines are not printed")
-        elif len(keys) == 1 and keys[0].lower() in METHODS:
-            self.request(keys[0].lower(), node.children[keys[0]], scope)
-        else:
-            unknown = keys[0] if keys else "{}"
-            instead = STEP_INSTEAD.get(unknown, f"use {', '.join(sorted(METHODS))}, think or loop")
-            raise node.refused(f"the step '{unknown}'", instead)
-
-    def request(self, method: str, params: ScriptNode, scope: NameScope) -> None:
-        if not isinstance(params.value, dict):
-            raise params.wrong("keys of a request, such as url")
-        asked = condition(params, scope)
-        if asked is False:
-            return
-        if_true = params.get("ifTrue")
-        if if_true is not None and NOT_READ.search(str_of(if_true.value)):
-            self.note(
-                f"{if_true.place}: Artillery 2.0 cannot read this ifTrue ($, &&, =, {{{{ }}}} and single "
-                "quotes are not of its language) and then always sends the request; Prony asks it"
-            )
-        sent = request(method, params, scope, self.settings, self.cookies)
-        self.steps.append(sent.step)
-        self.entries.append(sent.step if asked is True else Block(condition=asked, steps=(sent.step,)))
-        self.captured.update(sent.found.names)
-        for said in sent.ignored:
-            self.note(said)
-        if sent.wanted.checks:
-            self.wanted[sent.step.name] = sent.wanted
-        if sent.found.matches:
-            self.matches.add(sent.step.name)
-        if not sent.named:
-            self.unnamed.add(sent.step.name)
-        if sent.step.follow_redirects:
-            self.follows.add(sent.step.name)
-
-    def think(self, node: ScriptNode, scope: NameScope) -> None:
-        node.only("think", frozenset({"think", "jitter"}), "use think and jitter")
-        pause = think_of(node, scope, self.jitter)
-        if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
-            self.note(
-                f"{node.place}: this waits the part of a second that is written; Artillery 2.0 takes a "
-                "number with a fraction for 1 ms (it takes a text such as 500ms as it is)"
-            )
-        last = self.entries[-1] if self.entries else None
-        if isinstance(last, Step) and last.repeat == 1 and last.think is None:
-            self.replaced(last, {"think": pause})
-        elif isinstance(last, Step) and last.repeat == 1 and is_constant(last.think) and is_constant(pause):
-            whole_ms = (last.think.ms or 0.0) + (pause.ms or 0.0) if last.think is not None else 0.0
-            self.replaced(last, {"think": Think(kind="constant", ms=whole_ms)})
-        else:
-            self.entries.append(Block(pause=pause))
-
-    def together(self, node: ScriptNode, scope: NameScope) -> None:
-        """Requests at the same time: Artillery's user has one connection, so they go out one after the other,
-        in their order.
-        """
-        node.only("parallel", frozenset({"parallel", "limit"}), "list the requests")
-        inner = list(flattened(node.children["parallel"].elements()))
-        for one in inner:
-            keys = [key.lower() for key, _ in one.items()]
-            if self.settings.pooled or len(keys) != 1 or keys[0] not in METHODS:
-                raise one.refused(
-                    "parallel with http.pool" if self.settings.pooled else f"parallel with '{keys[0]}'",
-                    "write the steps one after the other; a user of Prony has one connection",
-                )
-        self.note(
-            f"{node.place}: the requests of parallel go out one after the other, as on the one connection "
-            "that a user of Artillery has"
-        )
-        self.flow(inner, scope)
-
-    def replaced(self, step: Step, update: dict[str, Any]) -> None:
-        """The last entry, which is this step, with something else."""
-        changed = step.model_copy(update=update)
-        self.entries[-1] = changed
-        self.steps[-1] = changed
-
-    def loop(self, node: ScriptNode, scope: NameScope) -> None:
-        for key, child in node.items():
-            if key not in LOOP_KEYS:
-                instead = (
-                    "Artillery asks a function of JavaScript there, which is not run; give a count, and the "
-                    "requests an ifTrue"
-                    if key == "whileTrue"
-                    else "loop with count or over a list; JavaScript is not run"
-                )
-                raise child.refused(f"loop '{key}'", instead)
-        inner = list(flattened(node.children["loop"].elements()))
-        found = captured_list(node, scope)
-        if found is not None:
-            self.each(inner, node, scope, *found)
-            return
-        turns = list(turns_of(node, scope))
-        if len(turns) > 1 and not self.written and not uses_turn(node):
-            self.block(inner, scope, lambda steps: repeated(steps, len(turns)))
-        elif len(turns) > MOST_WRITTEN and not self.written and (kind := numeric(turns)) is not None:
-            self.drawn(inner, scope, turns, kind, node.get("over") is None)
-        else:
-            for turn in turns:
-                self.flow(inner, replace(scope, constants={**scope.constants, **turn}))
-
-    def block(
-        self, inner: list[ScriptNode], scope: NameScope, made: Callable[[tuple[Entry, ...]], Iterable[Entry]]
-    ) -> None:
-        """The steps of a loop into entries of their own."""
-        outer, self.entries = self.entries, []
-        try:
-            self.flow(inner, scope)
-        finally:
-            steps, self.entries = tuple(self.entries), outer
-        if any(True for _ in requests(steps)) or any(True for _ in pauses(steps)):
-            made_entries = tuple(made(steps))
-            if len(made_entries) == 1 and isinstance(made_entries[0], Step):
-                self.steps[-1] = made_entries[0]
-            self.entries.extend(made_entries)
-
-    def drawn(
-        self,
-        inner: list[ScriptNode],
-        scope: NameScope,
-        turns: list[dict[str, Any]],
-        numeric_: bool,
-        counted: bool,
-    ) -> None:
-        """A loop whose turns differ: the engine says which turn it is."""
-        self.loops += 1
-        count_name, element_name = turns[0]
-        index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
-        known = {name: value for name, value in scope.constants.items() if name not in turns[0]}
-        if counted:  # a range need not begin at 0: the numbers are the elements of the plan's loop
-            over = tuple(str(turn[count_name]) for turn in turns)
-            fed = {**scope.fed, count_name: FeederColumn(element, True)}
-            known[element_name] = turns[0][element_name]
-        else:
-            over = tuple(str_of(turn[element_name]) for turn in turns)
-            fed = {
-                **scope.fed,
-                element_name: FeederColumn(element, numeric_),
-                count_name: FeederColumn(index, True),
-            }
-        around = Loop(over=over, element=element, index=index)
-        self.block(
-            inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
-        )
-
-    def each(self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, name: str, part: str) -> None:
-        """A loop over the elements of a captured list, or of that part of a captured value."""
-        if self.written:
-            raise node.children["over"].refused(
-                "a loop over a captured value in before or after", "write the list: over: [a, b]"
-            )
-        self.loops += 1
-        if part:
-            whole, name = name, f"loop_list_{self.loops}"
-            self.entries.append(Block(set={name: f"${{{whole} | at {part}}}"}))
-        index, element = f"loop_count_{self.loops}", f"loop_element_{self.loops}"
-        count_name, element_name = names_of(node)
-        known = {
-            key: value for key, value in scope.constants.items() if key not in (count_name, element_name)
-        }
-        fed = {
-            **scope.fed,
-            element_name: FeederColumn(element, False, kept=True),
-            count_name: FeederColumn(index, True),
-        }
-        around = Loop(each=name, element=element, as_json=True, index=index)
-        self.block(
-            inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
-        )
-
-    def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
-
-
-def condition(params: ScriptNode, scope: NameScope) -> bool | Condition:
-    """On what a request is sent: its probability and its ifTrue. Raises Refused and UsageError."""
-    parts: list[Condition] = []
-    chance = params.get("probability")
-    if chance is not None:
-        # As Artillery draws: a whole number from 0 to 100, so that 100 is not always.
-        percent = min(chance.number("a number from 0 to 100"), 100.0)
-        if percent == 0:
-            return False
-        parts.append(Condition(left="${random int 0 100}", op="<", right=f"{percent:g}"))
-    asked = params.get("ifTrue")
-    held = True if asked is None else decided(asked, scope)
-    if isinstance(held, bool):
-        return held and (parts[0] if parts else True)
-    parts.append(held)
-    return parts[0] if len(parts) == 1 else Condition(all=tuple(parts))
-
-
-def flattened(nodes: Iterable[ScriptNode]) -> Iterator[ScriptNode]:
-    """Steps, also those of lists within the list (as YAML aliases make them)."""
-    for node in nodes:
-        if isinstance(node.value, list):
-            yield from flattened(node.elements())
-        else:
-            yield node
-
-
 def walked(
     node: ScriptNode,
     index: int,
@@ -331,10 +63,12 @@ def walked(
     loops written out. Raises Refused.
     """
     ignored: list[str] = []
+    outer = scope
+    hooks, scope = of_scenario(node, None if written else settings.processor, outer)
     for key, child in node.items():
-        if key not in KEYS:
-            if key in FUNCTIONS:
-                raise child.refused(f"scenario '{key}'", JAVASCRIPT)
+        if key in SCENARIO_KEYS and hooks is None:
+            raise child.refused(f"scenario '{key}'", JAVASCRIPT)
+        if key not in KEYS and key not in SCENARIO_KEYS:
             ignored.append(f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery")
     engine = node.get("engine")
     if engine is not None and engine.value != "http":
@@ -346,7 +80,7 @@ def walked(
     flow = node.get("flow")
     if flow is None or not isinstance(flow.value, list) or not flow.value:
         raise node.wrong("a flow of at least one request")
-    lists = _drawn(node, scope)
+    lists = _drawn(node, outer, hooks)
     if math.prod(len(values) for values in lists.values()) > MOST_VARIANTS:
         raise node.refused(
             f"more than {MOST_VARIANTS} combinations of variables drawn from lists",
@@ -355,11 +89,13 @@ def walked(
     weight_node = node.get("weight")
     weight = 1.0 if weight_node is None else _weight(weight_node, scope)
     found: list[Scenario] = []
-    walk = _Walk(settings, None, written)
+    walk = Walk(settings, None, written)
     for chosen in product(*lists.values()):
-        walk = _Walk(settings, jitter_of(defaults), written, captured=dict(scope.captured))
-        bound = {**scope.constants, **dict(zip(lists, chosen, strict=True))}
-        here = replace(scope, constants=bound, uses=UsedFeatures())
+        walk = Walk(settings, jitter_of(defaults), written, hooks, captured=dict(scope.captured))
+        drawn = dict(zip(lists, chosen, strict=True))
+        shared = {} if hooks is None else hooks.shared
+        bound = {name: value for name, value in drawn.items() if name not in shared}
+        here = replace(scope, constants={**scope.constants, **bound}, uses=UsedFeatures())
         loops = _walk_whole(walk, flow, here)
         if not walk.steps:
             raise flow.wrong("at least one request whose condition can be true")
@@ -370,7 +106,8 @@ def walked(
                 name=called + suffix,
                 weight=share,
                 loops=loops,
-                variables={USER_UUID: "${uuid}"} if here.uses.uuids else {},
+                variables=({USER_UUID: "${uuid}"} if here.uses.uuids else {})
+                | ({} if hooks is None else at_start(hooks, outer, drawn)),
                 steps=tuple(walk.entries),
             )
         )
@@ -384,11 +121,18 @@ def walked(
     )  # fmt: skip
 
 
-def _walk_whole(walk: _Walk, flow: ScriptNode, scope: NameScope) -> int:
+def _walk_whole(walk: Walk, flow: ScriptNode, scope: NameScope) -> int:
     """Walk the flow; a flow that is one loop of equal turns is walked once. How often it then is to be."""
     nodes = list(flattened(flow.elements()))
+    hooks = walk.hooks
+    if hooks is not None:
+        walk.entries.extend(hooks.call("function", (name,), scope) for name in hooks.first)
+        walk.flow(nodes, scope)
+        walk.entries.extend(hooks.call("function", (name,), scope) for name in hooks.last)
+        walk.notes.extend(hooks.notes)
+        return 1
     alone = len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value
-    if alone and captured_list(nodes[0], scope) is None:
+    if alone and "whileTrue" not in nodes[0].value and captured_list(nodes[0], scope) is None:
         only = nodes[0]
         body = list(flattened(only.children["loop"].elements()))
         turns = list(turns_of(only, scope))
@@ -401,13 +145,14 @@ def _walk_whole(walk: _Walk, flow: ScriptNode, scope: NameScope) -> int:
     return 1
 
 
-def _drawn(node: ScriptNode, scope: NameScope) -> dict[str, list[Any]]:
+def _drawn(node: ScriptNode, scope: NameScope, hooks: Hooks | None) -> dict[str, list[Any]]:
     """The variables with lists that the scenario uses: each user has one of their values."""
     text = repr(node.value)
+    called = frozenset() if hooks is None else frozenset(hooks.shared)
     return {
         name: value
         for name, value in scope.constants.items()
-        if isinstance(value, list) and value and not name.startswith("$") and name in text
+        if isinstance(value, list) and value and not name.startswith("$") and (name in text or name in called)
         and not _is_looped(node, name)
     }  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,8 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
     window = ran.window
     began_ms = ran.report.ready.started_unix_ns // 1_000_000
     counters = _counters(read, window)
+    asked = counters["http.requests"]
+    rates = {"http.request_rate": round(asked / max(window.duration_s, 1.0))} if asked else {}
     summaries: dict[str, dict[str, float | None]] = {}
     answered = _answered(window)
     if answered is not None:
@@ -101,10 +104,14 @@ def aggregate(read: TranslatedScript, ran: Ran) -> Metrics:
         times = [time for time in (_time_of(step) for step in steps) if time is not None]
         if any(one.count for one in times) and any(step.completed for step in steps):
             summaries[f"{read.namespace}response_time.{name}"] = summary(_decoded(times))
-    rate = round(counters["http.requests"] / max(window.duration_s, 1.0))
+    if (own := ran.report.script) is not None:
+        for name, count in own.counters.items():
+            counters[name] = counters.get(name, 0) + count
+        rates |= {name: round(count / max(window.duration_s, 1.0)) for name, count in own.rates.items()}
+        summaries |= {name: _summary_of(values) for name, values in own.histograms.items()}
     return Metrics(
         counters=counters,
-        rates={"http.request_rate": rate} if counters["http.requests"] else {},
+        rates=rates,
         summaries=summaries,
         period_ms=_period(began_ms + int(window.duration_s * 1000)),
         first_ms=began_ms,
@@ -310,6 +317,23 @@ def summary(times: Decoded) -> dict[str, float | None]:
     for name, percentile in QUANTILES:
         value_ns = times.percentile_ns(percentile)
         found[name] = None if value_ns is None else _ms(value_ns)
+    return found
+
+
+def _summary_of(values: Sequence[tuple[float, int]]) -> dict[str, float | None]:
+    """Of values that functions gave, rising, each with how often."""
+    total = sum(count for _, count in values)
+    mean = sum(value * count for value, count in values) / total
+    found: dict[str, float | None] = {
+        "min": values[0][0], "max": values[-1][0], "count": total, "mean": round(mean, 1),
+    }  # fmt: skip
+    for name, percentile in QUANTILES:
+        rank, seen = math.ceil(percentile / 100 * total), 0
+        for value, count in values:
+            seen += count
+            if seen >= rank:
+                found[name] = value
+                break
     return found
 
 

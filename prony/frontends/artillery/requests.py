@@ -10,6 +10,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from prony.frontends.artillery.multipart import multipart
+from prony.frontends.artillery.processor import Processor
 from prony.frontends.artillery.responses import (
     NOTHING,
     STATUS_200,
@@ -38,9 +39,11 @@ KEYS = frozenset({
     "url", "uri", "name", "qs", "json", "body", "form", "formData", "headers", "cookie", "auth", "capture",
     "match", "expect", "ifTrue", "probability", "followRedirect", "maxRedirects", "gzip",
 })  # fmt: skip
+CALLING = frozenset({"beforeRequest", "afterResponse"})
+"""And with a processor."""
 MOST_REDIRECTS = 10
 """Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
-JAVASCRIPT = "write what it does as keys of the request; Prony runs no JavaScript"
+JAVASCRIPT = "name the JavaScript file in config.processor; in before and after write keys of the request"
 INSTEAD: Mapping[str, str] = {
     "beforeRequest": JAVASCRIPT,
     "afterResponse": JAVASCRIPT,
@@ -107,6 +110,7 @@ class ScriptSettings:
     """Users share connections."""
     endpoints: Endpoints = Endpoints()
     """What the plugin metrics-by-endpoint calls requests."""
+    processor: Processor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,18 +124,26 @@ class SentRequest:
     """The script gives it a name."""
     ignored: tuple[str, ...]
     """A sentence for each key that nothing is made of."""
+    plain: bool
+    """Its response is read, and asked for without compression."""
 
 
 def request(
-    method: str, params: ScriptNode, scope: NameScope, settings: ScriptSettings, cookies: dict[str, str]
+    method: str,
+    params: ScriptNode,
+    scope: NameScope,
+    settings: ScriptSettings,
+    cookies: dict[str, str],
+    plain: bool = False,
 ) -> SentRequest:
     """The step. `cookies` are those that the script itself has set so far; the request's own are added.
-    Raises Refused and UsageError.
+    `plain`: functions read the response. Raises Refused and UsageError.
     """
     if not isinstance(params.value, dict):
         raise params.wrong("keys of a request, such as url")
     for key, child in params.items():
-        if key in INSTEAD:
+        called = key in CALLING and settings.processor is not None and not settings.hook
+        if key in INSTEAD and not called:
             raise child.refused(f"{method} '{key}'", INSTEAD[key])
         if key in OPTIONS_OF_GOT:
             raise child.refused(f"{method} '{key}'", f"use {', '.join(sorted(KEYS))}")
@@ -144,8 +156,8 @@ def request(
     otherwise = STATUS_200 if settings.default_200 else NOTHING
     wanted = expected(params, scope, otherwise) if settings.expects and not settings.hook else NOTHING
     hops = _hops(params, scope)
-    compressed = not (found.body or wanted.body)
-    headers = _headers(params, scope, settings, content_type, compressed=compressed)
+    plain = plain or found.body or wanted.body
+    headers = _headers(params, scope, settings, content_type, compressed=not plain)
     own = _cookies(params.get("cookie"), scope)
     cookies.update(own)
     if own or settings.cookies:  # Artillery opens its jar only then, and sends all that is in it
@@ -173,8 +185,8 @@ def request(
     except ValidationError as fault:
         first = fault.errors()[0]
         raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
-    ignored = (*params.unread(f"the key of {method}", KEYS), *wanted.ignored)
-    return SentRequest(step, wanted, found, label is not None, ignored)
+    ignored = (*params.unread(f"the key of {method}", KEYS | CALLING), *wanted.ignored)
+    return SentRequest(step, wanted, found, label is not None, ignored, plain)
 
 
 def _ends(wanted: Expected, found: ReadFromResponse, follows: bool) -> tuple[Ending, ...]:

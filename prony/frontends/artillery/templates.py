@@ -261,7 +261,7 @@ def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
             raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters")
         return RenderedPart(f"random string {length}")
     raise node.refused(
-        f"the function {name}()", "use $randomNumber, $randomString or $uuid; JavaScript is not run"
+        f"the function {name}()", "use $randomNumber, $randomString or $uuid, or set a variable in a function"
     )
 
 

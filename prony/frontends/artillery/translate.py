@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,17 +13,21 @@ from pydantic import ValidationError
 
 from prony.errors import UsageError
 from prony.frontends.artillery import script
-from prony.frontends.artillery.config import PLUGINS, left_out
-from prony.frontends.artillery.flags import COMMAND_LINE, Flags, parse
+from prony.frontends.artillery.config import PLUGINS, calls, left_out
+from prony.frontends.artillery.flags import Flags, parse
 from prony.frontends.artillery.flow import TranslatedScenario, walked
+from prony.frontends.artillery.given import config_of, scope_of, whole_script
+from prony.frontends.artillery.hooks import script_of
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
-from prony.frontends.artillery.requests import Endpoints, ScriptSettings
+from prony.frontends.artillery.processor import Processor, processor
+from prony.frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, constant
 from prony.frontends.base import Translated
 from prony.plan.load import Connections, WholeRun
+from prony.plan.script import Script
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
@@ -67,10 +71,10 @@ def translate(argv: Sequence[str]) -> Translated:
 def read(argv: Sequence[str]) -> TranslatedScript:
     """Like `translate`, with what the report needs. Raises UsageError and Refused."""
     given = parse(argv)
-    root = _root(given)
-    config, notes = _config(root, given)
+    root = whole_script(given)
+    config, notes = config_of(root, given)
     notes += root.unread("the key", SCRIPT_KEYS)
-    scope = _scope(config, given)
+    scope = scope_of(config, given)
     notes += left_out(root, config)
     plugins = _plugins(config)
     http, defaults = _http(config, notes)
@@ -88,6 +92,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         cookies=_cookies(defaults, scope),
         pooled=_pools(http),
         endpoints=_endpoints(config),
+        processor=_processor(root, config, given),
     )
     planned = schedule(config.get("phases"), scope, "solo" in given.switches, config.get("mode"))
     folder = Path(given.scripts[0]).parent
@@ -134,6 +139,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         preflight=False,
         request_parts=True,
         connections=Connections(shared=settings.pooled),
+        script=_called(root, settings, scope, timeout_ms),
     )
     told = Translated(
         "artillery",
@@ -157,80 +163,34 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     )
 
 
-def _root(given: Flags) -> ScriptNode:
-    root = script.read(Path(given.scripts[0]))
-    for more in given.scripts[1:]:
-        root = script.merged(root, script.read(Path(more)), lists="by_index")
-    if "config" in given.values:
-        root = script.merged(root, script.read(Path(given.values["config"])), lists="by_index")
-    if given.overrides:
-        root = script.merged(root, script.of(dict(given.overrides), f"{COMMAND_LINE} (--overrides)", None))
-    return root
+def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor | None:
+    """The JavaScript that scenarios call; beside the script, else beside --config."""
+    node, scenarios = config.get("processor"), root.get("scenarios")
+    if node is None or scenarios is None or not calls(scenarios.value):
+        return None
+    files = [given.scripts[0], *(given.values[name] for name in ("config",) if name in given.values)]
+    return processor(node, tuple(Path(file).absolute().parent for file in files))
 
 
-def _config(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
-    """config with the environment and --target over it, and what there is to say."""
-    notes: list[str] = []
-    config = root.get("config") or ScriptNode({}, root.file, root.line, {})
-    if not isinstance(config.value, dict):
-        raise config.wrong("keys with values")
-    name = given.values.get("environment")
-    if name is not None:
-        environments = config.get("environments")
-        chosen = None if environments is None else environments.get(name)
-        if chosen is None:
-            notes.append(f"the environment {name} is not defined in the script")
-        else:
-            config = script.merged(config, chosen, lists="by_index")
-    if "target" in given.values:
-        target = ScriptNode(given.values["target"], f"{COMMAND_LINE} (--target)", None, {})
-        config = script.with_children(config, {**config.children, "target": target})
-    if "insecure" in given.switches:
-        over = script.of({"tls": {"rejectUnauthorized": False}}, COMMAND_LINE, None)
-        config = script.merged(config, over)
-    return config, notes
-
-
-def _scope(config: ScriptNode, given: Flags) -> NameScope:
-    environment = dict(os.environ)
-    if "dotenv" in given.values:
-        environment |= _dotenv(Path(given.values["dotenv"]))
-    file = Path(given.scripts[0]).absolute()
-    constants: dict[str, Any] = {
-        "$env": environment,
-        "$processEnvironment": environment,
-        "$environment": given.values.get("environment", "undefined"),
-        "$dirname": str(file.parent),
-        "$scenarioFile": str(file),
-        "$testId": "prony",
+def _called(root: ScriptNode, settings: ScriptSettings, scope: NameScope, timeout_ms: int) -> Script | None:
+    """The processor with what its functions find around them."""
+    found = settings.processor
+    if found is None:
+        return None
+    named = found.environment | set(re.findall(r"\$(?:env|processEnvironment)\.(\w+)", repr(root.value)))
+    environment = scope.constants["$env"]
+    hidden = ("$env", "$processEnvironment")
+    surroundings = {
+        "variables": {name: value for name, value in scope.constants.items() if name not in hidden},
+        "target": settings.target.url + settings.base_path.replace("$${", "${"),
+        "origin": settings.target.url,
+        "headers": None if settings.headers is None else settings.headers.value,
+        "cookies": dict(settings.cookies),
+        "user_agent": USER_AGENT,
+        "timeout_ms": timeout_ms,
+        "env": {name: environment[name] for name in sorted(named) if name in environment},
     }
-    early = NameScope({**constants, **given.variables})
-    variables = config.get("variables")
-    for name, node in () if variables is None else variables.items():
-        constants[name] = _resolved(node, early)
-    constants |= given.variables
-    target = config.get("target")
-    if target is not None:
-        constants["target"] = constant(target, NameScope(constants))
-    return NameScope(constants)
-
-
-def _resolved(node: ScriptNode, scope: NameScope) -> Any:
-    """A variable's value: its texts may name the environment."""
-    if isinstance(node.value, list):
-        return [_resolved(child, scope) for child in node.elements()]
-    if isinstance(node.value, dict):
-        return {key: _resolved(child, scope) for key, child in node.items()}
-    return constant(node, scope)
-
-
-def _dotenv(file: Path) -> Mapping[str, str]:
-    try:
-        lines = file.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as fault:
-        raise UsageError(f"--dotenv {file}: cannot be read: {fault}") from fault
-    pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if "=" in line)
-    return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}
+    return script_of(found, surroundings)
 
 
 def _target(config: ScriptNode, scope: NameScope) -> tuple[Url, str]:

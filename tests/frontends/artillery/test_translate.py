@@ -293,9 +293,9 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "element", "instead"),
     [
-        ("- function: doIt", "the step 'function'", "runs no JavaScript"),
+        ("- function: doIt", "the step 'function'", "config.processor"),
         ("- parallel: [{think: 1}]", "parallel with 'think'", "one after the other"),
-        ("- get: {url: /, beforeRequest: f}", "get 'beforeRequest'", "runs no JavaScript"),
+        ("- get: {url: /, beforeRequest: f}", "get 'beforeRequest'", "config.processor"),
         ("- get: {url: /, formData: {a: b}}", "a GET with a body", "post or put"),
         ("- post: {url: /, formData: {a: {path: b}}}", "a part of formData: 'path'", "fromFile"),
         ("- get: {url: /, json: {a: b}}", "a GET with a body", "post or put"),

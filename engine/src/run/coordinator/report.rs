@@ -26,7 +26,7 @@ impl Coordinator<'_> {
         };
         let elapsed_ns = stopped_ns.saturating_sub(self.started_ns);
         let rates = self.collector.rates();
-        let script = self.prepared.job.script.as_ref().map(|script| {
+        let script = self.prepared.job.any_script().map(|script| {
             script.done(self.collector.summary(elapsed_ns));
             ScriptReport::new(script)
         });
@@ -56,7 +56,7 @@ impl Coordinator<'_> {
 
     /// Why threads end that nobody told to.
     pub(super) fn own_reason(&self) -> Reason {
-        let script = self.prepared.job.script.as_ref();
+        let script = self.prepared.job.any_script();
         if script.is_some_and(|script| script.error().is_some()) {
             Reason::Script
         } else if script.is_some_and(Script::stopped_itself) {

@@ -48,6 +48,10 @@ impl Request {
         for (name, value) in &step.headers {
             add(name, template(value, &format!("header {name}"), scope)?);
         }
+        let lines = step.header_lines.as_deref();
+        let lines = lines
+            .map(|text| template(text, "header_lines", scope))
+            .transpose()?;
         if let Some(auth) = &step.auth {
             if listed("authorization") {
                 return Err("has auth and an Authorization header, expected one of them".to_owned());
@@ -136,6 +140,7 @@ impl Request {
             added_at: added_at.unwrap_or(headers.len()),
             length_at,
             headers,
+            lines,
             body,
             chunked,
             cookies,

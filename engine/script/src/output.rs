@@ -1,9 +1,9 @@
-//! What the interpreters of a run print, and their first error. It knows nothing of Lua.
+//! What the interpreters of a run print, and their first error. It knows no language.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use prony_script::Printed;
+use crate::Printed;
 
 /// More output than this is dropped, and the report says so.
 const MOST_PRINTED_BYTES: usize = 4 * 1024 * 1024;

@@ -1,0 +1,188 @@
+// What a processor finds around itself: console, process, require, and the little of Node's library
+// that does no I/O. It returns `require` for a file; `native` reads and evaluates files.
+(function (native) {
+  "use strict";
+
+  function shown(value) {
+    if (typeof value === "string") return value;
+    if (value instanceof Error) return value.stack ? value + "\n" + value.stack : String(value);
+    if (typeof value === "object" && value !== null) {
+      try {
+        return JSON.stringify(value);
+      } catch {
+        return String(value);
+      }
+    }
+    return String(value);
+  }
+
+  const print = (...words) => native.print(words.map(shown).join(" "));
+  globalThis.console = { log: print, info: print, warn: print, error: print, debug: print, trace: print };
+  globalThis.global = globalThis;
+
+  const later = (act, ...given) => void Promise.resolve().then(() => act(...given));
+
+  function waits(name) {
+    return (act, ms, ...given) => {
+      if (name === "setTimeout" && !(Number(ms) > 0)) {
+        later(act, ...given);
+        return 0;
+      }
+      throw new Error(name + "() waits, which a function cannot do in Prony; use think");
+    };
+  }
+
+  globalThis.setTimeout = waits("setTimeout");
+  globalThis.setInterval = waits("setInterval");
+  globalThis.clearTimeout = globalThis.clearInterval = () => {};
+  globalThis.setImmediate = later;
+  globalThis.queueMicrotask ??= later;
+  globalThis.fetch = () => {
+    throw new Error("fetch() sends requests, which functions cannot do in Prony; write them into the flow");
+  };
+  globalThis.process = {
+    env: native.env,
+    argv: [],
+    platform: "linux",
+    version: "",
+    versions: {},
+    nextTick: later,
+    cwd: () => native.folder,
+    hrtime: Object.assign(
+      () => {
+        const ms = Date.now();
+        return [Math.floor(ms / 1000), (ms % 1000) * 1e6];
+      },
+      { bigint: () => BigInt(Date.now()) * 1000000n },
+    ),
+    uptime: () => 0,
+    on: () => {},
+  };
+
+  // ---- Buffer: text and its encodings
+
+  const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+  function utf8(text) {
+    const bytes = [];
+    for (const one of String(text)) {
+      const code = one.codePointAt(0);
+      if (code < 0x80) bytes.push(code);
+      else if (code < 0x800) bytes.push(0xc0 | (code >> 6), 0x80 | (code & 63));
+      else if (code < 0x10000) bytes.push(0xe0 | (code >> 12), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+      else bytes.push(0xf0 | (code >> 18), 0x80 | ((code >> 12) & 63), 0x80 | ((code >> 6) & 63), 0x80 | (code & 63));
+    }
+    return bytes;
+  }
+
+  function from_utf8(bytes) {
+    let escaped = "";
+    for (const byte of bytes) escaped += "%" + byte.toString(16).padStart(2, "0");
+    try {
+      return decodeURIComponent(escaped);
+    } catch {
+      return String.fromCharCode(...bytes);
+    }
+  }
+
+  function base64(bytes) {
+    let text = "";
+    for (let at = 0; at < bytes.length; at += 3) {
+      const [one, two, three] = [bytes[at], bytes[at + 1], bytes[at + 2]];
+      text += DIGITS[one >> 2] + DIGITS[((one & 3) << 4) | ((two ?? 0) >> 4)];
+      text += two === undefined ? "=" : DIGITS[((two & 15) << 2) | ((three ?? 0) >> 6)];
+      text += three === undefined ? "=" : DIGITS[three & 63];
+    }
+    return text;
+  }
+
+  function from_base64(text) {
+    const bytes = [];
+    let held = 0;
+    let bits = 0;
+    for (const one of String(text).replace(/-/g, "+").replace(/_/g, "/")) {
+      const digit = DIGITS.indexOf(one);
+      if (digit < 0) continue;
+      held = ((held << 6) | digit) & 0xffffff;
+      bits += 6;
+      if (bits >= 8) {
+        bits -= 8;
+        bytes.push((held >> bits) & 255);
+      }
+    }
+    return bytes;
+  }
+
+  class Buffer extends Uint8Array {
+    static from(value, encoding = "utf8") {
+      if (typeof value !== "string") return new Buffer(value);
+      if (encoding === "base64" || encoding === "base64url") return new Buffer(from_base64(value));
+      if (encoding === "hex") return new Buffer((value.match(/../g) || []).map((two) => parseInt(two, 16)));
+      if (encoding === "latin1" || encoding === "binary" || encoding === "ascii") {
+        return new Buffer([...value].map((one) => one.charCodeAt(0) & 255));
+      }
+      return new Buffer(utf8(value));
+    }
+
+    static alloc(length) { return new Buffer(length); }
+    static isBuffer(value) { return value instanceof Buffer; }
+    static byteLength(text) { return utf8(text).length; }
+
+    toString(encoding = "utf8") {
+      if (encoding === "hex") return [...this].map((one) => one.toString(16).padStart(2, "0")).join("");
+      if (encoding === "base64") return base64(this);
+      if (encoding === "base64url") {
+        return base64(this).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+      }
+      if (encoding === "latin1" || encoding === "binary" || encoding === "ascii") {
+        return [...this].map((one) => String.fromCharCode(one)).join("");
+      }
+      return from_utf8(this);
+    }
+  }
+
+  globalThis.Buffer = Buffer;
+  globalThis.btoa = (text) => base64([...String(text)].map((one) => one.charCodeAt(0)));
+  globalThis.atob = (text) => String.fromCharCode(...from_base64(text));
+
+  // ---- modules
+
+  const crypto = {
+    randomUUID: native.uuid,
+    randomInt: (low, high) => {
+      const [from, to] = high === undefined ? [0, low] : [low, high];
+      return from + Math.floor(Math.random() * (to - from));
+    },
+    randomBytes: (count) => Buffer.from(Array.from({ length: count }, () => Math.floor(Math.random() * 256))),
+  };
+  globalThis.crypto = crypto;
+  const known = { crypto, uuid: { v4: native.uuid }, "uuid/v4": native.uuid };
+  const loaded = Object.create(null);
+
+  function required(name, base) {
+    const plain = name.replace(/^node:/, "");
+    if (Object.hasOwn(known, plain)) return known[plain];
+    if (!/^\.{0,2}\//.test(name)) {
+      throw new Error(
+        "require('" + name + "'): Prony runs a processor without Node's library and without packages; " +
+          "there are crypto (randomUUID, randomInt, randomBytes), uuid (v4) and files beside the script",
+      );
+    }
+    const [path, source] = native.read(base, name);
+    if (path in loaded) return loaded[path].exports;
+    const module = { exports: {}, filename: path, id: path, loaded: false };
+    loaded[path] = module;
+    if (path.endsWith(".json")) {
+      module.exports = JSON.parse(source);
+    } else {
+      const folder = path.slice(0, path.lastIndexOf("/")) || "/";
+      const own = Object.assign((inner) => required(inner, path), { main: module, cache: loaded });
+      const body = native.wrapped(path, source);
+      body.call(module.exports, module.exports, own, module, path, folder);
+    }
+    module.loaded = true;
+    return module.exports;
+  }
+
+  return required;
+});

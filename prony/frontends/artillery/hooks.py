@@ -1,0 +1,287 @@
+"""The functions of a processor as blocks of the plan model that call them. Must not know where in a flow they
+stand, or what the functions do.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prony.frontends.artillery.config import calls
+from prony.frontends.artillery.processor import Processor
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import (
+    TOKEN,
+    FeederColumn,
+    NameScope,
+    capture_name,
+    json_value,
+    words_of,
+)
+from prony.plan.blocks import Call, Condition
+from prony.plan.response import Capture
+from prony.plan.script import Script
+from prony.plan.step import Block, Step
+
+SCENARIO_KEYS = frozenset({"beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError"})
+RESPONSE = r"(?s)\A.*"
+"""The whole of a head or a body."""
+NOT_SENT = frozenset(
+    {"capture", "match", "expect", "ifTrue", "probability", "beforeRequest", "afterResponse"}
+)
+"""Of a request's keys: those that functions have no use for."""
+
+
+@dataclass(slots=True)
+class Hooks:
+    """What the functions of one scenario are called with."""
+
+    processor: Processor
+    shared: Mapping[str, str]
+    """Variables that functions may read or set, kept as JSON: name in the script -> name in the plan."""
+    scenario: str | None = None
+    """Its name."""
+    before: tuple[str, ...] = ()
+    """Of every request."""
+    after: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
+    """Before the flow, and after it."""
+    last: tuple[str, ...] = ()
+    asked: int = 0
+    """Requests and questions so far: each has names of its own."""
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def reads_turn(self) -> bool:
+        """Whether functions look at the turn of a loop."""
+        return "$loop" in self.processor.source
+
+    def named(self, what: str) -> str:
+        """A name of the plan that nothing else has."""
+        self.asked += 1
+        return f"hook_{self.asked}_{what}"
+
+    def call(
+        self,
+        kind: str,
+        functions: Sequence[str],
+        scope: NameScope,
+        task: Mapping[str, Any] | None = None,
+        give: Mapping[str, str] | None = None,
+        take: Mapping[str, str] | None = None,
+    ) -> Block:
+        """A call of these functions, one after the other."""
+        given = {name: f"${{{ours}}}" for name, ours in self.shared.items()} | dict(self._of_loop(scope))
+        taken = dict(take or {})
+        return Block(
+            call=Call(
+                task={
+                    "kind": kind, "functions": list(functions), **(task or {}),
+                    "scenario": {} if self.scenario is None else {"name": self.scenario},
+                    "give": [*given, *(give or {})], "take": [*self.shared, *taken],
+                },
+                give=given | dict(give or {}),
+                take=dict(self.shared) | taken,
+            )
+        )  # fmt: skip
+
+    def _of_loop(self, scope: NameScope) -> Iterator[tuple[str, str]]:
+        """What the loop around says of its turn, as JSON."""
+        for name in ("$loopCount", "$loopElement"):
+            if name in scope.constants:
+                yield name, json_value(scope.constants[name]).replace("${", "$${")
+            elif name in scope.fed:
+                yield name, column_json(scope.fed[name])
+
+    def question(self, kind: str, function: str, scope: NameScope) -> tuple[Block, str]:
+        """A question to a function, and the name of what it says."""
+        name = self.named("answer")
+        return self.call(kind, (function,), scope, take={"result": name}), name
+
+    def before_request(
+        self, step: Step, params: ScriptNode, scope: NameScope, plain: bool
+    ) -> tuple[Block | None, Step]:
+        """The call before a request, and the request with what the functions made of it. `plain`: its
+        response is asked for without compression.
+        """
+        functions = (*self.before, *_functions(params.get("beforeRequest")))
+        if not functions:
+            return None, step
+        if step.server is not None:
+            raise params.refused(
+                "beforeRequest of a request to another server",
+                "send it to config.target, or without functions",
+            )
+        self.asked += 1
+        path, lines, body = (f"hook_{self.asked}_{what}" for what in ("path", "headers", "body"))
+        call = self.call(
+            "before",
+            functions,
+            scope,
+            task={**_request(step, params), "compressed": not plain},
+            take={"request.path": path, "request.headers": lines, "request.body": body},
+        )
+        own = {"connection", "host"} | ({"content-type"} if step.body_parts else set())
+        kept = {name: text for name, text in step.headers.items() if name.lower() in own}
+        changed = step.model_copy(
+            update={
+                "path": f"/${{{path}}}",
+                "headers": kept,
+                "header_lines": f"${{{lines}}}",
+                "body": None if step.body is None else f"${{{body}}}",
+            }
+        )
+        return call, changed
+
+    def after_response(
+        self, step: Step, params: ScriptNode, scope: NameScope, alone: bool
+    ) -> tuple[Step, Block | None]:
+        """The request with its response kept, and the call that is given it. `alone`: no function saw the
+        request.
+        """
+        functions = (*self.after, *_functions(params.get("afterResponse")))
+        if not functions:
+            return step, None
+        head, body = self.named("head"), self.named("response")
+        captures = {
+            head: Capture(regex=RESPONSE, part="head", default="", always=True),
+            body: Capture(regex=RESPONSE, default="", always=True),
+        }
+        call = self.call(
+            "after",
+            functions,
+            scope,
+            task={**_request(step, params), "compressed": False, "alone": alone},
+            give={"response.head": f"${{{head}}}", "response.body": f"${{{body}}}"},
+        )
+        return step.model_copy(update={"capture": {**step.capture, **captures}}), call
+
+
+def reads_response(hooks: Hooks | None, params: ScriptNode) -> bool:
+    """Whether a function is given the response to this request."""
+    return hooks is not None and bool(hooks.after or _functions(params.get("afterResponse")))
+
+
+def of_scenario(
+    node: ScriptNode, found: Processor | None, scope: NameScope
+) -> tuple[Hooks | None, NameScope]:
+    """The functions of a scenario, and the scope in which its texts are read. None where it calls none."""
+    if found is None or not calls(node.value):
+        return None, scope
+    captured, referenced = set(_captured(node.value)), set(_referenced(node.value))
+    known = {*captured, *scope.fed, *(name for name in scope.constants if not name.startswith("$"))}
+    # A condition is given the variables under a name of its own.
+    any_of_them = found.names_any or any(map(found.has_function, _conditions(node.value)))
+    names = (known | referenced) if any_of_them else found.names & (known | referenced)
+    # What before captured stays what it was.
+    names = {name for name in names - {*scope.captured} if re.fullmatch(r"[A-Za-z_][\w-]*", name)}
+    shared = {name: capture_name(name) for name in sorted(names)}
+    inner = NameScope(
+        {name: value for name, value in scope.constants.items() if name not in shared},
+        {name: column for name, column in scope.fed.items() if name not in shared},
+        {**scope.captured, **shared},
+        scope.kept | names | frozenset(captured),
+        scope.uses,
+    )
+    name = node.get("name")
+    hooks = Hooks(
+        found,
+        shared,
+        None if name is None else str(name.value),
+        before=_functions(node.get("beforeRequest")),
+        after=_functions(node.get("afterResponse")),
+        first=_functions(node.get("beforeScenario")),
+        last=_functions(node.get("afterScenario")),
+    )
+    if node.get("onError") is not None:
+        hooks.notes.append(f"{node.children['onError'].place}: the functions of onError are not called")
+    return hooks, inner
+
+
+def is_yes(answer: str) -> Condition:
+    """What holds when a function has said so."""
+    return Condition(left=f"${{{answer}}}", op="==", right="true")
+
+
+def at_start(hooks: Hooks, outer: NameScope, drawn: Mapping[str, Any]) -> dict[str, str]:
+    """What the shared variables hold when a user starts, as JSON; `null` stands for nothing. `drawn`: of
+    lists, the value of these users.
+    """
+    scope = NameScope({**outer.constants, **drawn}, outer.fed)
+    return {ours: _at_start(name, scope) for name, ours in hooks.shared.items()}
+
+
+def _at_start(name: str, scope: NameScope) -> str:
+    if name in scope.constants:
+        return json_value(scope.constants[name]).replace("${", "$${")
+    return column_json(scope.fed[name]) if name in scope.fed else "null"
+
+
+def column_json(column: FeederColumn) -> str:
+    """A column, or a loop's turn, as JSON."""
+    plain = column.numeric or column.kept
+    return f"${{{column.placeholder}}}" if plain else f'"${{{column.placeholder} | json}}"'
+
+
+def _functions(node: ScriptNode | None) -> tuple[str, ...]:
+    if node is None:
+        return ()
+    named = node.elements() if isinstance(node.value, list) else [node]
+    return tuple(one.text("the name of a function") for one in named)
+
+
+def _request(step: Step, params: ScriptNode) -> dict[str, Any]:
+    """What functions are told of a request."""
+    given = {name: value for name, value in params.value.items() if name not in NOT_SENT}
+    return {"method": step.method, "params": given, "has_body": step.body is not None}
+
+
+def script_of(found: Processor, surroundings: Mapping[str, Any]) -> Script:
+    """How the engine runs the processor."""
+    return Script(file=str(found.file), args=(json.dumps(surroundings, ensure_ascii=False),))
+
+
+def _captured(value: Any) -> Iterator[str]:
+    """Names that something captures."""
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            if key == "capture":
+                specs = inner if isinstance(inner, list) else [inner]
+                yield from (str(one["as"]) for one in specs if isinstance(one, dict) and "as" in one)
+            yield from _captured(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _captured(inner)
+
+
+def _conditions(value: Any) -> Iterator[str]:
+    """Every ifTrue."""
+    if isinstance(value, dict):
+        if "ifTrue" in value:
+            yield str(value["ifTrue"])
+        for inner in value.values():
+            yield from _conditions(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _conditions(inner)
+
+
+def _referenced(value: Any, key: str = "") -> Iterator[str]:
+    """Names that templates, conditions and loops refer to."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _referenced(str(name))
+            yield from _referenced(inner, str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _referenced(inner)
+    elif isinstance(value, str):
+        if key == "over":
+            yield from words_of(value)[:1]
+        elif key == "ifTrue":
+            yield from re.findall(r"[A-Za-z_]\w*", value)
+        for match in TOKEN.finditer(value):
+            yield from words_of(match[1])[:1]

@@ -1,0 +1,128 @@
+"""The JavaScript that a script names as config.processor: what of it can be known before it runs. Must not
+know what a scenario does with it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.base import Refused
+
+THERE = frozenset({"crypto", "node:crypto", "uuid", "uuid/v4"})
+"""Modules of which the engine's JavaScript has a part."""
+ENDINGS = (".js", ".cjs", ".mjs")
+MOST_FILES = 100
+NAMED = re.compile(
+    r"""\bvars\s*(?:\?\.|\.)\s*([A-Za-z_$][\w$]*)|\bvars\s*(?:\?\.)?\[\s*['"]([^'"]+)['"]\s*\]"""
+)
+"""A variable that the source names."""
+WHOLE = re.compile(r"""\bvars\b(?!\s*(?:\?\.|\.)\s*[A-Za-z_$])(?!\s*(?:\?\.)?\[\s*['"])""")
+"""The variables as a whole, or one by a name that is made up while it runs."""
+IMPORTED = re.compile(
+    r"""\brequire\s*\(\s*['"]([^'"]+)['"]\s*\)|\bimport\s*\(\s*['"]([^'"]+)['"]"""
+    r"""|^\s*import\s*['"]([^'"]+)['"]|^\s*(?:import|export)\b[^'"();=]*\bfrom\s*['"]([^'"]+)['"]""",
+    re.MULTILINE,
+)
+TEXT_OR_COMMENT = re.compile(
+    r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|//[^\n]*|/\*.*?\*/""", re.DOTALL
+)
+ENVIRONMENT = re.compile(r"""\benv\s*(?:\?\.|\.)\s*(\w+)|\benv\s*\[\s*['"](\w+)['"]\s*\]""")
+INSTEAD = (
+    "Prony runs a processor without Node's library and without packages (there are crypto.randomUUID, "
+    "randomInt and randomBytes, and uuid's v4); write what is needed of it into the file"
+)
+
+
+@dataclass(frozen=True)
+class Processor:
+    """A processor and the files that it loads."""
+
+    file: Path
+    source: str
+    """Of all files, one after the other."""
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """Variables that it names, which its functions may read and set."""
+        return frozenset(one or other for one, other in NAMED.findall(self._code))
+
+    @cached_property
+    def names_any(self) -> bool:
+        """Its functions may read and set variables whose names it does not say."""
+        return WHOLE.search(self._code) is not None
+
+    @cached_property
+    def environment(self) -> frozenset[str]:
+        """Environment variables that it names."""
+        return frozenset(one or other for one, other in ENVIRONMENT.findall(self._code))
+
+    def has_function(self, name: str) -> bool:
+        """Whether it seems to define a function of this name."""
+        word = re.escape(name)
+        made = r"(?:async\s*)?(?:function\b|\([^()]*\)\s*=>|\w+\s*=>)"
+        found = (
+            rf"\bfunction\s+{word}\b|\b{word}\s*[:=]\s*{made}|\b{word}\s*\([^()]*\)\s*\{{|\bexports\.{word}\b"
+        )
+        return re.search(found, self._code) is not None
+
+    @cached_property
+    def _code(self) -> str:
+        return _without_comments(self.source)
+
+
+def processor(node: ScriptNode, folders: tuple[Path, ...]) -> Processor:
+    """The processor, in the first of the folders that has it. Raises Refused and UsageError for what cannot
+    be run.
+    """
+    name = node.text("a JavaScript file")
+    if not name.endswith(ENDINGS):
+        raise node.refused("a processor that is not JavaScript", f"compile it to one of {', '.join(ENDINGS)}")
+    found = [folder / name for folder in folders if (folder / name).is_file()]
+    if not found:
+        raise node.wrong(f"a JavaScript file beside the script ({folders[0] / name} is not there)")
+    return Processor(found[0].resolve(), "\n".join(_sources(found[0].resolve(), {}, node)))
+
+
+def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[str]:
+    """The source of a file and of those that it loads."""
+    if file in seen or len(seen) >= MOST_FILES:
+        return
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        raise node.wrong(f"a JavaScript file that can be read; {file}: {fault}") from fault
+    seen[file] = text
+    yield text
+    code = _without_comments(text)
+    for match in IMPORTED.finditer(code):
+        name = next(group for group in match.groups() if group is not None)
+        if name in THERE:
+            continue
+        line = code.count("\n", 0, match.start()) + 1
+        if not name.startswith(("./", "../", "/")):
+            raise Refused(f"require('{name}') in config.processor", str(file), line, match[0], INSTEAD)
+        beside = file.parent / name
+        candidates = [beside, *(beside.with_name(beside.name + ending) for ending in (*ENDINGS, ".json"))]
+        loaded = next((one for one in (*candidates, beside / "index.js") if one.is_file()), None)
+        if loaded is None:
+            raise Refused(
+                f"require('{name}') in config.processor", str(file), line, match[0], "that file is not there"
+            )
+        if loaded.suffix != ".json":
+            yield from _sources(loaded.resolve(), seen, node)
+
+
+def _without_comments(source: str) -> str:
+    """The source with blanks in place of comments; lines stay where they are. A `//` within a text, as in a
+    URL, is none.
+    """
+
+    def blank(match: re.Match[str]) -> str:
+        return re.sub(r"[^\n]", " ", match[0]) if match[0].startswith("/") else match[0]
+
+    return TEXT_OR_COMMENT.sub(blank, source)
