@@ -48,6 +48,12 @@ class TestClient:
     def test_two_signals_convict(self) -> None:
         assert self.status(threads=f.threads(0.93, lag_ms=3)) is Status.INVALID
 
+    def test_two_signals_of_few_requests_are_suspect(self) -> None:
+        """Of 19 requests they see the first ones, on cold caches."""
+        busy = f.threads(0.93, lag_ms=3)
+        assert self.status(threads=busy, completed=19) is Status.SUSPECT
+        assert self.status(threads=busy, completed=60, failed=40) is Status.INVALID
+
     def test_the_busiest_thread_counts_not_the_mean(self) -> None:
         finding = client(f.window(self.ROOM, threads=f.threads(0.1, 0.1, 0.95)), LIMITS)
         assert finding.status is Status.SUSPECT

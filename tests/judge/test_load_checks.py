@@ -197,6 +197,31 @@ class TestLittle:
             little(f.engine(stopped, script=ScriptReport(error="x.lua:1")), LIMITS).status is Status.INVALID
         )
 
+    def test_a_run_that_is_over_before_late_users_count_is_too_short_to_tell(self) -> None:
+        """One request: the user began 3.5 ms late, and the run lasted 4.6 ms."""
+        one = f.engine(f.part(f.healthy(), "load", users=1), reason="total_requests", rows=())
+        lived = {"clipped_cycle_s": 0.0008, "clipped_connect_s": 0.0002, "clipped_turnaround_s": 0.0001}
+        short = f.window(
+            one, opened_ms=0.0, duration_s=0.0046, completed=1, users=0, users_integral_s=0.0011,
+            service_time=f.of_values([750_000]), service_time_sum_s=0.0008, in_flight_integral_s=0.0008,
+            in_flight_age_open_s=0.0, in_flight_age_close_s=0.0, **lived,
+        )  # fmt: skip
+        finding = little(short, LIMITS)
+        assert finding.status is Status.UNKNOWN
+        assert "users began 3.5 ms late, in a run of 4.6 ms: too short to tell" in finding.reason
+        assert "measure longer" in finding.advice
+        # Who backed off was alive and did nothing; who was gone before the last second did not begin late.
+        assert little(f.window(short, users_integral_s=0.0046), LIMITS).status is Status.INVALID
+        gone = f.engine(short, rows=f.rows([f.RATE] * 3, users=0))
+        assert little(gone, LIMITS).status is Status.INVALID
+        # By the clock: the user is still there at its end, or it is not.
+        timed = f.engine(short, reason="duration")
+        assert little(f.window(timed, users=1), LIMITS).status is Status.UNKNOWN
+        assert little(timed, LIMITS).status is Status.INVALID
+        # More than a second is no wait for a CPU, and a window that opens later has everybody in it.
+        assert little(f.window(short, duration_s=1.2), LIMITS).status is Status.INVALID
+        assert little(f.window(short, opened_ms=1000.0), LIMITS).status is Status.INVALID
+
     def test_the_tail_of_an_exact_total_is_allowed_up_to_the_longest_request(self) -> None:
         # 10 users, one window of 2 s, the longest request 100 ms: up to 5 % of the users' time may be idle
         # at the end

@@ -15,7 +15,7 @@ from prony.judge.check import DeclaredLimits, Share, always, check
 from prony.judge.finding import Finding, Status, no_window, worst
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import measured, request_times
-from prony.numbers import number, percent
+from prony.numbers import milliseconds, number, percent
 
 CHECK = "little"
 SOURCE = "Little 1961; Faban's check is one-sided, on unclipped cycles"
@@ -23,6 +23,8 @@ EDGE_SIGMAS = 4.0
 """Standard deviations of the edge effect that are allowed: 1 clean window in 16,000 exceeds it."""
 CAME_AND_WENT = " (mean: users came or went within the window)"
 """Printed where the reference is the engine's own count of users over time."""
+LATE_START_S = 1.0
+"""Users may begin so long after a run on a host whose CPUs are busy: a hundredth of a window of 100 s."""
 UNSEEN = 1e5
 """The outermost bound extrapolates the tail to this many requests."""
 
@@ -34,11 +36,12 @@ class LittleLimits(DeclaredLimits):
 
 @dataclass(frozen=True, slots=True)
 class FormResult:
-    """One of the two forms: its status, relative deviation (None when unknown) and text."""
+    """One of the two forms: its status, relative deviation (None when unknown), text, and what to do."""
 
     status: Status
     deviation: float | None
     text: str
+    advice: str = ""
 
 
 @check(LittleLimits, order=90, essential=always)
@@ -63,7 +66,7 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
         value=max(deviations, key=abs) if deviations else None,
         limit=limit,
         reason="; ".join(part.text for part in parts),
-        advice=_advice(parts) if status in {Status.INVALID, Status.SUSPECT} else "",
+        advice=_advice(parts),
         source=SOURCE,
     )
 
@@ -88,11 +91,31 @@ def users_part(window: Window, report: EngineReport, evidence: Evidence, limits:
         return FormResult(
             Status.UNKNOWN, deviation, text + "; this engine did not count the client's turn-around"
         )
+    if lacking and (late_s := _late_s(window, report, asked)) is not None:
+        text += f": users began {milliseconds(late_s * 1000)} late, in a run of "
+        text += f"{milliseconds(window.duration_s * 1000)}: too short to tell"
+        return FormResult(Status.UNKNOWN, deviation, text, "measure longer, so that the begin matters less")
     if window.clipped_back_off_s:
         text += f", {number(window.clipped_back_off_s / window.duration_s)} backed off"
     if window.users is not None and evidence.load.users is not None and window.users < evidence.load.users:
         text += f", {number(window.users)} alive at the end"
     return FormResult(Status.INVALID, deviation, text)
+
+
+def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
+    """Mean time from the begin of a whole run to a user's own, where that is all that is missing: whoever
+    was alive is accounted for, and nobody left before the run's last second.
+    """
+    lives_s = window.users_integral_s
+    if window.opened_ms > 0 or lives_s is None or window.user_time_s is None:
+        return None
+    ends_with_requests = report.reason == "total_requests"
+    stayed = ends_with_requests or window.users == asked
+    stayed = stayed and all(row.users == asked for row in report.rows[:-1])
+    late_s = window.duration_s - lives_s / asked
+    most_s = LATE_START_S + (_longest_s(window) if ends_with_requests else 0.0)
+    counted = abs(window.user_time_s - lives_s) <= 0.01 * lives_s
+    return late_s if stayed and counted and late_s <= most_s else None
 
 
 def expected_users(window: Window, report: EngineReport, evidence: Evidence) -> tuple[float | None, str]:
@@ -260,6 +283,11 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
 
 def _advice(parts: list[FormResult]) -> str:
     users = parts[0] if len(parts) > 1 else None
+    status = worst(*(part.status for part in parts))
+    if status is Status.VALID:
+        return ""
+    if status is Status.UNKNOWN:
+        return next((part.advice for part in parts if part.status is status), "")
     if users is not None and users.status is Status.INVALID:
         if users.deviation is not None and users.deviation < 0:
             return "users stopped, or backed off after failed attempts to connect: see errors"
