@@ -1,21 +1,25 @@
-//! HTTP/2 (RFC 9113) without I/O: frames and header blocks (RFC 7541) in and out of bytes, and the
-//! client's side of a connection. It knows nothing of sockets, clocks, users or plans.
+//! HTTP/2 (RFC 9113) without I/O: frames and header blocks (RFC 7541) in and out of bytes, and either
+//! side of a connection. It knows nothing of sockets, clocks, users or plans.
 
-pub mod client;
+mod client;
+mod connection;
 pub mod error;
+mod fields;
 pub mod frame;
 mod head;
 pub mod hpack;
 #[cfg(any(test, feature = "properties"))]
 pub mod properties;
-mod request;
+mod server;
 mod settings;
 mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use client::{Client, Config, Event};
+pub use client::Client;
+pub use connection::{Config, Event, Tally};
 pub use error::{ConnectionError, ErrorCode};
+pub use fields::Fields;
 pub use head::Head;
 pub use hpack::encoder::Indexing;
-pub use request::Request;
+pub use server::Server;

@@ -1,9 +1,10 @@
 //! What must hold for any bytes: asserted here once, for the property tests and the fuzz targets.
 
-use crate::client::{Client, Config, Event};
-use crate::head::Heads;
+use crate::client::Client;
+use crate::connection::{Config, Event};
+use crate::fields::Fields;
+use crate::head::{Heads, Reads};
 use crate::hpack::{Encoder, Indexing};
-use crate::request::Request;
 
 const CONFIG: Config = Config {
     stream_window_bytes: 70_000,
@@ -26,7 +27,7 @@ struct Heard {
 fn client(out: &mut Vec<u8>) -> Client {
     let mut client = Client::new(CONFIG, out);
     for (key, method) in [(10, "GET"), (11, "HEAD"), (12, "POST"), (13, "GET")] {
-        let mut request = Request::default();
+        let mut request = Fields::default();
         for (name, value) in [(":method", method), (":scheme", "http"), (":path", "/")] {
             request.push(name.as_bytes(), value.as_bytes(), Indexing::Kept);
         }
@@ -88,7 +89,7 @@ pub fn client_reads(bytes: &[u8], cuts: &[usize]) {
 
 /// No header block panics or becomes more than is allowed, and what was read can be written again.
 pub fn header_block(block: &[u8]) {
-    let mut heads = Heads::new(4096, 4096);
+    let mut heads = Heads::new(4096, 4096, Reads::Responses);
     for _ in 0..2 {
         let Ok(place) = heads.read(block) else { return };
         let head = heads.get(place).clone();
@@ -111,7 +112,7 @@ pub fn header_block(block: &[u8]) {
             let value = value.get(2..).unwrap_or_default();
             encoder.field(name, value, Indexing::Passing, &mut again);
         }
-        let mut other = Heads::new(4096, 4096);
+        let mut other = Heads::new(4096, 4096, Reads::Responses);
         let place = other.read(&again);
         assert_eq!(place.ok().map(|place| other.get(place).clone()), Some(head));
     }

@@ -1,9 +1,8 @@
-//! SETTINGS (RFC 9113, section 6.5): ours written, the server's read.
+//! SETTINGS (RFC 9113, section 6.5): ours written, the other side's read.
 
+use crate::connection::Config;
 use crate::error::ConnectionError;
-use crate::frame::{
-    self, DEFAULT_FRAME_BYTES, DEFAULT_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_WINDOW_BYTES, kind,
-};
+use crate::frame::{DEFAULT_FRAME_BYTES, DEFAULT_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_WINDOW_BYTES};
 use crate::hpack::DEFAULT_TABLE_BYTES;
 
 mod id {
@@ -15,7 +14,7 @@ mod id {
     pub const MAX_HEADER_LIST_SIZE: u16 = 6;
 }
 
-/// What the server allows.
+/// What the other side allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
     pub table_bytes: u32,
@@ -38,7 +37,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Applies the payload of a SETTINGS frame; what is not known is ignored.
-    pub fn apply(&mut self, payload: &[u8]) -> Result<(), ConnectionError> {
+    pub fn apply(&mut self, payload: &[u8], of_client: bool) -> Result<(), ConnectionError> {
         if !payload.len().is_multiple_of(6) {
             return Err(ConnectionError::frame_size(
                 "SETTINGS of a length that is no multiple of 6",
@@ -48,9 +47,9 @@ impl Settings {
             let value = u32::from_be_bytes([pair[2], pair[3], pair[4], pair[5]]);
             match u16::from_be_bytes([pair[0], pair[1]]) {
                 id::HEADER_TABLE_SIZE => self.table_bytes = value,
-                id::ENABLE_PUSH if value != 0 => {
+                id::ENABLE_PUSH if value > u32::from(of_client) => {
                     return Err(ConnectionError::protocol(
-                        "SETTINGS_ENABLE_PUSH of a server is not 0",
+                        "SETTINGS_ENABLE_PUSH that is not 0, which a client may set to 1",
                     ));
                 }
                 id::MAX_CONCURRENT_STREAMS => self.most_streams = Some(value),
@@ -73,22 +72,35 @@ impl Settings {
     }
 }
 
-/// Writes a client's SETTINGS: no push, and what differs from the defaults.
-pub fn write_ours(window_bytes: u32, table_bytes: u32, most_head_bytes: u32, out: &mut Vec<u8>) {
+/// A client's, as the payload of a frame: no push, and what differs from the defaults.
+pub fn of_client(config: &Config) -> Vec<u8> {
     let mut payload = Vec::new();
-    let mut add = |id: u16, value: u32| {
-        payload.extend_from_slice(&id.to_be_bytes());
-        payload.extend_from_slice(&value.to_be_bytes());
-    };
-    add(id::ENABLE_PUSH, 0);
-    if window_bytes != DEFAULT_WINDOW_BYTES {
-        add(id::INITIAL_WINDOW_SIZE, window_bytes);
+    add(id::ENABLE_PUSH, 0, &mut payload);
+    add_limits(config, &mut payload);
+    payload
+}
+
+/// A server's. `most_streams`: how many it takes at once.
+pub fn of_server(config: &Config, most_streams: u32) -> Vec<u8> {
+    let mut payload = Vec::new();
+    add(id::MAX_CONCURRENT_STREAMS, most_streams, &mut payload);
+    add_limits(config, &mut payload);
+    payload
+}
+
+fn add_limits(config: &Config, payload: &mut Vec<u8>) {
+    if config.stream_window_bytes != DEFAULT_WINDOW_BYTES {
+        add(id::INITIAL_WINDOW_SIZE, config.stream_window_bytes, payload);
     }
-    if table_bytes != DEFAULT_TABLE_BYTES {
-        add(id::HEADER_TABLE_SIZE, table_bytes);
+    if config.table_bytes != DEFAULT_TABLE_BYTES {
+        add(id::HEADER_TABLE_SIZE, config.table_bytes, payload);
     }
-    add(id::MAX_HEADER_LIST_SIZE, most_head_bytes);
-    frame::write(kind::SETTINGS, 0, 0, &payload, out);
+    add(id::MAX_HEADER_LIST_SIZE, config.most_head_bytes, payload);
+}
+
+fn add(id: u16, value: u32, payload: &mut Vec<u8>) {
+    payload.extend_from_slice(&id.to_be_bytes());
+    payload.extend_from_slice(&value.to_be_bytes());
 }
 
 #[cfg(test)]
@@ -110,7 +122,7 @@ mod tests {
             pair(0x99, 5),
             pair(2, 0),
         ];
-        settings.apply(&payload.concat()).unwrap();
+        settings.apply(&payload.concat(), false).unwrap();
         let expected = Settings {
             table_bytes: 0,
             most_streams: Some(7),
@@ -130,7 +142,10 @@ mod tests {
             (pair(5, 1 << 24), ErrorCode::PROTOCOL_ERROR),
             (vec![0; 5], ErrorCode::FRAME_SIZE_ERROR),
         ] {
-            assert_eq!(Settings::default().apply(&payload).unwrap_err().code, code);
+            assert_eq!(
+                Settings::default().apply(&payload, false).unwrap_err().code,
+                code
+            );
         }
     }
 }

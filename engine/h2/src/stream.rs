@@ -1,4 +1,4 @@
-//! One request and its response as the connection knows them, and the ids of those that are over.
+//! One request and its response as a connection knows them, and the ids of those that are over.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -13,15 +13,17 @@ pub struct Stream {
     pub key: u32,
     /// What we may send; below 0 after the server took back some of it.
     pub send_window: i64,
-    /// What the server may send.
+    /// What the other side may send.
     pub receive_window: i64,
     /// Of the body that was announced; `None`: it was not.
     pub body_left: Option<u64>,
     pub head_request: bool,
-    /// The final head has come.
+    /// The final head has come, or that of a request.
     pub has_head: bool,
-    /// All of the request was sent.
+    /// All of our message was sent.
     pub sent: bool,
+    /// All of the other side's message has come.
+    pub received: bool,
 }
 
 /// Ids are odd numbers that rise: a multiplication spreads them well.
@@ -76,16 +78,21 @@ impl Streams {
         self.open.remove(&id)
     }
 
-    /// We end it; the server may not know yet.
+    /// We end it; the other side may not know yet.
     pub fn remove_reset(&mut self, id: u32) -> Option<Stream> {
         let stream = self.open.remove(&id)?;
+        self.pass_over(id);
+        Some(stream)
+    }
+
+    /// Frames that still come on a stream mean nothing.
+    pub fn pass_over(&mut self, id: u32) {
         if self.reset.len() == REMEMBERED_RESETS
             && let Some(oldest) = self.reset.pop_front()
         {
             self.forgotten = self.forgotten.max(oldest);
         }
         self.reset.push_back(id);
-        Some(stream)
     }
 
     /// Whether frames may still come on a stream that is over, because we ended it.
@@ -108,7 +115,7 @@ impl Streams {
             .collect()
     }
 
-    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Stream> {
-        self.open.values_mut()
+    pub fn all_mut(&mut self) -> impl Iterator<Item = (u32, &mut Stream)> {
+        self.open.iter_mut().map(|(id, stream)| (*id, stream))
     }
 }

@@ -1,16 +1,19 @@
-//! A client against the frames of a server that is written here, frame by frame.
+//! A client against the frames of a server that is written here, frame by frame; and the server's
+//! side, in `serving`.
 
 mod abuse;
 mod exchange;
 mod sending;
+mod serving;
 
 use proptest::prelude::*;
 
-use crate::client::{Client, Config, Event};
+use crate::client::Client;
+use crate::connection::{Config, Event};
 use crate::error::ConnectionError;
+use crate::fields::Fields;
 use crate::frame::{self, FrameHeader, HEADER_BYTES, flag, kind};
 use crate::hpack::{Decoder, Encoder, Indexing};
-use crate::request::Request;
 use crate::{ErrorCode, properties};
 
 const CONFIG: Config = Config {
@@ -85,20 +88,7 @@ impl Pair {
 
     /// The frames that the client has sent.
     fn sent(&mut self) -> Vec<Frame> {
-        let out = std::mem::take(&mut self.out);
-        let (mut rest, mut frames) = (&out[..], Vec::new());
-        while !rest.is_empty() {
-            let header = FrameHeader::read(rest[..HEADER_BYTES].try_into().unwrap());
-            let to = HEADER_BYTES + header.length as usize;
-            frames.push(Frame {
-                kind: header.kind,
-                flags: header.flags,
-                stream: header.stream,
-                payload: rest[HEADER_BYTES..to].to_vec(),
-            });
-            rest = &rest[to..];
-        }
-        frames
+        frames_of(&std::mem::take(&mut self.out))
     }
 
     /// The only frame that the client has sent, as kind, stream and payload.
@@ -141,8 +131,24 @@ impl Pair {
     }
 }
 
-fn request(method: &str) -> Request {
-    let mut request = Request::default();
+fn frames_of(mut rest: &[u8]) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    while !rest.is_empty() {
+        let header = FrameHeader::read(rest[..HEADER_BYTES].try_into().unwrap());
+        let to = HEADER_BYTES + header.length as usize;
+        frames.push(Frame {
+            kind: header.kind,
+            flags: header.flags,
+            stream: header.stream,
+            payload: rest[HEADER_BYTES..to].to_vec(),
+        });
+        rest = &rest[to..];
+    }
+    frames
+}
+
+fn request(method: &str) -> Fields {
+    let mut request = Fields::default();
     for (name, value) in [
         (":method", method),
         (":scheme", "http"),

@@ -24,6 +24,25 @@ pub struct Args {
     /// A full handshake for every TLS connection
     #[arg(long, help_heading = "Server")]
     pub(super) no_resumption: bool,
+    /// Speak HTTP/2 beside HTTP/1.1: with --tls by ALPN, otherwise by prior knowledge
+    #[arg(long, help_heading = "Server")]
+    pub(super) http2: bool,
+    /// HTTP/2: streams at once per connection [default: 10000]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    pub(super) streams: Option<String>,
+    /// HTTP/2: what a client may send on a stream before it is given more [default: 1048576]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_hyphen_values = true,
+        help_heading = "Server"
+    )]
+    pub(super) window_bytes: Option<String>,
     /// Write the raw bytes of the requests to a file
     #[arg(long, value_name = "FILE", help_heading = "Server")]
     pub(super) record: Option<PathBuf>,

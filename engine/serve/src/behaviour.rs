@@ -47,8 +47,9 @@ impl Body {
 }
 
 /// When the connection is closed after a response.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Closing {
+    #[default]
     Never,
     /// With `Connection: close`.
     Announced,

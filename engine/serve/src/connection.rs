@@ -9,6 +9,7 @@ use rustix::net::{SendFlags, Shutdown, send, shutdown, sockopt};
 use rustls::ServerConfig;
 
 use super::counters::Counters;
+use super::http2::Http2;
 use super::machine::{Action, HttpState};
 use super::tls::{self, Session, Unwrapped};
 
@@ -22,6 +23,8 @@ pub struct Buffers {
     pub plain: Vec<u8>,
     /// Output of the machine.
     pub out: Vec<u8>,
+    /// Of a stream's body, on its way into frames.
+    pub made: Vec<u8>,
     /// Encrypted output.
     wire: Vec<u8>,
 }
@@ -32,6 +35,7 @@ impl Buffers {
             raw: vec![0; READ_BYTES],
             plain: Vec::new(),
             out: Vec::with_capacity(READ_BYTES),
+            made: Vec::new(),
             wire: Vec::new(),
         }
     }
@@ -73,6 +77,10 @@ pub struct Connection {
     session: Option<Box<Session>>,
     backlog: Option<Box<Backlog>>,
     pub http: HttpState,
+    /// Once its first bytes say that it speaks HTTP/2.
+    pub http2: Option<Box<Http2>>,
+    /// So many bytes of HTTP/2's preface have come, which may still go on; `None`: it is decided.
+    pub preface_seen: Option<u8>,
     /// Distinguishes it from earlier connections of the same slot.
     pub epoch: u32,
     pub action: Action,
@@ -92,6 +100,8 @@ impl Connection {
             session: None,
             backlog: None,
             http: HttpState::default(),
+            http2: None,
+            preface_seen: None,
             epoch: 0,
             action: Action::Read,
             readable: false,
@@ -125,6 +135,7 @@ impl Connection {
     pub fn end(&mut self) -> bool {
         self.session = None;
         self.backlog = None;
+        self.http2 = None;
         self.socket.take().is_some()
     }
 

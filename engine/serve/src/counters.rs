@@ -51,6 +51,8 @@ pub struct Counters {
     pub tls_handshakes: Count,
     pub tls_resumptions: Count,
     pub tls_errors: Count,
+    pub http2_connections: Count,
+    pub streams_refused: Count,
     answered: [Count; STATUSES],
     faults: [Count; FAULTS.len()],
 }
@@ -70,6 +72,8 @@ impl Default for Counters {
             tls_handshakes: Count::default(),
             tls_resumptions: Count::default(),
             tls_errors: Count::default(),
+            http2_connections: Count::default(),
+            streams_refused: Count::default(),
             answered: std::array::from_fn(|_| Count::default()),
             faults: Default::default(),
         }
@@ -109,7 +113,7 @@ pub struct Totals {
     pub answered: BTreeMap<String, u64>,
     /// Kind of injected fault to requests that got it.
     pub faults: BTreeMap<&'static str, u64>,
-    /// Not an HTTP/1.x request.
+    /// Not an HTTP/1.x request, or a connection that broke the rules of HTTP/2.
     pub malformed: u64,
     /// Requests whose client had gone before the response was due.
     pub abandoned: u64,
@@ -120,6 +124,10 @@ pub struct Totals {
     pub tls_handshakes: u64,
     pub tls_resumptions: u64,
     pub tls_errors: u64,
+    /// Connections that speak HTTP/2.
+    pub http2_connections: u64,
+    /// Streams beyond `--streams`, reset with REFUSED_STREAM.
+    pub streams_refused: u64,
 }
 
 impl Totals {
@@ -139,6 +147,8 @@ impl Totals {
             totals.tls_handshakes += thread.tls_handshakes.get();
             totals.tls_resumptions += thread.tls_resumptions.get();
             totals.tls_errors += thread.tls_errors.get();
+            totals.http2_connections += thread.http2_connections.get();
+            totals.streams_refused += thread.streams_refused.get();
             for (at, count) in thread
                 .answered
                 .iter()

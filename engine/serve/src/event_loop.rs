@@ -5,6 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use prony_h2::frame::PREFACE;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, accept_with};
@@ -15,9 +16,11 @@ use rustix::time::{
 
 use super::connection::{Buffers, Connection, Received, Sent};
 use super::counters::Counters;
+use super::http2::{Http2, Speaks, Thread, spoken};
 use super::listen::{Listener, next_thread};
 use super::machine::{Action, Machine, slot_of};
 use super::shared::Shared;
+use super::streams::Streams;
 use super::timers::Deadline;
 
 /// epoll keys that are not connections; slots never get that far.
@@ -39,6 +42,7 @@ pub struct EventLoop {
     listener: Arc<Listener>,
     thread: usize,
     machine: Machine,
+    streams: Streams,
     connections: Vec<Connection>,
     free: Vec<u32>,
     timer: OwnedFd,
@@ -74,6 +78,7 @@ impl EventLoop {
             shared,
             listener,
             thread,
+            streams: Streams::default(),
             connections: Vec::new(),
             free: Vec::new(),
             timer,
@@ -160,6 +165,10 @@ impl EventLoop {
             while let Some(deadline) = self.machine.timers.pop_due(now_ns) {
                 if deadline.key == LISTENER {
                     self.listener.arm(self.thread, LISTENER)?;
+                } else if Streams::is_key(deadline.key) {
+                    self.on_stream(deadline.key, |http2, thread, congested, out| {
+                        http2.due(thread, deadline, congested, out)
+                    });
                 } else if let Some(slot) = self.slot(deadline.key) {
                     let connection = &mut self.connections[slot];
                     let congested = connection.has_backlog();
@@ -176,6 +185,15 @@ impl EventLoop {
     /// Serves the connections that were given a worker; ending them may give workers to others.
     fn run_granted(&mut self) {
         while let Some(key) = self.machine.granted.pop_front() {
+            if Streams::is_key(key) {
+                let found = self.on_stream(key, |http2, thread, congested, out| {
+                    http2.grant(thread, key, congested, out)
+                });
+                if !found {
+                    self.machine.pass_worker_on();
+                }
+                continue;
+            }
             match self.slot(key) {
                 Some(slot) => {
                     let http = &mut self.connections[slot].http;
@@ -231,6 +249,9 @@ impl EventLoop {
             }
         };
         let key = self.key(slot);
+        let connection = &mut self.connections[slot];
+        connection.http.place = slot as u32;
+        connection.preface_seen = self.shared.http2.map(|_| 0);
         self.counters.connections.add(1);
         self.counters.connections_open.add(1);
         let data = EventData::new_u64(key);
@@ -306,6 +327,15 @@ impl EventLoop {
                         None => return,
                     }
                 }
+                // Bodies of other streams do not keep what the client says from being read.
+                Action::Drain if connection.http2.is_some() && connection.readable => {
+                    match self.read(slot) {
+                        Some(next) => action = next,
+                        None if self.connections[slot].socket().is_some() => {}
+                        None => return,
+                    }
+                }
+                Action::Drain if connection.http2.is_some() => action = self.pump(slot),
                 Action::Drain => {
                     let http = &mut connection.http;
                     action = self.machine.drained(http, key, &mut self.buffers.out);
@@ -334,7 +364,11 @@ impl EventLoop {
         let connection = &mut self.connections[slot];
         let received = connection.receive(&mut self.buffers, &self.counters);
         let Buffers {
-            raw, plain, out, ..
+            raw,
+            plain,
+            out,
+            made,
+            ..
         } = &mut self.buffers;
         let bytes = match received {
             Received::Raw(length) => &raw[..length],
@@ -350,7 +384,98 @@ impl EventLoop {
         if let Some(recorder) = &self.shared.recorder {
             recorder.write(bytes);
         }
-        Some(self.machine.received(&mut connection.http, key, bytes, out))
+        let http = &mut connection.http;
+        let mut bytes = bytes;
+        if let (Some(seen), Some(limits)) = (connection.preface_seen, self.shared.http2) {
+            match spoken(seen, bytes) {
+                Speaks::Open(seen) => {
+                    connection.preface_seen = Some(seen);
+                    return Some(Action::Read);
+                }
+                Speaks::Http1(before) => {
+                    connection.preface_seen = None;
+                    if !before.is_empty() {
+                        let action = self.machine.received(http, key, before, out);
+                        if action != Action::Read {
+                            return Some(action);
+                        }
+                    }
+                }
+                Speaks::Http2 => {
+                    connection.preface_seen = None;
+                    bytes = &bytes[PREFACE.len() - usize::from(seen)..];
+                    self.counters.http2_connections.add(1);
+                    connection.http2 = Some(Box::new(Http2::new(limits, slot as u32, out)));
+                }
+            }
+        }
+        let Some(http2) = &mut connection.http2 else {
+            return Some(self.machine.received(http, key, bytes, out));
+        };
+        let mut thread = Thread {
+            machine: &mut self.machine,
+            streams: &mut self.streams,
+            made,
+        };
+        let action = http2.received(&mut thread, bytes, out);
+        self.end_http2_on(slot, action);
+        Some(action)
+    }
+
+    /// Does something with a stream and drives its connection; false when the stream is gone.
+    fn on_stream(
+        &mut self,
+        key: u64,
+        work: impl FnOnce(&mut Http2, &mut Thread<'_>, bool, &mut Vec<u8>) -> Action,
+    ) -> bool {
+        let Some(stream) = self.streams.find(key) else {
+            return false;
+        };
+        let slot = stream.connection as usize;
+        let connection = &mut self.connections[slot];
+        let congested = connection.has_backlog();
+        let Some(http2) = &mut connection.http2 else {
+            return false;
+        };
+        let Buffers { out, made, .. } = &mut self.buffers;
+        let mut thread = Thread {
+            machine: &mut self.machine,
+            streams: &mut self.streams,
+            made,
+        };
+        let action = work(http2, &mut thread, congested, out);
+        self.end_http2_on(slot, action);
+        self.drive(slot, action);
+        true
+    }
+
+    /// More of the bodies of a connection's streams.
+    fn pump(&mut self, slot: usize) -> Action {
+        let Some(http2) = &mut self.connections[slot].http2 else {
+            return Action::Read;
+        };
+        let Buffers { out, made, .. } = &mut self.buffers;
+        let mut thread = Thread {
+            machine: &mut self.machine,
+            streams: &mut self.streams,
+            made,
+        };
+        let action = http2.pump(&mut thread, out);
+        self.end_http2_on(slot, action);
+        action
+    }
+
+    /// A connection that is to be closed has no more streams.
+    fn end_http2_on(&mut self, slot: usize, action: Action) {
+        if action == Action::Close {
+            self.end_http2(slot);
+        }
+    }
+
+    fn end_http2(&mut self, slot: usize) {
+        if let Some(mut http2) = self.connections[slot].http2.take() {
+            http2.end(&mut self.streams, &mut self.machine);
+        }
     }
 
     /// Sends, and lets the kernel say when it takes more if it did not take all.
@@ -375,6 +500,7 @@ impl EventLoop {
 
     fn close(&mut self, slot: usize) {
         self.buffers.out.clear();
+        self.end_http2(slot);
         let connection = &mut self.connections[slot];
         if !connection.end() {
             return;

@@ -21,6 +21,7 @@ pub struct Listening {
     pub version: &'static str,
     pub seed: u64,
     pub tls: bool,
+    pub http2: bool,
     pub threads: Vec<ThreadStart>,
 }
 

@@ -10,6 +10,7 @@ mod counters;
 mod curves;
 mod event_loop;
 mod events;
+mod http2;
 mod listen;
 mod machine;
 mod options;
@@ -22,6 +23,8 @@ mod response;
 mod routes;
 mod service;
 mod shared;
+mod stream;
+mod streams;
 mod timers;
 mod tls;
 mod values;
@@ -69,17 +72,23 @@ pub fn run(args: Args) -> ExitCode {
         ListenAddress::Unix(path) => Some(path.clone()),
         ListenAddress::Tcp(_) => None,
     };
-    let outcome = Shared::new(options.behaviour, options.cpus.len(), tls, recorder)
-        .map_err(|error| format!("cannot set up: {error}"))
-        .and_then(|shared| {
-            serve(
-                Arc::new(shared),
-                options.cpus,
-                options.stdin_guard,
-                listener,
-                address,
-            )
-        });
+    let outcome = Shared::new(
+        options.behaviour,
+        options.cpus.len(),
+        tls,
+        options.http2,
+        recorder,
+    )
+    .map_err(|error| format!("cannot set up: {error}"))
+    .and_then(|shared| {
+        serve(
+            Arc::new(shared),
+            options.cpus,
+            options.stdin_guard,
+            listener,
+            address,
+        )
+    });
     if let Some(path) = unix {
         // It may be gone already.
         let _ = std::fs::remove_file(path);
@@ -107,7 +116,14 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     let tls = options
         .tls
         .as_ref()
-        .map(|files| tls::load(&files.cert, &files.key, files.resumption))
+        .map(|files| {
+            tls::load(
+                &files.cert,
+                &files.key,
+                files.resumption,
+                options.http2.is_some(),
+            )
+        })
         .transpose()?;
     let recorder = options
         .record
@@ -166,6 +182,7 @@ fn serve(
         version: env!("CARGO_PKG_VERSION"),
         seed: shared.behaviour.seed,
         tls: shared.tls.is_some(),
+        http2: shared.http2.is_some(),
         threads: started,
     };
     let printed = Event::Listening(listening).print();

@@ -1,10 +1,12 @@
 //! The types of the HTTP state machine: what a connection keeps, and what the connections of a
-//! thread share. `receive` reads requests, `service` delays them, `respond` writes responses.
+//! thread share. `receive` reads requests, `service` delays them, `respond` writes responses;
+//! `stream` does for streams of HTTP/2 what `receive` does for connections of HTTP/1.1.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use super::behaviour::Closing;
 use super::counters::Counters;
 use super::random::{Outcome, Random};
 use super::request::BodyReader;
@@ -53,15 +55,20 @@ pub(super) enum Phase {
     Lingering,
 }
 
-/// The state of one connection; small while idle, as there may be very many.
+/// The state of one connection, or of one stream of HTTP/2; small while idle, as there may be very many.
 #[derive(Debug, Default)]
 pub struct HttpState {
     pub(super) request: Option<Box<RequestState>>,
     /// Of the deadline that counts; older ones are ignored.
     pub(super) ticket: u32,
     pub(super) served: u32,
+    /// Which connection of its thread it is.
+    pub(super) place: u32,
     pub(super) phase: Phase,
     pub(super) has_worker: bool,
+    /// It is a stream of HTTP/2: the head of its response waits in [`PartialResponse::head`], and
+    /// only the body is written as bytes.
+    pub(super) is_stream: bool,
 }
 
 /// What a connection needs only between the first byte of a request and the last of its response.
@@ -133,9 +140,25 @@ impl Machine {
     }
 }
 
+/// The head of a response on a stream, as values.
+#[derive(Debug)]
+pub(super) struct ResponseHead {
+    pub(super) status: u16,
+    /// `None`: the status allows no body, nor fields about one.
+    pub(super) content_type: Option<String>,
+    /// `None`: the length is not said.
+    pub(super) length: Option<u64>,
+    /// What becomes of the connection after the response.
+    pub(super) closing: Closing,
+    /// The body ends before its length.
+    pub(super) cut: bool,
+}
+
 /// The part of a response that is still to be sent.
 #[derive(Debug)]
 pub(super) struct PartialResponse {
+    /// Of a stream, until it is sent.
+    pub(super) head: Option<Box<ResponseHead>>,
     pub(super) stream: BodyWriter,
     pub(super) close: bool,
     pub(super) drip_ns: u64,

@@ -4,15 +4,20 @@
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;
 
+use prony_h2::frame;
+
 use super::args::Args;
 use super::behaviour::{Behaviour, Body, Closing, Settings};
 use super::curves::{AppliesTo, Slowdown, Stall, Warmup};
+use super::http2::Http2Limits;
 use super::listen::ListenAddress;
 use super::random::Random;
 use super::values::{self, Delay, Fields};
 
 const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 const DEFAULT_RECORD_BYTES: u64 = 1 << 20;
+/// What one connection may take of the server's memory is bounded by its streams.
+const MOST_STREAMS: u32 = 1_000_000;
 const DEFAULT_SEED: u64 = 1;
 /// `--start-lottery` draws from a stream of its own, independent of the requests'.
 const LOTTERY_STREAM: u64 = 1 << 10;
@@ -25,6 +30,7 @@ pub struct Options {
     pub cpus: Vec<Option<usize>>,
     pub stdin_guard: bool,
     pub tls: Option<TlsFiles>,
+    pub http2: Option<Http2Limits>,
     pub record: Option<Record>,
     pub behaviour: Behaviour,
 }
@@ -82,6 +88,7 @@ impl Args {
             cpus: cpus.map_or(vec![None], |cpus| cpus.into_iter().map(Some).collect()),
             stdin_guard: self.stdin_guard,
             tls: self.read_tls()?,
+            http2: self.read_http2()?,
             record: self.read_record()?,
             behaviour,
         })
@@ -111,6 +118,28 @@ impl Args {
                 Err("--cert, --key and --no-resumption mean nothing without --tls".to_owned())
             }
         }
+    }
+
+    fn read_http2(&self) -> Result<Option<Http2Limits>, String> {
+        let streams = read("streams", self.streams.as_deref(), |text| {
+            values::whole(text, 1..=u64::from(MOST_STREAMS), "the number")
+        })?;
+        let window = read("window-bytes", self.window_bytes.as_deref(), |text| {
+            values::whole(text, 1..=u64::from(frame::MAX_WINDOW_BYTES), "the window")
+        })?;
+        if !self.http2 {
+            return match streams.or(window) {
+                None => Ok(None),
+                Some(_) => {
+                    Err("--streams and --window-bytes mean nothing without --http2".to_owned())
+                }
+            };
+        }
+        let usual = Http2Limits::default();
+        Ok(Some(Http2Limits {
+            streams: streams.map_or(usual.streams, |count| count as u32),
+            window_bytes: window.map_or(usual.window_bytes, |bytes| bytes as u32),
+        }))
     }
 
     fn read_record(&self) -> Result<Option<Record>, String> {
@@ -365,6 +394,9 @@ mod tests {
             ("--tls --cert cert.pem", "--key"),
             ("--cert cert.pem", "without --tls"),
             ("--no-resumption", "without --tls"),
+            ("--streams 5", "without --http2"),
+            ("--http2 --streams 0", "--streams"),
+            ("--http2 --window-bytes 2147483648", "--window-bytes"),
             ("--record-bytes 5", "--record"),
             ("--record file --record-bytes 0", "--record-bytes"),
         ] {

@@ -136,7 +136,7 @@ impl Machine {
         }
     }
 
-    fn pending(&mut self, head: &Head<'_>) -> Pending {
+    pub(super) fn pending(&mut self, head: &Head<'_>) -> Pending {
         let (endpoint, found) = self.routes.find(head.target);
         let (handler, refusal) = match found {
             Ok(handler) => (handler, None),
@@ -273,7 +273,7 @@ pub(super) mod testing {
                 start_factor: 1.0,
                 seed: 1,
             };
-            let shared = Shared::new(behaviour, 1, None, None).unwrap();
+            let shared = Shared::new(behaviour, 1, None, None, None).unwrap();
             Self {
                 machine: Machine::new(Arc::new(shared), 0),
                 http: HttpState::default(),

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::behaviour::{Body, Closing, has_body};
 use super::machine::{
     Action, ECHO_BYTES, HttpState, Machine, OUT_BYTES, PartialResponse, Pending, Phase,
+    ResponseHead,
 };
 use super::random::Outcome;
 use super::request::RequestError;
@@ -61,7 +62,8 @@ impl Machine {
             && pending.outcome == Outcome::Normal
             && pending.refusal.is_none()
         {
-            let usual = pending.keep_alive && !pending.http10 && !pending.head_only;
+            let usual =
+                pending.keep_alive && !pending.http10 && !pending.head_only && !http.is_stream;
             let ready = pending.handler.ready.as_ref().filter(|_| usual);
             if let Some(ready) = ready
                 && self.closing(http, &pending) == Closing::Never
@@ -242,6 +244,9 @@ impl Machine {
         if pending.endpoint != Endpoint::Stats {
             self.counters.answered(response.status);
         }
+        if http.is_stream {
+            return self.write_to_stream(http, key, pending, response);
+        }
         let settings = &pending.handler.settings;
         let mut closing = response.closing;
         let chunked = settings.chunked && !pending.http10;
@@ -287,6 +292,7 @@ impl Machine {
                 &mut made,
             );
             http.request().rest = Some(PartialResponse {
+                head: None,
                 stream,
                 close,
                 drip_ns,
@@ -303,12 +309,58 @@ impl Machine {
             return Self::after_response(http, close);
         }
         http.request().rest = Some(PartialResponse {
+            head: None,
             stream,
             close,
             drip_ns: 0,
             made: Vec::new(),
             dripped: 0,
         });
+        http.phase = Phase::Streaming;
+        Action::Drain
+    }
+
+    /// The response as a stream of HTTP/2 has it: the head as values, the body unframed.
+    fn write_to_stream(
+        &mut self,
+        http: &mut HttpState,
+        key: u64,
+        pending: &Pending,
+        response: Response<'_>,
+    ) -> Action {
+        let settings = &pending.handler.settings;
+        let bodied = has_body(response.status);
+        let head = ResponseHead {
+            status: response.status,
+            content_type: bodied.then(|| response.content_type.to_owned()),
+            length: (bodied && !settings.chunked).then(|| response.body.length()),
+            closing: match response.truncated {
+                true => Closing::Never,
+                false => response.closing,
+            },
+            cut: response.truncated,
+        };
+        let body = match bodied && !pending.head_only {
+            true => response.body,
+            false => Body::Pattern(0),
+        };
+        let mut stream = BodyWriter::new(body, false);
+        if response.truncated {
+            stream = stream.truncated();
+        }
+        http.request().rest = Some(PartialResponse {
+            head: Some(Box::new(head)),
+            stream,
+            close: response.closing != Closing::Never,
+            drip_ns: settings.drip_ns.unwrap_or(0),
+            made: Vec::new(),
+            dripped: 0,
+        });
+        if settings.drip_ns.is_some() {
+            // The head goes out before the first byte.
+            let now_ns = self.shared.clock.now_ns();
+            return self.wait(http, key, Phase::Dripping, now_ns);
+        }
         http.phase = Phase::Streaming;
         Action::Drain
     }

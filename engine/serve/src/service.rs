@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::clock;
-use super::machine::{Action, HttpState, Machine, Pending, Phase, slot_of};
+use super::machine::{Action, HttpState, Machine, Pending, Phase};
 use super::random::Outcome;
 use super::respond::ENDLESS_EVERY_NS;
 use super::routes::Endpoint;
@@ -73,7 +73,7 @@ impl Machine {
     fn admit(&mut self, http: &mut HttpState, key: u64, out: &mut Vec<u8>) -> Action {
         if let Some(stall) = &self.shared.behaviour.stall {
             let now_ns = self.shared.clock.now_ns();
-            let release_ns = stall.release_ns(now_ns, slot_of(key));
+            let release_ns = stall.release_ns(now_ns, http.place);
             if release_ns > now_ns {
                 return self.wait(http, key, Phase::Stalled, release_ns);
             }
@@ -111,7 +111,7 @@ impl Machine {
         let due_ns = behaviour
             .stall
             .as_ref()
-            .map_or(due_ns, |stall| stall.release_ns(due_ns, slot_of(key)));
+            .map_or(due_ns, |stall| stall.release_ns(due_ns, http.place));
         if due_ns > now_ns {
             return self.wait(http, key, Phase::Serving, due_ns);
         }

@@ -11,6 +11,7 @@ use rustls::ServerConfig;
 use super::behaviour::Behaviour;
 use super::clock::{self, Clock};
 use super::counters::{Counters, Totals};
+use super::http2::Http2Limits;
 use super::recorder::Recorder;
 use super::workers::Workers;
 
@@ -62,6 +63,8 @@ pub struct Shared {
     pub mailboxes: Vec<Mailbox>,
     pub workers: Option<Workers>,
     pub tls: Option<Arc<ServerConfig>>,
+    /// HTTP/2 is spoken beside HTTP/1.1.
+    pub http2: Option<Http2Limits>,
     pub recorder: Option<Recorder>,
     /// The server is to end.
     pub stop: AtomicBool,
@@ -72,6 +75,7 @@ impl Shared {
         behaviour: Behaviour,
         threads: usize,
         tls: Option<Arc<ServerConfig>>,
+        http2: Option<Http2Limits>,
         recorder: Option<Recorder>,
     ) -> std::io::Result<Self> {
         Ok(Self {
@@ -83,6 +87,7 @@ impl Shared {
                 .map(|_| Mailbox::new())
                 .collect::<Result<_, _>>()?,
             tls,
+            http2,
             recorder,
             stop: AtomicBool::new(false),
         })

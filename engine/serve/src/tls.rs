@@ -12,8 +12,14 @@ use rustls::{HandshakeKind, ServerConfig, ServerConnection};
 
 use super::counters::Counters;
 
-/// Loads certificate chain and key (PEM); the error is one sentence.
-pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfig>, String> {
+/// Loads certificate chain and key (PEM); the error is one sentence. `http2`: ALPN offers it, before
+/// HTTP/1.1.
+pub fn load(
+    cert: &Path,
+    key: &Path,
+    resumption: bool,
+    http2: bool,
+) -> Result<Arc<ServerConfig>, String> {
     let chain = CertificateDer::pem_file_iter(cert)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| format!("--cert {}: cannot be read as PEM: {error}", cert.display()))?;
@@ -31,7 +37,11 @@ pub fn load(cert: &Path, key: &Path, resumption: bool) -> Result<Arc<ServerConfi
         .with_no_client_auth()
         .with_single_cert(chain, private)
         .map_err(|error| format!("--cert and --key do not fit: {error}"))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let offered: &[&[u8]] = match http2 {
+        true => &[b"h2", b"http/1.1"],
+        false => &[b"http/1.1"],
+    };
+    config.alpn_protocols = offered.iter().map(|name| name.to_vec()).collect();
     if resumption {
         // Tickets that the client keeps: they cost the server no memory, however many clients there
         // are.

@@ -1,7 +1,7 @@
 //! Between the messages that users write and read, which have the form of HTTP/1.1, and the fields of
 //! HTTP/2. What belongs to a connection of HTTP/1.1 stays behind (RFC 9113, section 8.2.2).
 
-use prony_h2::{Head, Indexing, Request};
+use prony_h2::{Fields, Head, Indexing};
 
 /// Fields of HTTP/1.1 that HTTP/2 does not have, in lower case.
 const OF_CONNECTIONS: [&[u8]; 7] = [
@@ -36,7 +36,7 @@ pub fn read_request(
     bytes: &[u8],
     scheme: &[u8],
     repeats: bool,
-    into: &mut Request,
+    into: &mut Fields,
 ) -> Option<Written> {
     into.clear();
     let head_bytes = memchr::memmem::find(bytes, b"\r\n\r\n")? + 4;
@@ -200,7 +200,7 @@ impl Text {
 mod tests {
     use super::*;
 
-    fn fields(request: &Request) -> Vec<String> {
+    fn fields(request: &Fields) -> Vec<String> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let field = |(name, value, indexing): (&[u8], &[u8], Indexing)| {
             format!("{}={} {indexing:?}", text(name), text(value))
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_request_becomes_fields_without_those_of_a_connection() {
-        let mut request = Request::default();
+        let mut request = Fields::default();
         let text = b"POST /a?b HTTP/1.1\r\nAccept: */*\r\nHost: h:1\r\nConnection: close\r\nTE: gzip\r\nAuthorization: x\r\n\
             Content-Length: 3\r\n\r\nabc";
         let written = read_request(text, b"https", false, &mut request).unwrap();

@@ -14,7 +14,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use prony_h2::{Client, Request};
+use prony_h2::{Client, Fields};
 
 use crate::measure::http2::Http2Figures;
 use crate::net::sys::Waker;
@@ -134,7 +134,7 @@ enum Told {
 /// A request that is sent unchanged.
 #[derive(Debug)]
 struct Prepared {
-    request: [Request; 2],
+    request: [Fields; 2],
     body_from: usize,
 }
 
@@ -157,7 +157,7 @@ pub struct Http2Driver<D> {
     /// Sides with something to send.
     dirty: Vec<ConnId>,
     /// The request that is being read, and memory to write the next.
-    request: Request,
+    request: Fields,
     spare: Vec<u8>,
     figures: Http2Figures,
     times_sends: bool,
@@ -249,7 +249,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
             shown: Vec::new(),
             arrived_ns: None,
             dirty: Vec::new(),
-            request: Request::default(),
+            request: Fields::default(),
             spare: Vec::new(),
             figures: Http2Figures::default(),
             times_sends: config.times_sends,

@@ -1,7 +1,7 @@
 //! What comes on connections that users share, told to each of them as its response.
 
-use prony_h2::client::{Event, Tally};
 use prony_h2::{Client, ErrorCode};
+use prony_h2::{Event, Tally};
 
 use super::connections::{End, lost};
 use super::{Http2Driver, SideState, Told};

@@ -1,7 +1,7 @@
 //! Requests on their way: written as streams, held back while the server takes no more of them, and
 //! their bodies sent as its windows allow.
 
-use prony_h2::{ErrorCode, Request};
+use prony_h2::{ErrorCode, Fields};
 
 use super::message::{Written, read_request};
 use super::{Body, Http2Driver, Prepared, SideState, Waiting};
@@ -291,7 +291,7 @@ fn scheme(secure: bool) -> &'static [u8] {
 }
 
 fn prepare(bytes: &[u8], number: u32) -> Box<Prepared> {
-    let mut request = [Request::default(), Request::default()];
+    let mut request = [Fields::default(), Fields::default()];
     let mut body_from = bytes.len();
     for (secure, request) in [false, true].into_iter().zip(&mut request) {
         if let Some(written) = read_request(bytes, scheme(secure), true, request) {

@@ -1,6 +1,7 @@
 //! The suite of `prony-engine serve`, against the built binary and raw sockets.
 
 mod faults;
+mod http2;
 mod lifecycle;
 mod protocol;
 #[path = "../serve_support/mod.rs"]

@@ -2,7 +2,7 @@
 //! hold more than it should.
 
 use super::*;
-use crate::client::MOST_IDLE_FRAMES;
+use crate::connection::MOST_IDLE_FRAMES;
 
 const OK: (&str, &str) = (":status", "200");
 
@@ -184,7 +184,7 @@ fn what_ends_the_connection_has_the_code_of_the_rfc() {
 #[test]
 fn a_server_that_does_not_speak_http_2_is_told_apart() {
     for (bytes, part) in [
-        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "HTTP/1.1"),
+        (&b"HTTP/1.1 400 Bad Fields\r\n\r\n"[..], "HTTP/1.1"),
         (&framed(kind::PING, 0, 0, &[0; 8]), "not SETTINGS"),
         (&framed(kind::SETTINGS, flag::ACK, 0, &[]), "not SETTINGS"),
     ] {

@@ -12,7 +12,7 @@ struct Span {
 
 /// The fields of a request, the pseudo-header fields first.
 #[derive(Debug, Default, Clone)]
-pub struct Request {
+pub struct Fields {
     bytes: Vec<u8>,
     spans: Vec<Span>,
     head_request: bool,
@@ -22,7 +22,7 @@ pub struct Request {
     list_bytes: usize,
 }
 
-impl Request {
+impl Fields {
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn fields_come_back_in_their_order_and_names_in_lower_case() {
-        let mut request = Request::default();
+        let mut request = Fields::default();
         request.push(b":method", b"HEAD", Indexing::Kept);
         request.push(b"X-One", b"A b", Indexing::Passing);
         assert!(request.is_head());

@@ -1,0 +1,330 @@
+//! Either side of a connection: bytes come in any pieces and mean events, and what is sent becomes
+//! frames. It holds as much memory as its streams and the largest frame need, and no other side can
+//! make it hold more. What only a client or only a server does is in the modules of these.
+
+mod control;
+mod data;
+mod frames;
+
+pub(crate) use data::first_window;
+#[cfg(test)]
+pub(crate) use frames::MOST_IDLE_FRAMES;
+
+use std::collections::VecDeque;
+
+use crate::error::{ConnectionError, ErrorCode};
+use crate::fields::Fields;
+use crate::frame::{self, DEFAULT_WINDOW_BYTES, flag, kind};
+use crate::head::{Head, HeadPlace, Heads};
+use crate::hpack::Encoder;
+use crate::settings::Settings;
+use crate::stream::Streams;
+use frames::Reading;
+
+/// Requests whose blocks are kept, by their number.
+const KEPT_BLOCKS: u32 = 256;
+
+/// What a connection is opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// What the other side may send on a stream before it is given more, 1 to 2^31-1.
+    pub stream_window_bytes: u32,
+    /// The same for all streams together; at least 65535, which no connection is without.
+    pub connection_window_bytes: u32,
+    /// Of the dynamic table, either way.
+    pub table_bytes: u32,
+    /// The longest list of header fields, as RFC 9113 counts it (section 6.5.2).
+    pub most_head_bytes: u32,
+}
+
+/// What the other side has done. `key`: whose stream it is.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Event<'a> {
+    /// A response before the response (1xx); only of servers.
+    Interim {
+        key: u32,
+        head: &'a Head,
+    },
+    /// The head of the response, or to a server that of a new request, whose key is its stream;
+    /// `end`: that is all of it.
+    Head {
+        key: u32,
+        head: &'a Head,
+        end: bool,
+    },
+    Data {
+        key: u32,
+        bytes: &'a [u8],
+        end: bool,
+    },
+    /// What follows the body; the message is complete.
+    Trailers {
+        key: u32,
+    },
+    /// RST_STREAM.
+    Reset {
+        key: u32,
+        code: ErrorCode,
+    },
+    /// The other side broke the protocol on this stream, which we reset.
+    Broken {
+        key: u32,
+        code: ErrorCode,
+        reason: &'static str,
+    },
+    /// The header list is longer than is allowed; the stream was reset.
+    HeadTooLong {
+        key: u32,
+    },
+    /// GOAWAY: no more streams may be opened. Those that a server has not looked at follow, each as
+    /// [`Event::Unprocessed`].
+    GoAway {
+        code: ErrorCode,
+    },
+    Unprocessed {
+        key: u32,
+    },
+    /// The first SETTINGS have come, or others.
+    Settings,
+    /// More may be sent.
+    Window,
+}
+
+/// What happened on a connection, for the record.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub streams_opened: u64,
+    /// Those that a server did not take.
+    pub streams_refused: u64,
+    pub pings: u64,
+    pub settings: u64,
+    /// Header lists as RFC 9113 counts them (section 6.5.2), and the blocks they became.
+    pub header_list_bytes_sent: u64,
+    pub header_block_bytes_sent: u64,
+    pub header_list_bytes_received: u64,
+    pub header_block_bytes_received: u64,
+    /// How often the other side had used up what it was allowed to send.
+    pub receive_window_used_up: u64,
+}
+
+/// A block that is sent again while the tables stay.
+#[derive(Debug, Default)]
+pub(crate) struct KeptBlock {
+    /// `None`: there is none.
+    version: Option<u64>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Happened {
+    Interim(u32, HeadPlace),
+    Head(u32, HeadPlace, bool),
+    Trailers(u32),
+    Reset(u32, ErrorCode),
+    Broken(u32, ErrorCode, &'static str),
+    HeadTooLong(u32),
+    GoAway(ErrorCode),
+    Unprocessed(u32),
+    Settings,
+    Window,
+}
+
+/// What a client and a server do differently.
+pub trait Role: std::fmt::Debug + Sized {
+    /// It takes the streams of the other side; otherwise it opens its own.
+    const TAKES: bool;
+
+    /// A whole header block has come.
+    fn on_block(
+        connection: &mut Connection<Self>,
+        id: u32,
+        end: bool,
+        block: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError>;
+}
+
+/// One side of a connection.
+#[derive(Debug)]
+pub struct Connection<R> {
+    pub(crate) config: Config,
+    pub(crate) role: R,
+    /// What the other side allows; `None` until it has said it.
+    pub(crate) settings: Option<Settings>,
+    /// The other side has applied our SETTINGS.
+    acknowledged: bool,
+    pub(crate) encoder: Encoder,
+    pub(crate) heads: Heads,
+    pub(crate) streams: Streams,
+    /// The first id that no stream has had.
+    pub(crate) next_stream: u32,
+    /// What we may send on all streams together.
+    send_window: i64,
+    receive_window: i64,
+    consumed: u32,
+    /// GOAWAY came, with the last stream that the other side looks at.
+    pub(crate) going_away: Option<u32>,
+    reading: Reading,
+    pub(crate) happened: VecDeque<Happened>,
+    kept: Vec<KeptBlock>,
+    block: Vec<u8>,
+    /// Frames since the last that brought anything on.
+    pub(crate) idle_frames: u32,
+    pub(crate) tally: Tally,
+}
+
+impl<R: Role> Connection<R> {
+    /// `settings`: ours, as a frame; they go to `out` with what the connection's window is larger.
+    pub(crate) fn begin(
+        config: Config,
+        role: R,
+        heads: Heads,
+        settings: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Self {
+        frame::write(kind::SETTINGS, 0, 0, settings, out);
+        let more = config
+            .connection_window_bytes
+            .saturating_sub(DEFAULT_WINDOW_BYTES);
+        if more > 0 {
+            frame::write_window_update(0, more, out);
+        }
+        Self {
+            config,
+            role,
+            settings: None,
+            acknowledged: false,
+            encoder: Encoder::new(config.table_bytes),
+            heads,
+            streams: Streams::default(),
+            next_stream: 1,
+            send_window: DEFAULT_WINDOW_BYTES.into(),
+            receive_window: (DEFAULT_WINDOW_BYTES + more).into(),
+            consumed: 0,
+            going_away: None,
+            reading: Reading::new(R::TAKES),
+            happened: VecDeque::new(),
+            kept: Vec::new(),
+            block: Vec::new(),
+            idle_frames: 0,
+            tally: Tally::default(),
+        }
+    }
+
+    /// The other side has applied our SETTINGS.
+    pub(crate) fn is_acknowledged(&self) -> bool {
+        self.acknowledged
+    }
+
+    pub fn has_settings(&self) -> bool {
+        self.settings.is_some()
+    }
+
+    pub fn open_streams(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub fn take_tally(&mut self) -> Tally {
+        std::mem::take(&mut self.tally)
+    }
+
+    /// Sends a head. The block of fields that have a number is kept while the tables stay.
+    pub(crate) fn write_head(&mut self, id: u32, fields: &Fields, end: bool, out: &mut Vec<u8>) {
+        self.idle_frames = 0;
+        self.tally.header_list_bytes_sent += fields.list_bytes() as u64;
+        let most_bytes = self.settings.unwrap_or_default().frame_bytes as usize;
+        let number = fields.number().filter(|number| *number < KEPT_BLOCKS);
+        let Some(number) = number else {
+            self.block.clear();
+            encode(&mut self.encoder, fields, &mut self.block);
+            self.tally.header_block_bytes_sent += self.block.len() as u64;
+            return frame::write_block(id, &self.block, end, most_bytes, out);
+        };
+        let number = number as usize;
+        if self.kept.len() <= number {
+            self.kept.resize_with(number + 1, KeptBlock::default);
+        }
+        let kept = &mut self.kept[number];
+        let version = self.encoder.version();
+        if version.is_none() || kept.version != version {
+            kept.bytes.clear();
+            encode(&mut self.encoder, fields, &mut kept.bytes);
+            // The block that fills the table is not the one that comes after it.
+            kept.version = version.filter(|_| version == self.encoder.version());
+        }
+        self.tally.header_block_bytes_sent += kept.bytes.len() as u64;
+        frame::write_block(id, &kept.bytes, end, most_bytes, out);
+    }
+
+    /// Sends of a body what the windows allow, and says how much that was. `end`: the
+    /// body ends with these bytes. 0 for bytes that wait for [`Event::Window`].
+    pub fn send(&mut self, id: u32, bytes: &[u8], end: bool, out: &mut Vec<u8>) -> usize {
+        let most = self.settings.unwrap_or_default().frame_bytes as usize;
+        let Some(stream) = self.streams.get_mut(id).filter(|stream| !stream.sent) else {
+            return 0;
+        };
+        let window = stream.send_window.min(self.send_window).max(0);
+        let taken = bytes
+            .len()
+            .min(usize::try_from(window).unwrap_or(usize::MAX));
+        let ends = end && taken == bytes.len();
+        let mut rest = &bytes[..taken];
+        if taken == 0 && !ends {
+            return 0;
+        }
+        self.idle_frames = 0;
+        stream.send_window -= taken as i64;
+        self.send_window -= taken as i64;
+        stream.sent |= ends;
+        loop {
+            let (piece, behind) = rest.split_at(rest.len().min(most));
+            rest = behind;
+            let last = ends && rest.is_empty();
+            let flags = if last { flag::END_STREAM } else { 0 };
+            frame::write(kind::DATA, flags, id, piece, out);
+            if rest.is_empty() {
+                break;
+            }
+        }
+        if ends {
+            self.end_sending(id, out);
+        }
+        taken
+    }
+
+    /// Our message is complete, which on a server is the end of the stream.
+    pub(crate) fn end_sending(&mut self, id: u32, out: &mut Vec<u8>) {
+        if R::TAKES {
+            self.finish(id, out);
+        }
+    }
+
+    /// What of a body may be sent now.
+    pub fn window_bytes(&self, id: u32) -> usize {
+        let window = self
+            .streams
+            .get(id)
+            .map_or(0, |stream| stream.send_window.min(self.send_window));
+        usize::try_from(window).unwrap_or(0)
+    }
+
+    /// Whether bytes of this stream wait for the other side to allow more.
+    pub fn is_blocked(&self, id: u32) -> bool {
+        let stream = self.streams.get(id);
+        stream.is_some_and(|stream| stream.send_window.min(self.send_window) <= 0)
+    }
+
+    /// Ends a stream of which nothing more is wanted.
+    pub fn reset(&mut self, id: u32, code: ErrorCode, out: &mut Vec<u8>) {
+        if self.streams.remove_reset(id).is_some() {
+            frame::write_reset(id, code, out);
+        }
+    }
+}
+
+fn encode(encoder: &mut Encoder, request: &Fields, out: &mut Vec<u8>) {
+    encoder.begin(out);
+    for (name, value, indexing) in request.fields() {
+        encoder.field(name, value, indexing, out);
+    }
+}

@@ -1,0 +1,462 @@
+//! HTTP/2 on one connection: streams become requests of the state machine, and its responses become
+//! frames as the client's windows allow. Sans-io; it knows nothing of sockets or of what is answered.
+
+use std::collections::VecDeque;
+
+use prony_h2::frame::{self, PREFACE, kind};
+use prony_h2::{Config, ErrorCode, Event, Fields, Head, Indexing, Server};
+
+use super::behaviour::Closing;
+use super::machine::{Action, Machine, OUT_BYTES, Phase, ResponseHead};
+use super::request::{self, Framing};
+use super::streams::Streams;
+use super::timers::Deadline;
+
+/// Of all streams of a connection together: only that of a stream is an option.
+const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
+const HEADER_TABLE_BYTES: u32 = 4096;
+/// Of a body as much is made at once as goes into a frame.
+const FRAME_BYTES: usize = 16 * 1024;
+const STATS: &[u8] = b"/__prony/stats";
+
+/// What a client may do at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Limits {
+    pub streams: u32,
+    pub window_bytes: u32,
+}
+
+impl Default for Http2Limits {
+    fn default() -> Self {
+        Self {
+            streams: 10_000,
+            window_bytes: 1 << 20,
+        }
+    }
+}
+
+/// What a connection speaks, by its first bytes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Speaks {
+    Http2,
+    /// These bytes of the preface had come before others did.
+    Http1(&'static [u8]),
+    /// It is not said yet; so many bytes of the preface have come.
+    Open(u8),
+}
+
+/// `seen`: bytes of the preface that have come before these.
+pub fn spoken(seen: u8, bytes: &[u8]) -> Speaks {
+    let (before, expected) = PREFACE.split_at(usize::from(seen));
+    let length = expected.len().min(bytes.len());
+    if bytes[..length] != expected[..length] {
+        return Speaks::Http1(before);
+    }
+    match length == expected.len() {
+        true => Speaks::Http2,
+        false => Speaks::Open(seen + length as u8),
+    }
+}
+
+/// What the connections of a thread share.
+#[derive(Debug)]
+pub struct Thread<'a> {
+    pub machine: &'a mut Machine,
+    pub streams: &'a mut Streams,
+    /// Bytes of a body that the state machine has just made; empty between calls.
+    pub made: &'a mut Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct Http2 {
+    server: Server,
+    /// The connection's slot.
+    place: u32,
+    /// Requests taken.
+    served: u32,
+    /// Streams with something to send, by their keys, and those whose windows are used up.
+    sending: VecDeque<u64>,
+    blocked: Vec<u64>,
+    fields: Fields,
+    /// The client opens no more streams.
+    client_leaves: bool,
+    leaves: bool,
+    /// The connection ends with what was written.
+    closes: bool,
+    /// The stream whose head does not end: nothing else may be sent any more.
+    endless: Option<u64>,
+}
+
+/// What became of a stream's turn to send.
+enum Turn {
+    /// There is more to send.
+    More,
+    Blocked,
+    /// Nothing more for now.
+    Over,
+}
+
+impl Http2 {
+    /// The client's preface has come; SETTINGS go to `out`.
+    pub fn new(limits: Http2Limits, place: u32, out: &mut Vec<u8>) -> Self {
+        let config = Config {
+            stream_window_bytes: limits.window_bytes,
+            connection_window_bytes: CONNECTION_WINDOW_BYTES,
+            table_bytes: HEADER_TABLE_BYTES,
+            most_head_bytes: request::HEAD_LIMIT_BYTES as u32,
+        };
+        let mut server = Server::new(config, limits.streams, out);
+        // It was compared before; the server has still to hear it.
+        let heard = server.read(&mut &PREFACE[..], out);
+        debug_assert!(matches!(heard, Ok(None)));
+        Self {
+            server,
+            place,
+            served: 0,
+            sending: VecDeque::new(),
+            blocked: Vec::new(),
+            fields: Fields::default(),
+            client_leaves: false,
+            leaves: false,
+            closes: false,
+            endless: None,
+        }
+    }
+
+    /// Takes bytes that the client sent.
+    pub fn received(
+        &mut self,
+        thread: &mut Thread<'_>,
+        mut bytes: &[u8],
+        out: &mut Vec<u8>,
+    ) -> Action {
+        loop {
+            let (key, action) = match self.server.read(&mut bytes, out) {
+                Ok(None) => break,
+                Ok(Some(Event::Head { key: id, head, end })) => {
+                    let key = thread.streams.open(self.place, id);
+                    let action = match begin(thread, key, head, end, self.served) {
+                        Some(action) => action,
+                        None => Action::Reset,
+                    };
+                    self.served += u32::from(head.path != STATS);
+                    let asks = !end && expects_continue(head);
+                    self.server.accept(id, Streams::place(key));
+                    if asks && action == Action::Read {
+                        self.fields.clear();
+                        self.fields.push(b":status", b"100", Indexing::Kept);
+                        self.server.respond(id, &self.fields, false, out);
+                    }
+                    (key, action)
+                }
+                Ok(Some(Event::Data { key, bytes, end })) => {
+                    let key = thread.streams.key(key);
+                    let Some(stream) = thread.streams.find(key) else {
+                        continue;
+                    };
+                    Machine::stream_body(&mut stream.http, bytes);
+                    if !end {
+                        continue;
+                    }
+                    let http = &mut stream.http;
+                    (key, thread.machine.stream_ends(http, key, thread.made))
+                }
+                Ok(Some(Event::Trailers { key })) => {
+                    let key = thread.streams.key(key);
+                    let Some(stream) = thread.streams.find(key) else {
+                        continue;
+                    };
+                    let http = &mut stream.http;
+                    (key, thread.machine.stream_ends(http, key, thread.made))
+                }
+                Ok(Some(
+                    Event::Reset { key, .. }
+                    | Event::Broken { key, .. }
+                    | Event::HeadTooLong { key },
+                )) => {
+                    let key = thread.streams.key(key);
+                    thread.streams.close(key, thread.machine);
+                    continue;
+                }
+                Ok(Some(Event::GoAway { .. })) => {
+                    self.client_leaves = true;
+                    continue;
+                }
+                Ok(Some(Event::Settings | Event::Window)) => {
+                    self.sending.extend(self.blocked.drain(..));
+                    continue;
+                }
+                // Only servers send them.
+                Ok(Some(Event::Interim { .. } | Event::Unprocessed { .. })) => continue,
+                Err(error) => {
+                    thread.machine.counters.malformed.add(1);
+                    self.server.leave(error.code, out);
+                    self.closes = true;
+                    return Action::Close;
+                }
+            };
+            self.act(thread, key, action, out);
+        }
+        let refused = self.server.take_tally().streams_refused;
+        thread.machine.counters.streams_refused.add(refused);
+        self.pump(thread, out)
+    }
+
+    /// A deadline of a stream is due. `congested`: earlier output is still waiting for the kernel.
+    pub fn due(
+        &mut self,
+        thread: &mut Thread<'_>,
+        deadline: Deadline,
+        congested: bool,
+        out: &mut Vec<u8>,
+    ) -> Action {
+        if let Some(stream) = thread.streams.find(deadline.key) {
+            let http = &mut stream.http;
+            if let Some(action) = thread.machine.due(http, deadline, congested, thread.made) {
+                self.act(thread, deadline.key, action, out);
+            }
+        }
+        self.go_on(thread, congested, out)
+    }
+
+    /// A stream was given the worker it waited for.
+    pub fn grant(
+        &mut self,
+        thread: &mut Thread<'_>,
+        key: u64,
+        congested: bool,
+        out: &mut Vec<u8>,
+    ) -> Action {
+        if let Some(stream) = thread.streams.find(key) {
+            let action = thread.machine.grant(&mut stream.http, key, thread.made);
+            self.act(thread, key, action, out);
+        }
+        self.go_on(thread, congested, out)
+    }
+
+    /// Bodies wait while the kernel takes nothing.
+    fn go_on(&mut self, thread: &mut Thread<'_>, congested: bool, out: &mut Vec<u8>) -> Action {
+        match congested {
+            true => Action::Drain,
+            false => self.pump(thread, out),
+        }
+    }
+
+    /// Writes bodies, as far as the windows allow and without more at once than is sent at once.
+    pub fn pump(&mut self, thread: &mut Thread<'_>, out: &mut Vec<u8>) -> Action {
+        if self.endless.is_none() {
+            while let Some(key) = self.sending.pop_front() {
+                match self.send(thread, key, out) {
+                    Turn::More => self.sending.push_back(key),
+                    Turn::Blocked => self.blocked.push(key),
+                    Turn::Over => {}
+                }
+                if out.len() > OUT_BYTES && !self.sending.is_empty() {
+                    return Action::Drain;
+                }
+            }
+        }
+        let gone = self.client_leaves && self.server.open_streams() == 0;
+        match self.closes || self.server.has_left() || gone {
+            true => Action::Close,
+            false => Action::Read,
+        }
+    }
+
+    /// The connection is over, and with it all of its streams.
+    pub fn end(&mut self, streams: &mut Streams, machine: &mut Machine) {
+        for place in self.server.keys().collect::<Vec<_>>() {
+            streams.close(streams.key(place), machine);
+        }
+    }
+
+    /// Does on a stream what the state machine says.
+    fn act(&mut self, thread: &mut Thread<'_>, key: u64, action: Action, out: &mut Vec<u8>) {
+        let Thread {
+            machine,
+            streams,
+            made,
+        } = thread;
+        let Some(stream) = streams.find(key) else {
+            return made.clear();
+        };
+        if self.endless.is_some_and(|endless| endless != key) {
+            return made.clear();
+        }
+        match action {
+            Action::Reset | Action::Drop => {
+                made.clear();
+                self.server.reset(stream.id, ErrorCode::INTERNAL_ERROR, out);
+                return streams.close(key, machine);
+            }
+            Action::Ignore => return,
+            Action::Hold | Action::Drain | Action::Read | Action::Close => {}
+        }
+        if stream.http.phase == Phase::Endless {
+            let begins = self.endless.replace(key).is_none();
+            write_endless(stream.id, begins, made, out);
+            return made.clear();
+        }
+        if let Some((head, empty)) = Machine::take_head(&mut stream.http) {
+            write_fields(&head, &mut self.fields);
+            stream.responded = true;
+            stream.closing = head.closing;
+            stream.cut = head.cut && head.length.is_none();
+            self.server
+                .respond(stream.id, &self.fields, empty && !stream.cut, out);
+            if empty && !stream.cut {
+                return self.over(thread, key, out);
+            }
+            stream.whole = empty;
+        }
+        if !stream.responded {
+            if action == Action::Close {
+                // What is no HTTP at all: it ends the connection.
+                out.append(made);
+                self.closes = true;
+            }
+            return made.clear();
+        }
+        stream.unsent.append(made);
+        stream.whole |= matches!(action, Action::Read | Action::Close);
+        if !std::mem::replace(&mut stream.queued, true) {
+            self.sending.push_back(key);
+        }
+    }
+
+    /// Sends of a stream's body what fits into a frame.
+    fn send(&mut self, thread: &mut Thread<'_>, key: u64, out: &mut Vec<u8>) -> Turn {
+        let Some(stream) = thread.streams.find(key) else {
+            return Turn::Over;
+        };
+        let id = stream.id;
+        if stream.unsent.is_empty() && !stream.whole {
+            if stream.http.phase != Phase::Streaming {
+                stream.queued = false;
+                return Turn::Over;
+            }
+            let limit = self.server.window_bytes(id).min(FRAME_BYTES);
+            if limit == 0 {
+                return Turn::Blocked;
+            }
+            let action = Machine::fill(&mut stream.http, &mut stream.unsent, limit);
+            stream.whole = action != Action::Drain;
+        }
+        let ends = stream.whole && !stream.cut;
+        let taken = self.server.send(id, &stream.unsent, ends, out);
+        stream.unsent.drain(..taken);
+        if !stream.unsent.is_empty() {
+            return Turn::Blocked;
+        }
+        if !stream.whole {
+            return Turn::More;
+        }
+        if stream.cut {
+            self.server.reset(id, ErrorCode::INTERNAL_ERROR, out);
+        }
+        self.over(thread, key, out);
+        Turn::Over
+    }
+
+    /// The response has gone out whole.
+    fn over(&mut self, thread: &mut Thread<'_>, key: u64, out: &mut Vec<u8>) {
+        let closing = thread
+            .streams
+            .find(key)
+            .map_or(Closing::Never, |stream| stream.closing);
+        thread.streams.close(key, thread.machine);
+        match closing {
+            Closing::Never => {}
+            Closing::Silent => self.closes = true,
+            Closing::Announced if self.leaves => {}
+            Closing::Announced => {
+                self.leaves = true;
+                self.server.leave(ErrorCode::NO_ERROR, out);
+            }
+        }
+    }
+}
+
+/// Hands a request to the state machine; `None`: its target is not text.
+fn begin(
+    thread: &mut Thread<'_>,
+    key: u64,
+    head: &Head,
+    whole: bool,
+    served: u32,
+) -> Option<Action> {
+    let stream = thread.streams.find(key)?;
+    let target = std::str::from_utf8(&head.path).ok();
+    let Some(target) = target else {
+        thread.machine.counters.malformed.add(1);
+        return None;
+    };
+    let request = request::Head {
+        target,
+        head_only: head.method == b"HEAD",
+        http10: false,
+        keep_alive: true,
+        expects_continue: false,
+        framing: Framing::None,
+        content_type: field(head, b"content-type"),
+        length: 0,
+    };
+    stream.http.served = served;
+    let http = &mut stream.http;
+    Some(
+        thread
+            .machine
+            .stream_begins(http, key, &request, whole, thread.made),
+    )
+}
+
+fn expects_continue(head: &Head) -> bool {
+    field(head, b"expect").is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// The value of a field, its name in lower case.
+fn field<'a>(head: &'a Head, name: &[u8]) -> Option<&'a [u8]> {
+    head.lines.split(|byte| *byte == b'\n').find_map(|line| {
+        let value = line.strip_prefix(name)?.strip_prefix(b": ")?;
+        Some(value.strip_suffix(b"\r").unwrap_or(value))
+    })
+}
+
+fn write_fields(head: &ResponseHead, fields: &mut Fields) {
+    fields.clear();
+    let status = head.status.to_string();
+    fields.push(b":status", status.as_bytes(), Indexing::Kept);
+    fields.push(b"server", b"prony", Indexing::Kept);
+    if let Some(content_type) = &head.content_type {
+        fields.push(b"content-type", content_type.as_bytes(), Indexing::Kept);
+    }
+    if let Some(length) = head.length {
+        let length = length.to_string();
+        fields.push(b"content-length", length.as_bytes(), Indexing::Kept);
+    }
+}
+
+/// A header block without an end: HEADERS, and CONTINUATION for all that follows.
+fn write_endless(id: u32, begins: bool, lines: &[u8], out: &mut Vec<u8>) {
+    /// `:status: 200` of the static table.
+    const STATUS_200: u8 = 0x88;
+    let mut block = Vec::new();
+    if begins {
+        frame::write(kind::HEADERS, 0, id, &[STATUS_200], out);
+    }
+    for line in lines.split(|byte| *byte == b'\n') {
+        let Some((name, value)) = std::str::from_utf8(line)
+            .ok()
+            .and_then(|line| line.trim_end().split_once(": "))
+        else {
+            continue;
+        };
+        // A literal that goes into no table; both lengths are below 127.
+        block.push(0);
+        for text in [name.to_ascii_lowercase().as_str(), value] {
+            block.push(text.len() as u8);
+            block.extend_from_slice(text.as_bytes());
+        }
+    }
+    frame::write(kind::CONTINUATION, 0, id, &block, out);
+}
