@@ -47,19 +47,19 @@ def sentence(
         if swap
         else (result.ratio, result.low, result.high)
     )
-    numbers = _numbers(value, low, high, band)
+    found = numbers(value, low, high, band)
     basis = _basis(result, confidence, family)
     label = FIGURE[figure].label if figure in FIGURE else figure
     if verdict is Verdict.EQUIVALENT:
         where = f"within {band * 100:g} %{_in(figure, label)}"
-        text = f"{first} and {second} are equivalent {where}: {numbers} {basis}"
+        text = f"{first} and {second} are equivalent {where}: {found} {basis}"
     elif verdict is Verdict.INCONCLUSIVE:
-        text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {numbers} {basis}"
+        text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {found} {basis}"
         text += f"; {doubt}" if doubt else _further(result, more, band)
     elif figure in RATE_FIGURES:
-        text = f"{first} is faster than {second}: {numbers} {basis}"
+        text = f"{first} is faster than {second}: {found} {basis}"
     else:
-        text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {numbers} {basis}"
+        text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {found} {basis}"
     if moved is not None:
         by = (1 / moved if swap else moved) - 1
         text += f"; suspect: the effect of position moves it by {by * 100:+.1f} %"
@@ -75,7 +75,7 @@ def _alone(result: RatioResult | None, swap: bool, band: float) -> str:
         return f"; without suspect trials {value:.2f}x, too few for an interval"
     sides = (result.ratio, result.low, result.high)
     value, low, high = (1 / sides[0], 1 / sides[2], 1 / sides[1]) if swap else sides
-    return f"; without suspect trials {_numbers(value, low, high, band)}"
+    return f"; without suspect trials {numbers(value, low, high, band)}"
 
 
 def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
@@ -131,7 +131,7 @@ def _basis(result: RatioResult, confidence: float, family: int) -> str:
     return f"({confidence * 100:g} % over all {looks}{pairs}, {each}{quick})"
 
 
-def _numbers(value: float, low: float, high: float, band: float) -> str:
+def numbers(value: float, low: float, high: float, band: float) -> str:
     """Two decimals, or as many as it takes to show on which side of 1 and of the band's edges each bound
     lies.
     """

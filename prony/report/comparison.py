@@ -135,25 +135,32 @@ def best(part: PartView, figure: str) -> str | None:
     return None
 
 
+def turned(pair: PairView) -> PairView:
+    """The same comparison with the other server first."""
+    words = {"faster": "slower", "slower": "faster"}
+    low, high = pair.low, pair.high
+    return replace(
+        pair,
+        a=pair.b,
+        b=pair.a,
+        ratio=1 / pair.ratio if pair.ratio else None,
+        low=1 / high if high else None,
+        high=1 / low if low else None,
+        verdict=words.get(pair.verdict, pair.verdict),
+    )
+
+
 def better_first(pair: PairView) -> PairView:
     """The same comparison with the better server first (without a direction: the larger value first)."""
     if pair.ratio is None or pair.ratio <= 0:
         return pair
-    known = FIGURE.get(pair.figure)
-    lower_is_better = known is not None and known.higher_is_better is False
-    if (pair.ratio > 1) if lower_is_better else (pair.ratio < 1):
-        turned = {"faster": "slower", "slower": "faster"}
-        low, high = pair.low, pair.high
-        return replace(
-            pair,
-            a=pair.b,
-            b=pair.a,
-            ratio=1 / pair.ratio,
-            low=1 / high if high else None,
-            high=1 / low if low else None,
-            verdict=turned.get(pair.verdict, pair.verdict),
-        )
-    return pair
+    return turned(pair) if ((pair.ratio > 1) if lower_is_better(pair.figure) else (pair.ratio < 1)) else pair
+
+
+def lower_is_better(figure: str) -> bool:
+    """Of times and costs; not of a figure that has no direction."""
+    known = FIGURE.get(figure)
+    return known is not None and known.higher_is_better is False
 
 
 def verdict_word(pair: PairView) -> str:

@@ -9,10 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.judge.finding import Finding, Status
-from prony.report.result import SEVERITY, PartView
+from prony.report.result import SEVERITY, PartView, ResultView
 from prony.report.wording import counted
 
 MOST_REASONS, MOST_ADVICE, MOST_PLACES = 3, 2, 4
+MOST_CONCERNS = 3
+"""Groups that stand at the head of a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,37 @@ def finding_groups(part: PartView, *, only: Status | None = None) -> tuple[Findi
     shown = (f for f in part.findings if (f.status is only if only else f.status is not Status.VALID))
     groups += [_of_all(finding) for finding in shown]
     return tuple(sorted(groups, key=lambda group: SEVERITY[group.status]))
+
+
+def concerns(view: ResultView) -> tuple[FindingGroup, ...]:
+    """What a result is not valid for, worst first: of what is only unknown the essential checks."""
+    essential = {
+        finding.check
+        for trial in view.trials
+        for finding in trial.judgement.findings
+        if finding.essential and finding.status is Status.UNKNOWN
+    }
+    found = [
+        group
+        for part in view.parts
+        for group in finding_groups(part)
+        if group.status is not Status.UNKNOWN or group.check in essential
+    ]
+    return tuple(sorted(found, key=lambda group: SEVERITY[group.status])[:MOST_CONCERNS])
+
+
+def failures(view: ResultView) -> tuple[str, ...]:
+    """Why trials have no evidence to judge, each cause once with its servers."""
+    found: dict[str, list[str]] = {}
+    for trial in view.trials:
+        if trial.record.failure is not None:
+            servers = found.setdefault(trial.record.failure, [])
+            servers += [trial.record.server] if trial.record.server not in servers else []
+    said = [
+        why if all(one in why for one in servers) else f"{', '.join(servers)}: {why}"
+        for why, servers in found.items()
+    ]
+    return tuple(said[:MOST_CONCERNS])
 
 
 def _of_all(finding: Finding) -> FindingGroup:

@@ -6,11 +6,13 @@ from prony.report import cells_table, comparison, cross_check, scaling, shared, 
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
 from prony.report.hosts import host_blocks
+from prony.report.ranking import ranking
 from prony.report.result import PartView, ResultView
 from prony.report.wording import counted
 
 MOST_REJECTED = 12
 REJECTED_LISTED = ("comparison", "cross-check", "aa", "gate")
+MOST_HEADLINES = 8
 HEADLINED = ("comparison", "sweep", "capacity", "aa")
 
 
@@ -75,12 +77,18 @@ def left_out(part: PartView) -> Lines | None:
 
 
 def headlines(view: ResultView) -> tuple[str, ...]:
-    """The sentences that a reader should see first: what the comparison, the law or the search came to."""
+    """The sentences that a reader should see first: what the law or the search came to, or the comparison,
+    where any trial counts and its servers have no ranking; at most MOST_HEADLINES of a part.
+    """
     said: list[str] = []
     for part in view.parts:
         if part.gate is not None:
             said.append(part.gate.sentence)
+        elif ranking(part) is not None or (part.layout == "comparison" and not part.counting):
+            continue
         elif part.part.shape in HEADLINED and part.part.follows is None:
             first = [b for b in blocks(part) if isinstance(b, Lines) and b.marked][:1]
-            said += [line for block in first for line in block.lines]
+            lines = [line for block in first for line in block.lines]
+            more = len(lines) - MOST_HEADLINES
+            said += [*lines[:MOST_HEADLINES], f"… and {more} more below"] if more > 1 else lines
     return tuple(said)

@@ -547,6 +547,28 @@ def hopeless() -> ResultView:
     return experiment([trial(record(s, b, p), STEP_FOUND) for b in range(2) for p, s in enumerate(SERVERS)])
 
 
+def full() -> ResultView:
+    """Five trials of each server, all valid."""
+    return experiment(quick=False, blocks=5)
+
+
+TWENTY = [
+    f"{name}-{way}"
+    for name in ("tomcat", "jetty", "undertow", "netty", "vertx")
+    for way in ("platform", "virtual", "async", "reactive")
+]
+
+
+def twenty(*troubles: Finding) -> ResultView:
+    """Twenty servers of which each has 93 % of the throughput of the one before it."""
+    trials = [
+        trial(record(server, block, at, quick=False, level=16_000 * 0.93**at), *troubles)
+        for block in range(3)
+        for at, server in enumerate(TWENTY)
+    ]
+    return experiment(trials, TWENTY, quick=False, published=False, title="Twenty servers: GET /hello")
+
+
 def bare() -> ResultView:
     """Servers of which next to nothing is known: no histogram, no start-up, no server window, NaN figures."""
     trials = []

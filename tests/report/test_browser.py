@@ -9,7 +9,7 @@ import pytest
 from prony.report.html import write_text
 
 from . import factory
-from .browser import opened
+from .browser import browsing, opened
 from .page import Page, brightness, rendered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("chromium")]
@@ -52,3 +52,29 @@ def test_light_and_dark_follow_the_reader(page: Path, tmp_path: Path) -> None:
     seen = {scheme: brightness(opened(page, tmp_path, scheme=scheme).picture) for scheme in ("light", "dark")}
     assert seen["light"] > 0.8
     assert seen["dark"] < 0.25
+
+
+SCREENS = ((1280, 800), (375, 667))
+BELOW = "Math.round(document.querySelector('{}').getBoundingClientRect().bottom)"
+
+
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_the_first_screen_says_which_by_how_much_and_whether_to_believe_it(
+    width: int, height: int, tmp_path: Path
+) -> None:
+    few, many, none = (tmp_path / f"{name}.html" for name in ("few", "many", "none"))
+    write_text(rendered(factory.full), few)
+    write_text(rendered(factory.twenty), many)
+    write_text(rendered(factory.hopeless), none)
+    with browsing(tmp_path, width=width, height=height) as tab:
+
+        def ends_at(page: Path, what: str) -> int:
+            tab.go(page.as_uri())
+            assert tab.run("document.documentElement.scrollWidth") <= width, page.name
+            return int(tab.run(BELOW.format(what)))
+
+        assert ends_at(few, ".verdict .badge") < height
+        assert ends_at(few, ".ranking tbody tr:last-child") < height
+        assert ends_at(many, f".ranking tbody tr:nth-child({20 if width > 1000 else 5})") < height
+        assert ends_at(none, ".concerns li:first-child") < height
+        assert tab.run("document.querySelectorAll('.ranking').length") == 0

@@ -20,6 +20,7 @@ from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
+from prony.report.ranking import telling
 from prony.report.result import HEADLINE, PartView, TrialView
 from prony.report.shapes import blocks, hosts, left_out
 from prony.report.trial_tables import step_blocks, time_part_blocks
@@ -27,7 +28,7 @@ from prony.report.wording import counted
 
 TRIAL_FIGURES = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
 MANY_TRIALS = 40
-"""A longer table of trials is folded."""
+"""A longer table of trials is folded, and of more only the median ones are drawn over time."""
 Key = tuple[Markup, str]
 
 
@@ -234,6 +235,8 @@ def _ratios(part: PartView, drawer: Drawer) -> Chapter:
         if first is not None
         else "No pair of servers has enough trials for an interval."
     )
+    if len(telling(part)) < len(part.pairs):
+        lead += " Drawn: each server beside the one with the best median, and beside the next one down."
     items: list[Item] = [Charts((first,), form="large")] if first is not None else []
     if others is not None:
         items.append(Folded("Other figures", (Charts((others,), form="large"),)))
@@ -255,7 +258,8 @@ def _latency(part: PartView, drawer: Drawer) -> Chapter:
 
 
 def _throughput(part: PartView, drawer: Drawer) -> Chapter:
-    drawings = tuple(drawer.throughput())
+    many = len(part.trials) > MANY_TRIALS
+    drawings = tuple(drawer.throughput(all_of_them=not many))
     requests = f"{comparison.published_requests(part.trials):,}"
     owned = any(trial.record.evidence.server.owned for trial in part.trials)
     keys: list[Key] = [(swatch("window"), "measured window"), (DASH, "change of level")]
@@ -267,6 +271,8 @@ def _throughput(part: PartView, drawer: Drawer) -> Chapter:
             (TRIANGLE, f"request {requests}"),
         ]
         lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
+    if many:
+        lead += f" Drawn: the median trial of each server, of {counted(len(part.trials), 'trial')}."
     items = (Charts(drawings, tuple(keys)),) if drawings else ()
     return Chapter("throughput", "Throughput over time", items, lead)
 

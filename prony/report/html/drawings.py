@@ -19,6 +19,7 @@ from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, shape
 from prony.report.labels import label_of, named, rounded
+from prony.report.ranking import telling
 from prony.report.result import HEADLINE, CellView, PairView, PartView, TrialView
 from prony.report.wording import number, ratio
 from prony.report.words import join
@@ -64,7 +65,7 @@ class Drawer:
     def ratios(self, *, headline: bool) -> Drawing | None:
         """Intervals of the ratios: of the figure that the part asks for, or of every other one."""
         asked = asked_figures(self.part)
-        pairs = [pair for pair in self.part.pairs if (pair.figure in asked) is headline]
+        pairs = [pair for pair in telling(self.part) if (pair.figure in asked) is headline]
         rows = [_ratio_row(pair, plain=headline) for pair in map(better_first, pairs)]
         drawn = [row for row in rows if row is not None]
         if not drawn:
@@ -137,9 +138,12 @@ class Drawer:
             return Drawing(words, Markup(draw(MIDDLE, HEIGHT, key)), heading=heading)
         return self._both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
 
-    def throughput(self) -> list[Drawing]:
-        """One small chart per trial, on common axes, in the order of servers and blocks."""
-        drawn = [t for cell in self.part.cells for t in cell.every if values.interval_rows(t)]
+    def throughput(self, *, all_of_them: bool = True) -> list[Drawing]:
+        """One small chart per trial, on common axes, in the order of servers and blocks; or only of each
+        cell's median trial (where none counts, of its first).
+        """
+        shown = [(cell, cell.every if all_of_them else _typical(cell)) for cell in self.part.cells]
+        drawn = [t for _, trials in shown for t in trials if values.interval_rows(t)]
         if not drawn:
             return []
         until_s = max(1.0, *(values.interval_rows(trial)[-1].t_ms / 1000 for trial in drawn))
@@ -148,8 +152,8 @@ class Drawer:
         )
         return [
             self._throughput(cell, trial, until_s, most)
-            for cell in self.part.cells
-            for trial in cell.every
+            for cell, trials in shown
+            for trial in trials
             if values.interval_rows(trial)
         ]
 
@@ -328,6 +332,10 @@ class Drawer:
     def _both(self, name: str, words: str, draw: Callable[[int, str], str]) -> Drawing:
         wide, narrow = (Markup(draw(w, f"{self.key}{name}-{n}")) for w, n in ((WIDE, "w"), (NARROW, "n")))
         return Drawing(words, wide, narrow)
+
+
+def _typical(cell: CellView) -> tuple[TrialView, ...]:
+    return (cell.median_trial,) if cell.median_trial is not None else cell.every[:1]
 
 
 def _ratio_row(pair: PairView, *, plain: bool) -> large_charts.RatioRow | None:

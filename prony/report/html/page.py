@@ -8,11 +8,13 @@ from importlib.resources import files
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from prony.report.findings import concerns, failures
 from prony.report.html.chapters import Chapter, chapters
 from prony.report.html.drawings import Drawer
 from prony.report.html.marks import mark_of
 from prony.report.html.theme import stylesheet
 from prony.report.html.unknowns import unknowns
+from prony.report.ranking import ranking
 from prony.report.result import PartView, ResultView, ServerView
 from prony.report.shapes import headlines
 from prony.report.terminal import quick_words
@@ -78,6 +80,9 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
             quick_words=quick_words(view),
             labels=label_lines(view),
             headlines=headlines(view),
+            rankings=[(part, found) for part in view.parts if (found := ranking(part)) is not None],
+            concerns=concerns(view),
+            failures=failures(view),
             parts=parts,
             places=places,
             marks={server: mark_of(place) for server, place in places.items()},
