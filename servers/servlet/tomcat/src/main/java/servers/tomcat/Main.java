@@ -7,6 +7,7 @@ import org.apache.catalina.LifecycleException;
 import org.apache.catalina.connector.Connector;
 import org.apache.catalina.servlets.DefaultServlet;
 import org.apache.catalina.startup.Tomcat;
+import org.apache.coyote.http2.Http2Protocol;
 import org.apache.tomcat.util.net.SSLHostConfig;
 import org.apache.tomcat.util.net.SSLHostConfigCertificate;
 import servers.pages.AsyncDelayServlet;
@@ -25,7 +26,8 @@ public final class Main {
 
     public static void main(String[] args) throws LifecycleException {
         Options options =
-                Options.parse(args, "host", "port", "static", "mode", "threads", "tls", "keystore", "password");
+                Options.parse(args, "host", "port", "static", "mode", "threads", "tls", "keystore", "password",
+                        "http2");
         Tomcat tomcat = new Tomcat();
         tomcat.setBaseDir(System.getProperty("java.io.tmpdir"));
         tomcat.setConnector(connector(options));
@@ -61,7 +63,18 @@ public final class Main {
         if (options.has("tls")) {
             secure(connector, options);
         }
+        if (options.has("http2")) {
+            connector.addUpgradeProtocol(http2(options));
+        }
         return connector;
+    }
+
+    /** As many streams at once as asked for, and as many of them served at once as there are threads. */
+    private static Http2Protocol http2(Options options) {
+        Http2Protocol protocol = new Http2Protocol();
+        protocol.setMaxConcurrentStreams(options.number("http2"));
+        protocol.setMaxConcurrentStreamExecution(options.number("threads"));
+        return protocol;
     }
 
     private static void secure(Connector connector, Options options) {

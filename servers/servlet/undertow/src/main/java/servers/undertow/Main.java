@@ -2,6 +2,7 @@
 package servers.undertow;
 
 import io.undertow.Undertow;
+import io.undertow.UndertowOptions;
 import io.undertow.server.handlers.resource.PathResourceManager;
 import io.undertow.servlet.Servlets;
 import io.undertow.servlet.api.DeploymentInfo;
@@ -28,7 +29,8 @@ import servers.pages.PingServlet;
 public final class Main {
 
     public static void main(String[] args) throws Exception {
-        Options options = Options.parse(args, "host", "port", "static", "mode", "tls", "keystore", "password");
+        Options options = Options.parse(
+                args, "host", "port", "static", "mode", "tls", "keystore", "password", "http2");
         DeploymentInfo deployment = Servlets.deployment()
                 .setClassLoader(Main.class.getClassLoader())
                 .setContextPath("/")
@@ -48,6 +50,9 @@ public final class Main {
         manager.deploy();
 
         Undertow.Builder server = Undertow.builder().setHandler(manager.start());
+        if (options.has("http2")) {
+            server.setServerOption(UndertowOptions.ENABLE_HTTP2, true);
+        }
         if (options.has("tls")) {
             server.addHttpsListener(options.number("port"), options.get("host"), tls(options));
         } else {
