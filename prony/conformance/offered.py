@@ -13,6 +13,7 @@ from prony.conformance.walk import Subject
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.load.short import complaint, run_short
+from prony.plan.load import Connections
 from prony.plan.workload import Scenario, Workload
 
 KEPT_REQUESTS = 20
@@ -57,7 +58,9 @@ def _on_connections(subject: Subject, at_least: int) -> CheckOutcome:
     connections = 1 if subject.closes_after is None else math.ceil(requests / subject.closes_after)
     expected = f"{requests} correct responses on {_connections(connections)}"
     try:
-        report = run_short(subject.url, workload, iterations=iterations, tls=subject.tls)
+        report = run_short(
+            subject.url, workload, iterations=iterations, tls=subject.tls, connections=subject.connections
+        )
     except EnvironmentFault as fault:
         return CheckOutcome.of(False, str(fault), expected)
     opened = report.totals.connections_opened
@@ -70,20 +73,33 @@ def _on_connections(subject: Subject, at_least: int) -> CheckOutcome:
 
 def concurrent(subject: Subject) -> CheckOutcome:
     """A hundred concurrent users, each with its own connection."""
+    return _at_once(subject, subject.connections, f"{CONCURRENT} concurrent connections", CONCURRENT)
+
+
+def streams(subject: Subject) -> CheckOutcome:
+    """A hundred concurrent users on one connection of HTTP/2, each on a stream."""
+    if subject.http_version != "2":
+        return CheckOutcome(status=CheckStatus.LEFT_OUT, found="the load is not over HTTP/2", expected="")
+    shared = Connections(http_version="2", count=1)
+    return _at_once(subject, shared, f"concurrent streams of {_connections(1)}", 1)
+
+
+def _at_once(subject: Subject, connections: Connections, on: str, opened: int) -> CheckOutcome:
+    """A hundred concurrent users over these connections, of which so many are expected to be opened."""
     workload = subject.for_engine()
     lengths = {_length(_single(workload, scenario)) for scenario in workload.walks}
     requests = CONCURRENT * lengths.pop() if len(lengths) == 1 else None
-    expected = f"all responses correct on {CONCURRENT} concurrent connections"
+    expected = f"all responses correct on {on}"
     try:
-        report = run_short(subject.url, workload, users=CONCURRENT, tls=subject.tls)
+        report = run_short(subject.url, workload, users=CONCURRENT, tls=subject.tls, connections=connections)
     except EnvironmentFault as fault:
         return CheckOutcome.of(False, str(fault), expected)
     why = complaint(report, requests)
-    opened = report.totals.connections_opened or 0
-    found = f"{report.totals.completed} responses on {_connections(opened)}"
+    counted = report.totals.connections_opened or 0
+    found = f"{report.totals.completed} responses on {_connections(counted)}"
     if why is not None:
         return CheckOutcome.of(False, f"{why}; {found}", expected)
-    return CheckOutcome.of(opened >= CONCURRENT, found, expected)
+    return CheckOutcome.of(counted == 1 if opened == 1 else counted >= opened, found, expected)
 
 
 def delay(subject: Subject) -> CheckOutcome:
@@ -94,7 +110,9 @@ def delay(subject: Subject) -> CheckOutcome:
     latest_ms = delay_ms * DELAY_LATE_SHARE + DELAY_LATE_MS
     expected = f"{delay_ms:g} to {latest_ms:g} ms (the fastest of 5 responses)"
     try:
-        report = run_short(subject.url, subject.for_engine(), iterations=5, tls=subject.tls)
+        report = run_short(
+            subject.url, subject.for_engine(), iterations=5, tls=subject.tls, connections=subject.connections
+        )
     except EnvironmentFault as fault:
         return CheckOutcome.of(False, str(fault), expected)
     fastest_ms = _fastest_ms(report)

@@ -9,9 +9,10 @@ import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from prony.conformance.http2 import Http2Wire
 from prony.conformance.result import CheckOutcome, CheckStatus
 from prony.conformance.walk import Subject, Walk, reads, why_wrong
-from prony.conformance.wire import Wire, WireError, WireRequest, WireResponse
+from prony.conformance.wire import Line, Wire, WireError, WireRequest, WireResponse
 from prony.plan.step import Step
 
 CLOSE_PATIENCE_S = 5.0
@@ -66,8 +67,8 @@ def unknown_path(subject: Subject) -> CheckOutcome:
     """A path that does not exist."""
     expected = "404"
     try:
-        with Wire(subject.address) as wire:
-            response = wire.ask(_unknown())
+        with subject.connect() as line:
+            response = line.ask(_unknown())
     except WireError as fault:
         return CheckOutcome.of(False, str(fault), expected)
     return CheckOutcome.of(response.status == 404, f"status {response.status}", expected)
@@ -151,7 +152,7 @@ def http_1_0(subject: Subject) -> CheckOutcome:
     expected = "a correct response without chunks, then the connection is closed"
     try:
         step, request = subject.sample()
-        with Wire(subject.address) as wire:
+        with Wire(subject.address, alpn=()) as wire:  # such a client knows no ALPN
             response = wire.ask(
                 WireRequest(request.method, request.path, request.headers, request.body, version="1.0")
             )
@@ -192,14 +193,35 @@ def headers(subject: Subject) -> CheckOutcome:
     expected = "Date (not judged)"
     try:
         _, request = subject.sample()
-        with Wire(subject.address) as wire:
-            response = wire.ask(request)
+        with subject.connect() as line:
+            response = line.ask(request)
     except WireError as fault:
         return _noted(str(fault), expected)
     date = "Date" if "date" in response.headers else "no Date"
     server = f"Server: {response.headers['server']}" if "server" in response.headers else "no Server"
     others = sorted(set(response.headers) - {"date", "server"})
     return _noted(f"{date}, {server}; also {', '.join(others) or 'nothing'}", expected)
+
+
+def settings(subject: Subject) -> CheckOutcome:
+    """What the server announces for HTTP/2: its limit of streams makes a client wait."""
+    expected = "SETTINGS (not judged)"
+    if subject.http_version != "2":
+        return _left_out("the load is not over HTTP/2")
+    try:
+        _, request = subject.sample()
+        with Http2Wire(subject.address) as line:
+            line.ask(request)
+            announced = line.settings()
+    except WireError as fault:
+        return _noted(str(fault), expected)
+    streams, longest = announced["streams"], announced["header_list_bytes"]
+    found = [
+        "no limit of streams" if streams is None else f"{streams} streams at once",
+        f"a window of {announced['window_bytes']} bytes for a stream",
+        "no limit of header bytes" if longest is None else f"{longest} header bytes",
+    ]
+    return _noted(", ".join(found), expected)
 
 
 def oversized_header(subject: Subject) -> CheckOutcome:
@@ -210,14 +232,12 @@ def oversized_header(subject: Subject) -> CheckOutcome:
         found = "accepted"
         refused = False
         for size in OVERSIZED_BYTES:
-            response = _with_filler(subject, request, size)
-            shown = f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB"
-            found = f"status {response.status} at {shown}"
-            refused = response.status >= 400
+            said, refused = _with_filler(subject, request, size)
+            found = f"{said} at " + (f"{size >> 10} KiB" if size < 1 << 20 else f"{size >> 20} MiB")
             if refused:
                 break
-        with Wire(subject.address) as wire:
-            why = why_wrong(step, wire.ask(request))
+        with subject.connect() as line:
+            why = why_wrong(step, line.ask(request))
     except WireError as fault:
         return CheckOutcome.of(False, str(fault), expected)
     if why is not None:
@@ -225,17 +245,20 @@ def oversized_header(subject: Subject) -> CheckOutcome:
     return CheckOutcome.of(refused, found, expected)
 
 
-def _with_filler(subject: Subject, request: WireRequest, size: int) -> WireResponse:
-    """The response to a request with such a header. A refusal may be lost in the reset that follows it when
-    the server closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
+def _with_filler(subject: Subject, request: WireRequest, size: int) -> tuple[str, bool]:
+    """What the server says to a request with such a header, and whether that is a refusal: an error status,
+    over HTTP/2 also RST_STREAM or GOAWAY. A refusal may be lost in the reset that follows it when the server
+    closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
     """
     filled = WireRequest(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
     for attempt in range(1, RESET_ATTEMPTS + 1):
-        with Wire(subject.address) as wire:
-            wire.send_until_answered(filled.encoded(wire.address))
+        with subject.connect() as line:
             try:
-                return wire.read(request.method)
+                status = line.ask_oversized(filled).status
+                return f"status {status}", status >= 400
             except WireError as fault:
+                if fault.refusal:
+                    return str(fault), True
                 if not fault.hung_up or attempt == RESET_ATTEMPTS:
                     raise WireError(f"to a header of {size >> 10} KiB: {fault}") from fault
     raise AssertionError("the last attempt returns or raises")
@@ -245,11 +268,11 @@ class _Connection:
     """A connection that reconnects when the server closed it: keep-alive has a check of its own."""
 
     def __init__(self, subject: Subject) -> None:
-        self._address = subject.address
-        self._wire: Wire | None = None
+        self._subject = subject
+        self._line: Line | None = None
 
     def ask(self, request: WireRequest) -> WireResponse:
-        used = self._wire is not None
+        used = self._line is not None
         try:
             response = self._connected().ask(request)
         except WireError as fault:
@@ -263,18 +286,18 @@ class _Connection:
 
     def unasked(self) -> bytes:
         """Bytes that arrived without a request."""
-        return b"" if self._wire is None else self._wire.unasked()
+        return b"" if self._line is None else self._line.unasked()
 
     def drop(self) -> None:
         """Close the connection."""
-        if self._wire is not None:
-            self._wire.close()
-        self._wire = None
+        if self._line is not None:
+            self._line.close()
+        self._line = None
 
-    def _connected(self) -> Wire:
-        if self._wire is None:
-            self._wire = Wire(self._address)
-        return self._wire
+    def _connected(self) -> Line:
+        if self._line is None:
+            self._line = self._subject.connect()
+        return self._line
 
 
 @contextmanager

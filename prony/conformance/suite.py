@@ -17,7 +17,7 @@ from prony.plan.workload import Workload
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built
 from prony.server.launch import RunningServer, launch
-from prony.server.spec import ServerSpec
+from prony.server.spec import HttpVersion, ServerSpec
 from prony.trial.preflight import probe_workload
 from prony.trial.preparation import Preparation
 
@@ -30,11 +30,13 @@ CHECKS: Mapping[str, Check] = {
     "keep-alive": by_engine.keep_alive,
     "closes-after": by_engine.closes_after,
     "concurrent": by_engine.concurrent,
+    "streams": by_engine.streams,
     "delay": by_engine.delay,
     "close": responses.close,
     "http-1.0": responses.http_1_0,
     "pipelined": responses.pipelined,
     "headers": responses.headers,
+    "settings": responses.settings,
     "oversized-header": responses.oversized_header,
 }
 """In the order in which they run: what every figure depends on first, what may harm the server last."""
@@ -53,14 +55,16 @@ def check(
     workload: Workload,
     *,
     only: Collection[str] | None = None,
+    http_version: HttpVersion | None = None,
     cpus: Sequence[int] = (),
     on_result: OnResult = lambda _: None,
     on_start: OnStart = lambda _: None,
     start_timeout_s: float = START_TIMEOUT_S,
     wrong_patience_s: float = WRONG_PATIENCE_S,
 ) -> Conformance:
-    """A fresh process under this workload, asked everything (or what is in `only`), on these CPUs (by default
-    all that we have). A server that does not start is a result like others. `on_start` gets the process.
+    """A fresh process under this workload, asked everything (or what is in `only`) in this version of HTTP
+    (by default the one that its load is offered in), on these CPUs (by default all that we have). A server
+    that does not start is a result like others. `on_start` gets the process.
 
     Raises UsageError for what is wrong with the files: an unknown check in `deviates`, a placeholder.
     """
@@ -68,8 +72,9 @@ def check(
     workload = walked_once(workload)
     results: list[CheckResult] = []
     wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
+    version = http_version or built.spec.http_version
     for name, outcome in _outcomes(
-        built, workload, wanted, cpus, on_start, start_timeout_s, wrong_patience_s
+        built, workload, wanted, version, cpus, on_start, start_timeout_s, wrong_patience_s
     ):
         result = _result(built.spec, workload.name, name, outcome)
         results.append(result)
@@ -93,6 +98,7 @@ def _outcomes(
     built: Built,
     workload: Workload,
     checks: Mapping[str, Check],
+    http_version: HttpVersion,
     cpus: Sequence[int],
     on_start: OnStart,
     start_timeout_s: float,
@@ -119,7 +125,9 @@ def _outcomes(
             if wrong is not None:
                 return
         closes_after = server.built.spec.ceilings.closes_after
-        subject = Subject(server.address, workload, closes_after, server.tls, preparation.values)
+        subject = Subject(
+            server.address, workload, closes_after, server.tls, preparation.values, http_version
+        )
         for name, ask in checks.items():
             outcome = ask(subject)
             yield name, outcome

@@ -9,12 +9,15 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from prony.conformance.wire import Wire, WireRequest, WireResponse
+from prony.conformance.http2 import Http2Wire
+from prony.conformance.wire import Line, Wire, WireRequest, WireResponse
 from prony.plan import given
+from prony.plan.load import Connections
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Workload
 from prony.server.address import Address
+from prony.server.spec import HttpVersion
 from prony.trial.preflight import rendered_body, rendered_headers
 from prony.trial.rendering import Values
 
@@ -36,12 +39,23 @@ class Subject:
     """What the engine trusts; the suite's own requests check no certificate."""
     known: Mapping[str, str] = field(default_factory=dict)
     """What the workload's preparation captured, by name."""
+    http_version: HttpVersion = "1.1"
+    """The version that it is asked in, wherever a check does not say another one."""
     _walks: int = field(default=0)
 
     @property
     def url(self) -> str:
         """Where the engine's requests go."""
         return self.address.url
+
+    @property
+    def connections(self) -> Connections:
+        """How the engine's users connect: each has a connection of its own."""
+        return Connections(http_version=self.http_version)
+
+    def connect(self) -> Line:
+        """A connection of the suite's own. Raises WireError."""
+        return Http2Wire(self.address) if self.http_version == "2" else Wire(self.address)
 
     def afresh(self) -> Workload:
         """The workload with unused sequence numbers and without think times."""
@@ -67,8 +81,8 @@ class Subject:
         for step, request in walk:
             if step is target:
                 return step, request
-            with Wire(self.address) as wire:
-                walk.judge(step, wire.ask(request))
+            with self.connect() as line:
+                walk.judge(step, line.ask(request))
         raise AssertionError("the sample is one of the steps")
 
 

@@ -1,5 +1,5 @@
-"""The suite's own client connection: raw bytes out, responses parsed by h11. Must not know what a correct
-response is.
+"""The suite's own client connection over HTTP/1: raw bytes out, responses parsed by h11; and what a
+connection of any version is to the checks. Must not know what a correct response is.
 
 Independent of the engine's parser, and able to send what no well-behaved client sends.
 """
@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import h11
 
@@ -27,10 +27,12 @@ PIECES_SMALL_UP_TO_BYTES = 128 << 10
 class WireError(Exception):
     """No response, or one that is not HTTP. `str()` is the end of a sentence."""
 
-    def __init__(self, message: str, *, hung_up: bool = False) -> None:
+    def __init__(self, message: str, *, hung_up: bool = False, refusal: bool = False) -> None:
         super().__init__(message)
         self.hung_up = hung_up
         """The connection was closed before the first byte of the response."""
+        self.refusal = refusal
+        """The server said by a frame of HTTP/2 that it does not serve the request: RST_STREAM, GOAWAY."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,24 +78,51 @@ class WireResponse:
         return "close" in words or (self.version == "1.0" and "keep-alive" not in words)
 
 
-class Wire:
-    """An open connection. Use it in a `with`."""
+class Line(Protocol):
+    """An open connection, whatever the version of HTTP. Used in a `with`."""
 
-    def __init__(self, address: Address, timeout_s: float = 10.0) -> None:
-        """Raises WireError when there is no connection."""
+    def ask(self, request: WireRequest) -> WireResponse:
+        """Send, and read the response. Raises WireError."""
+
+    def ask_oversized(self, request: WireRequest) -> WireResponse:
+        """The same with more header bytes than a server takes. Raises WireError, with `refusal` or `hung_up`
+        where the server refuses without a response.
+        """
+
+    def unasked(self) -> bytes:
+        """What the server sends without being asked. Raises WireError."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class Wire:
+    """An open connection over HTTP/1. Use it in a `with`."""
+
+    def __init__(
+        self, address: Address, timeout_s: float = 10.0, alpn: tuple[str, ...] = ("http/1.1",)
+    ) -> None:
+        """Raises WireError when there is no connection. `alpn`: offered over TLS."""
         self.address = address
         self._rest = b""
         """Bytes received and not yet parsed."""
         self._hung_up = False
-        try:
-            plain = socket.create_connection((address.host, address.port), timeout_s)
-            self._socket = _secured(plain, address.host) if address.tls else plain
-        except OSError as fault:
-            raise WireError(f"no connection: {fault.strerror or fault}") from fault
+        self._socket = connected(address, timeout_s, alpn)
 
     def ask(self, request: WireRequest) -> WireResponse:
         """Send, and read the response. Raises WireError."""
         self.send(request.encoded(self.address))
+        return self.read(request.method)
+
+    def ask_oversized(self, request: WireRequest) -> WireResponse:
+        """Piece by piece until the server responds or closes; the response. Raises WireError."""
+        self._send_until_answered(request.encoded(self.address))
         return self.read(request.method)
 
     def send(self, data: bytes) -> None:
@@ -102,10 +131,10 @@ class Wire:
             self._socket.sendall(data)
         except OSError as fault:
             raise WireError(
-                f"the connection was closed while sending: {_word(fault)}", hung_up=True
+                f"the connection was closed while sending: {word(fault)}", hung_up=True
             ) from fault
 
-    def send_until_answered(self, data: bytes) -> None:
+    def _send_until_answered(self, data: bytes) -> None:
         """Send these bytes piece by piece until the server responds or closes."""
         at = 0
         while at < len(data) and self._listen(0.003) is None:
@@ -163,7 +192,7 @@ class Wire:
         except OSError as fault:
             silent = not begun and not parser.trailing_data[0]
             raise WireError(
-                f"the connection was closed without a response: {_word(fault)}", hung_up=silent
+                f"the connection was closed without a response: {word(fault)}", hung_up=silent
             ) from fault
         if not data and not begun and not parser.trailing_data[0]:
             raise WireError("the connection was closed without a response", hung_up=True)
@@ -201,10 +230,21 @@ class Wire:
         self._socket.close()
 
 
-def _secured(plain: socket.socket, host: str) -> ssl.SSLSocket:
+def connected(address: Address, timeout_s: float, alpn: tuple[str, ...]) -> socket.socket:
+    """A connection; over TLS, where the address says so, with these versions by ALPN. Raises WireError."""
+    try:
+        plain = socket.create_connection((address.host, address.port), timeout_s)
+        return _secured(plain, address.host, alpn) if address.tls else plain
+    except OSError as fault:
+        raise WireError(f"no connection: {fault.strerror or fault}") from fault
+
+
+def _secured(plain: socket.socket, host: str, alpn: tuple[str, ...]) -> ssl.SSLSocket:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
+    if alpn:
+        context.set_alpn_protocols(list(alpn))
     try:
         return context.wrap_socket(plain, server_hostname=host)
     except OSError:
@@ -213,12 +253,16 @@ def _secured(plain: socket.socket, host: str) -> ssl.SSLSocket:
 
 
 def _headers(head: h11.Response) -> dict[str, str]:
+    return joined((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in head.headers)
+
+
+def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Fields by name; values of a repeated one are joined."""
     found: dict[str, str] = {}
-    for raw_name, raw_value in head.headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+    for name, value in pairs:
         found[name] = f"{found[name]}, {value}" if name in found else value
     return found
 
 
-def _word(fault: OSError) -> str:
+def word(fault: OSError) -> str:
     return (fault.strerror or str(fault)).lower()

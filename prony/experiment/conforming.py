@@ -9,10 +9,11 @@ from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.evidence.trial import ConformanceFacts, Nonconformity
 from prony.experiment.testbed import Testbed
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.server.spec import HttpVersion
 from prony.targets import ServerUnderTest
 from prony.trial.observer import TrialObserver
 
-SHORT = ("answers", "keep-alive", "concurrent", "delay")
+SHORT = ("answers", "keep-alive", "concurrent", "streams", "delay")
 """What a figure rests on; the rest is about clients that take no part in a measurement."""
 
 
@@ -27,6 +28,8 @@ def conformance_of(
     trial. None when nothing is built, or the server could not be asked: its trial will say why.
     """
     workload, built = plan.workload, target.built
+    version = plan.spoken(target.http_version).connections.http_version
+    spoken: HttpVersion = "2" if version == "2" else "1.1"
     if built is None:
         return None
     key = (
@@ -35,17 +38,21 @@ def conformance_of(
         built.spec.file,
         built.key,
         workload.name,
+        spoken,
         *workload.settings.items(),
     )
     if key not in _known:
         listener.phase("conformance", CONFORMANCE_S)
         if testbed.hosts is not None:
-            found = testbed.hosts.conformance(target, workload, SHORT, plan.start_timeout_s)
+            found = testbed.hosts.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)
         else:
             from prony.conformance.suite import check  # its own HTTP client: not for a server at a URL
 
             cpus = testbed.partition.server
-            found = check(built, workload, only=SHORT, cpus=cpus, start_timeout_s=plan.start_timeout_s)
+            found = check(
+                built, workload, only=SHORT, http_version=spoken, cpus=cpus,
+                start_timeout_s=plan.start_timeout_s,
+            )  # fmt: skip
         _known[key] = _facts(found) if found.started else None
         for result in found.failed if found.started else ():
             listener.note(f"{result.server} does not conform: {result.check}: {result.found}")

@@ -18,6 +18,7 @@ from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Judgement, Status
 from prony.plan.target import Target
 from prony.plan.workload import Workload
+from prony.server.spec import HttpVersion
 from prony.targets import ServerUnderTest
 from prony.trial.surroundings import Surroundings
 
@@ -71,9 +72,10 @@ class Hosts(Protocol):
         target: ServerUnderTest,
         workload: Workload,
         only: tuple[str, ...],
+        http_version: HttpVersion,
         start_timeout_s: float,
     ) -> Conformance:
-        """What a fresh process answers, on the host that launches it."""
+        """What a fresh process answers in this version of HTTP, on the host that launches it."""
 
     def settings_changed(self) -> tuple[str, ...]:
         """Kernel settings of any host that are no longer what they were when the experiment began."""

@@ -34,6 +34,7 @@ from prony.server.address import Address
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.server.running import RunningServer
+from prony.server.spec import HttpVersion
 from prony.server.threads import Readings
 from prony.server.tool import end_under_way
 from prony.targets.external import RunningExternal
@@ -123,6 +124,7 @@ class ServerHost(MeasuredHost):
         asked: Launch,
         workload: Workload,
         only: Sequence[str],
+        http_version: HttpVersion,
         cpus: Sequence[int],
         start_timeout_s: float,
         contents: Mapping[str, bytes],
@@ -137,7 +139,15 @@ class ServerHost(MeasuredHost):
         def started(server: RunningServer) -> None:
             self._keep(lambda: setattr(self, "_checked", server), server.stop)
 
-        return check(built, moved, only=only, cpus=cpus, on_start=started, start_timeout_s=start_timeout_s)
+        return check(
+            built,
+            moved,
+            only=only,
+            http_version=http_version,
+            cpus=cpus,
+            on_start=started,
+            start_timeout_s=start_timeout_s,
+        )
 
     def _server(self, asked: Launch) -> LaunchedServer:
         key = asked.model_dump_json()

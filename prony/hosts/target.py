@@ -32,6 +32,7 @@ from prony.plan.workload import Workload
 from prony.server.address import Address
 from prony.server.build import Built
 from prony.server.running import identity_of
+from prony.server.spec import HttpVersion
 from prony.server.threads import Readings
 from prony.targets.base import OnLine, ReadyProbe
 from prony.targets.launched import LaunchedServer
@@ -102,12 +103,25 @@ class HostedServer:
                 on_line(self.name, line)
 
     def checked(
-        self, workload: Workload, only: tuple[str, ...], cpus: tuple[int, ...], start_timeout_s: float
+        self,
+        workload: Workload,
+        only: tuple[str, ...],
+        http_version: HttpVersion,
+        cpus: tuple[int, ...],
+        start_timeout_s: float,
     ) -> Conformance:
         """The conformance suite, run on its host."""
         contents = files.of_workload(workload)
         found: Conformance = self.host.call(
-            "conformance", self.asked, workload, only, cpus, start_timeout_s, contents, timeout_s=BUILD_S
+            "conformance",
+            self.asked,
+            workload,
+            only,
+            http_version,
+            cpus,
+            start_timeout_s,
+            contents,
+            timeout_s=BUILD_S,
         )
         return found
 

@@ -25,6 +25,7 @@ from prony.hosts.target import HostedServer
 from prony.plan.plan import Plan, UsedHost
 from prony.plan.target import Launch, Target, Url
 from prony.plan.workload import Workload
+from prony.server.spec import HttpVersion
 from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
 from prony.trial.surroundings import Surroundings
 
@@ -108,11 +109,12 @@ class HostsTestbed:
         target: ServerUnderTest,
         workload: Workload,
         only: tuple[str, ...],
+        http_version: HttpVersion,
         start_timeout_s: float,
     ) -> Conformance:
         assert isinstance(target, HostedServer), "only a server of a host has something built"
         cpus = self._partition(target.host).server
-        return target.checked(workload, only, cpus, start_timeout_s)
+        return target.checked(workload, only, http_version, cpus, start_timeout_s)
 
     def settings_changed(self) -> tuple[str, ...]:
         """Of a host that is lost nothing can be told any more, and the trial says so."""

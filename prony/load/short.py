@@ -13,13 +13,15 @@ from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan import given
-from prony.plan.load import ClosedLoad
+from prony.plan.load import ClosedLoad, Connections
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
 GRACE_S = 15.0
 """For the engine's start, and for requests in flight when its time is up."""
+ONE_EACH = Connections()
+"""A connection of its own for each user, over HTTP/1.1."""
 KINDS = {
     "expect_status": "another status",
     "expect_header": "another header",
@@ -48,6 +50,7 @@ def run_short(
     iterations: int = 1,
     bound_s: float = 60.0,
     tls: TlsOptions | None = None,
+    connections: Connections = ONE_EACH,
     seed: int = 1,
     report: tuple[str, ...] = (),
     start: StartEngine = EngineRun,
@@ -60,6 +63,7 @@ def run_short(
         tls=tls or TlsOptions(),
         workload=workload,
         load=ClosedLoad(users=users),
+        connections=connections,
         cpus=(),
         iterations_per_user=iterations,
         after_s=bound_s,

@@ -153,8 +153,8 @@ class ServerSpec(Record):
     env: dict[str, str] = Field(default_factory=dict)
     scheme: Scheme = "http"
     http_version: HttpVersion = "1.1"
-    """The version of HTTP that its load is offered in; with 2 it also answers over 1.1, in which it is asked
-    whether it is ready and whether it conforms.
+    """The version of HTTP that its load is offered in, and its conformance asked; with 2 it also answers over
+    1.1, in which it is asked whether it is ready.
     """
     jvm_flags: tuple[str, ...] = ()
     """In addition to those that Prony adds."""

@@ -221,7 +221,7 @@ def test_a_server_that_is_checked_ends_with_the_lease(monkeypatch: pytest.Monkey
     monkeypatch.setattr(suite, "launch", seen)
     monkeypatch.setitem(suite.CHECKS, "head", endless)
     under_way = UnderWay(
-        lambda: host.conformance(ASKED, from_url("/"), ("head",), (), suite.START_TIMEOUT_S, {})
+        lambda: host.conformance(ASKED, from_url("/"), ("head",), "1.1", (), suite.START_TIMEOUT_S, {})
     )
     assert began.wait(PATIENCE_S), under_way.raised
     host.abandon()
