@@ -19,6 +19,7 @@ CELLS = {
     "embedded-containers": ("as-published/spring-undertow/*", 1),
     "sync-vs-async": ("sessions/tomcat/*", 1),
     "container-scalability": ("servlet/tomcat:published/*", 2),
+    "http2": ("large/tomcat:h2c/*", 1),
 }
 """Plan -> cells that need neither memcached nor more than a few seconds, and how many are left of them."""
 ALWAYS = {"completed", "time_to_ready_s"}

@@ -33,9 +33,13 @@ WRONG_LENGTH_OF_HEAD = {("sanic", "static-image")}
 
 def tried(name: str) -> list[str]:
     """The server, each of its variants, and of the combinations the last one: `prony servers check` tries all
-    of them.
+    of them. Those over HTTP/2 have tests of their own.
     """
-    addresses = CATALOGUE.resolve(name).addresses()
+    addresses = [
+        address
+        for address in CATALOGUE.resolve(name).addresses()
+        if CATALOGUE.resolve(address).http_version != "2"
+    ]
     combined = [address for address in addresses if "+" in address]
     return [address for address in addresses if "+" not in address] + combined[-1:]
 

@@ -23,7 +23,14 @@ public final class Main {
             options.put(pair[0], pair.length == 2 ? pair[1] : "");
         }
         Domain domain = new Domain();
-        domain.listen(required(options, "--host"), Integer.parseInt(required(options, "--port")));
+        boolean tls = options.containsKey("--keystore");
+        domain.listen(required(options, "--host"), Integer.parseInt(required(options, "--port")), tls);
+        if (tls) {
+            domain.key(Path.of(options.get("--keystore")), required(options, "--password").toCharArray());
+        }
+        if (options.containsKey("--http2")) {
+            domain.streams(Integer.parseInt(options.get("--http2")));
+        }
         if (options.containsKey("--acceptors")) {
             domain.acceptors(Integer.parseInt(options.get("--acceptors")));
         }

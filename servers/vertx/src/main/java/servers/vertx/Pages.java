@@ -41,9 +41,12 @@ final class Pages extends VerticleBase {
 
         HttpServerOptions http = new HttpServerOptions();
         if (options.containsKey("keystore")) {
-            // HTTP/1.1 only: without ALPN no client can ask for another version.
-            http.setSsl(true).setUseAlpn(false).setKeyCertOptions(
+            // Without ALPN no client can ask for another version than HTTP/1.1.
+            http.setSsl(true).setUseAlpn(options.containsKey("http2")).setKeyCertOptions(
                     new PfxOptions().setPath(options.get("keystore")).setPassword(options.get("password")));
+        }
+        if (options.containsKey("http2")) {
+            http.getInitialSettings().setMaxConcurrentStreams(Long.parseLong(options.get("http2")));
         }
         return vertx.createHttpServer(http)
                 .requestHandler(router)
