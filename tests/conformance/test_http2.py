@@ -17,7 +17,8 @@ from h2.errors import ErrorCodes
 from h2.settings import SettingCodes
 
 from prony.conformance.http2 import Http2Wire
-from prony.conformance.result import CheckResult
+from prony.conformance.result import CheckResult, CheckStatus
+from prony.conformance.suite import CHECKS
 from prony.conformance.wire import WireError, WireRequest
 from prony.server.address import Address
 from prony.server.build import Built
@@ -197,3 +198,38 @@ def test_a_fall_back_by_alpn_is_named(engine: Make, examine: Examine) -> None:
         "hello: offered h2 and http/1.1 by ALPN, the server chose http/1.1: "
         "a load over HTTP/2 is not possible"
     )
+
+
+def test_an_honest_server_passes_over_http_2(engine: Make, examine: Examine) -> None:
+    results = examine(engine("--http2", http_version='"2"'), HELLO)
+    assert failed(results) == {"further", "unknown-path"}, "it answers every path alike"
+    assert {"start", *CHECKS, "stop"} <= set(results)
+    assert results["streams"].found == "100 responses on 1 connection"
+    assert "10000 streams at once" in results["settings"].found
+    assert results["http-1.0"].status is CheckStatus.PASSED, "asked over HTTP/1.0"
+
+
+@pytest.mark.parametrize(
+    ("troubles", "check", "part"),
+    [
+        (["--reset", "share=0.3"], "streams", "the stream reset by the server"),
+        (["--errors", "share=0.3,status=503"], "streams", "another status"),
+        (["--truncate", "share=0.3"], "concurrent", "not HTTP"),
+        (["--close-after", "5"], "keep-alive", "20 responses on 4 connections"),
+        (["--wrong-body", "share=1"], "answers", "header Content-Type is 'text/html"),
+    ],
+)
+def test_scripted_trouble_is_found_over_http_2(
+    engine: Make, examine: Examine, troubles: list[str], check: str, part: str
+) -> None:
+    result = examine(engine("--http2", *troubles, http_version='"2"'), HELLO, check)[check]
+    assert result.status is CheckStatus.FAILED
+    assert part in result.found
+
+
+def test_a_limit_of_one_stream_is_noted_and_fails_nothing(engine: Make, examine: Examine) -> None:
+    """The requests wait in the client, and the finding `streams` of a trial says how long."""
+    made = engine("--http2", "--streams", "1", http_version='"2"')
+    results = examine(made, HELLO, "streams", "settings")
+    assert failed(results) == set()
+    assert "1 streams at once" in results["settings"].found
