@@ -78,7 +78,7 @@ def blocks(part: PartView) -> list[Block]:
     told = published_lines(part)
     if told:
         made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
-    return [*made, *pair_lines(part)]
+    return [*made, *pair_lines(part, part.pairs)]
 
 
 def columns(part: PartView) -> tuple[str, ...]:

@@ -74,12 +74,12 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 EVIDENCE_FIGURES = ("server_cpu_share", "client_cpu_share")
 
 
-def blocks(part: PartView) -> list[Block]:
-    """The table, the pairs, the published figures, the steps."""
+def blocks(part: PartView, pairs: Sequence[PairView] | None = None) -> list[Block]:
+    """The table, the pairs (these of them), the published figures, the steps."""
     history = history_table(part)
     return [
         *results(part),
-        *pair_lines(part),
+        *pair_lines(part, part.pairs if pairs is None else pairs),
         *([history] if history is not None else []),
         *steps(part),
     ]
@@ -255,16 +255,22 @@ def verdict_cell(cell: CellView) -> TableCell:
     return TableCell(fine, ", ".join(others), status=worst(statuses, Status.UNKNOWN))
 
 
-def pair_lines(part: PartView) -> list[Lines]:
+def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
     """A sentence per pair about what the part asks, a line per pair about everything else."""
     asked = asked_figures(part)
-    first = tuple(_sentence(pair) for pair in part.pairs if pair.figure in asked)
+    first = tuple(_sentence(pair) for pair in pairs if pair.figure in asked)
     others = tuple(
         ratio_line(pair)
-        for pair in map(better_first, (p for p in part.pairs if p.figure not in asked))
+        for pair in map(better_first, (p for p in pairs if p.figure not in asked))
         if pair.ratio is not None
     )
-    made = [Lines("Pair by pair", first, marked=True)] if first else []
+    every = sum(pair.figure in asked for pair in part.pairs)
+    left_out = (
+        f"{len(first)} of {every}: beside the best median, and the next one down"
+        if len(first) < every
+        else ""
+    )
+    made = [Lines("Pair by pair", first, note=left_out, marked=True)] if first else []
     if others:
         made.append(Lines("Other ratios", others, note="first ÷ second, with the 95 % interval", marked=True))
     about = coverage(part)

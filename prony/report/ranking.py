@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from prony.compare.sentence import numbers
-from prony.report.blocks import TableCell
+from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.comparison import (
     asked_figures,
     best,
@@ -26,7 +26,7 @@ from prony.report.words import join
 
 FEWEST_SERVERS = 2
 MOST_DRAWN = 8
-"""Servers of which every pair is drawn; of more only those that `telling` leaves."""
+"""Servers of which every pair is drawn or said; of more only those that `telling` leaves."""
 MOST_NAMED = 3
 """Servers that a sentence names."""
 
@@ -79,13 +79,32 @@ def ranking(part: PartView) -> Ranking | None:
 
 
 def telling(part: PartView) -> tuple[PairView, ...]:
-    """The pairs that are drawn: of many servers each beside the first, and beside the next one down."""
+    """The pairs that are drawn or said: of many servers each beside the first and beside the next one."""
     found = ranking(part) if len(part.servers) > MOST_DRAWN else None
     if found is None:
         return part.pairs
     order = [place.server for place in found.places]
     wanted = {frozenset((order[0], server)) for server in order} | set(map(frozenset, pairwise(order)))
     return tuple(pair for pair in part.pairs if frozenset((pair.a, pair.b)) in wanted)
+
+
+def table(found: Ranking) -> Table:
+    """As rows, for a terminal."""
+    rows = tuple(
+        Row(
+            place.server,
+            (place.value, TableCell(place.of_first), TableCell(place.word), place.verdict),
+            server=place.server,
+        )
+        for place in found.places
+    )
+    columns = (
+        Column(found.figure),
+        Column("÷ first [95 %]"),
+        Column("difference", number=False),
+        Column("trials"),
+    )
+    return Table(columns, (Section(rows),), title="Ranking", note=found.sentence, heading="best median first")
 
 
 def _place(

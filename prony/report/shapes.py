@@ -6,7 +6,7 @@ from prony.report import cells_table, comparison, cross_check, scaling, shared, 
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
 from prony.report.hosts import host_blocks
-from prony.report.ranking import ranking
+from prony.report.ranking import ranking, table, telling
 from prony.report.result import PartView, ResultView
 from prony.report.wording import counted
 
@@ -32,13 +32,20 @@ def _of_its_shape(part: PartView) -> list[Block]:
         case "cross-check":
             return cross_check.blocks(part)
         case "comparison":
-            return comparison.blocks(part)
+            return _comparison(part)
         case "aa":
             return comparison.aa_blocks(part)
         case "gate":
             return comparison.gate_blocks(part)
         case "matrix":
             return cells_table.blocks(part)
+
+
+def _comparison(part: PartView) -> list[Block]:
+    """Of many servers a ranking first, and fewer pairs."""
+    pairs = telling(part)
+    found = ranking(part) if len(pairs) < len(part.pairs) else None
+    return [*([table(found)] if found is not None else []), *comparison.blocks(part, pairs)]
 
 
 def hosts(part: PartView) -> list[Block]:

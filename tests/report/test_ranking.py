@@ -7,10 +7,11 @@ from __future__ import annotations
 import pytest
 
 from prony.judge.finding import Status
+from prony.report.blocks import Lines, Table
 from prony.report.findings import concerns, failures
 from prony.report.ranking import MOST_DRAWN, Ranking, ranking, telling
 from prony.report.result import PairView, ResultView
-from prony.report.shapes import headlines
+from prony.report.shapes import blocks, headlines
 
 from . import factory
 from .factory import SERVERS
@@ -129,3 +130,16 @@ def test_a_part_without_a_figure_to_rank_has_none(make: object) -> None:
     view: ResultView = make()
     found = ranking(view.parts[0])
     assert found is None or all(place.word in ("", "no interval") for place in found.places)
+
+
+def test_a_terminal_ranks_many_servers_and_says_fewer_pairs() -> None:
+    (part,) = factory.twenty().parts
+    first, *others = blocks(part)
+    assert isinstance(first, Table)
+    assert (first.title, first.note[:42]) == ("Ranking", "Which server has the highest requests/s is")
+    assert [row.label for row in first.sections[0].rows] == factory.TWENTY
+    (said,) = [block for block in others if block.title == "Pair by pair"]
+    assert isinstance(said, Lines)
+    assert (len(said.lines), said.note) == (37, "37 of 190: beside the best median, and the next one down")
+    (few,) = factory.experiment().parts
+    assert "Ranking" not in [block.title for block in blocks(few)]
