@@ -124,6 +124,8 @@ class Http2Counts(EngineRecord):
     """... and after it."""
     header_list_bytes_received: int = 0
     header_block_bytes_received: int = 0
+    header_fields_received: int = 0
+    """Of the lists received; each counts 32 bytes beside its name and value."""
     max_concurrent_streams: int | None = None
     """The smallest that a server named."""
     stream_waits: int = 0
@@ -412,7 +414,7 @@ class EngineReport(EngineRecord):
     log: LogReport | None = None
     """None unless a request log was asked for."""
     rates: tuple[tuple[int, int], ...] | None = None
-    """Requests per second of one group over a tenth of a second, each with how often it was seen."""
+    """Requests per second of one group over one span, each with how often it was seen."""
     values: dict[str, str] = Field(default_factory=dict)
     """What was last captured of each name that was asked for."""
     script: ScriptReport | None = None

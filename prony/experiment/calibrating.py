@@ -79,7 +79,7 @@ def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None
         body_bytes=body_bytes,
         tls=evidence.load.tls,
         driver=trial.driver,
-        client_cpus=sides.client if trial.rate_groups is None else sides.client[: trial.rate_groups],
+        client_cpus=sides.client if trial.threads is None else sides.client[: trial.threads],
         server_cpus=cpus,
         closes_after=evidence.load.server_closes_after,
     )

@@ -165,6 +165,17 @@ def explain(translated: Translated) -> str:
     return planfile_write.text(translated.plan(), translated.notes)
 
 
+def openssl_name(suite: str) -> str:
+    """A cipher suite by the name that tools on OpenSSL print: TLS 1.3's are called alike, earlier ones have
+    OpenSSL's.
+    """
+    if suite.startswith("TLS13_"):
+        return suite.replace("TLS13_", "TLS_", 1)
+    keys, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
+    short = cipher.replace("AES_", "AES").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    return f"{keys}_{short}".replace("_", "-")
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
     """The user's options for a front end, beside the tool's own arguments."""

@@ -19,8 +19,6 @@ from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Feeder, Scenario, Workload
 
-RATE_SPAN_MS = 100
-"""The span over which wrk counts a thread's requests."""
 LONGEST_S = 7 * 24 * 3600.0
 """An open load that nothing else ends has phases of this length."""
 
@@ -66,7 +64,8 @@ class EngineLoad(Record):
     script: Script | None = None
     """Says what is sent, in place of the one step; or is called by blocks."""
     rate_groups: int | None = None
-    """Groups of users whose rates are counted per tenth of a second; None: not counted."""
+    """Groups of users whose rates are counted; None: not counted."""
+    rate_span_ms: int = 100
     seed: int = 1
     parts: bool = False
     """Records send, wait and receive time of each request, at some CPU cost for the client."""
@@ -102,7 +101,7 @@ def engine_load(
         workload=workload or plan.workload,
         load=plan.load,
         connections=plan.connections,
-        cpus=cpus if plan.rate_groups is None else cpus[: plan.rate_groups],
+        cpus=cpus if plan.threads is None else cpus[: plan.threads],
         driver=plan.driver,
         after_s=plan.deadline_s,
         total_requests=None if whole is None else whole.total_requests,
@@ -113,6 +112,7 @@ def engine_load(
         marks=() if plan.published_requests is None else (plan.published_requests,),
         script=plan.script,
         rate_groups=plan.rate_groups,
+        rate_span_ms=plan.rate_span_ms,
         seed=seed,
         parts=plan.request_parts,
         log=None if plan.log is None else Path(plan.log),
@@ -163,12 +163,14 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
 
 
 def _http2(load: EngineLoad) -> dict[str, Any]:
-    """How users share connections; every thread of the engine needs one."""
+    """How users share connections, of which every thread of the engine needs one, and sizes if given."""
     users = load.load.at_once if isinstance(load.load, ClosedLoad) else load.load.user_cap
     shared = load.connections.shared_by(users)
-    if shared is None:
-        return {}
-    return {"http2": {"connections": shared if load.connections.count else max(shared, len(load.cpus))}}
+    sizes = ("stream_window_bytes", "connection_window_bytes", "header_table_bytes")
+    plan = load.connections.model_dump(include=set(sizes), exclude_none=True)
+    if shared is not None:
+        plan["connections"] = shared if load.connections.count else max(shared, len(load.cpus))
+    return {"http2": plan} if plan else {}
 
 
 def _others(workload: Workload) -> dict[str, Any]:
@@ -209,7 +211,7 @@ def _script(load: EngineLoad) -> dict[str, Any]:
     if load.script is not None:
         plan["script"] = load.script.model_dump(mode="json")
     if load.rate_groups is not None:
-        plan["rates"] = {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": RATE_SPAN_MS}
+        plan["rates"] = {"groups": max(load.rate_groups, len(load.cpus)), "every_ms": load.rate_span_ms}
     return plan
 
 

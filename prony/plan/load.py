@@ -267,6 +267,14 @@ class Connections(Record):
     """HTTP/2: users who share a connection, and so requests under way on it at once."""
     count: int | None = Field(default=None, ge=1)
     """HTTP/2: connections that all users share; in place of `streams`."""
+    stream_window_bytes: int | None = Field(default=None, ge=1, le=2**31 - 1)
+    """HTTP/2: what the server may send on a stream before it is given more; so much that no window of the
+    client bounds it when not given.
+    """
+    connection_window_bytes: int | None = Field(default=None, ge=65_535, le=2**31 - 1)
+    """HTTP/2: the same of all streams of a connection."""
+    header_table_bytes: int | None = Field(default=None, ge=0, le=65_536)
+    """HTTP/2: the dynamic table of header compression, either way; 4096 when not given."""
     max_requests: int | None = Field(default=None, ge=1)
     """The client closes after this many."""
     pipeline: int = Field(default=1, ge=1, le=1024)
@@ -285,6 +293,12 @@ class Connections(Record):
         if self.http_version != "2":
             if shares:
                 raise ValueError("streams and count are for http_version '2': add it, or leave them out")
+            sizes = (self.stream_window_bytes, self.connection_window_bytes, self.header_table_bytes)
+            if any(size is not None for size in sizes):
+                raise ValueError(
+                    "stream_window_bytes, connection_window_bytes and header_table_bytes are for "
+                    "http_version '2': add it, or leave them out"
+                )
             return self
         if self.pipeline > 1:
             raise ValueError("pipeline is for HTTP/1.1: with http_version '2' give streams")

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import (
@@ -93,8 +93,12 @@ class TrialPlan(Record):
     """Addresses of the load host that connections come from; the kernel chooses when there are none."""
     script: Script | None = None
     """In Lua it says what is sent, in place of the workload's one step; in JavaScript blocks call it."""
+    threads: int | None = Field(default=None, ge=1)
+    """At most this many threads of the engine; one for each CPU of the load when not given."""
     rate_groups: int | None = None
-    """At most this many threads of the engine, and this many groups of users whose rates are counted."""
+    """Groups of users whose rates are counted."""
+    rate_span_ms: int = Field(default=100, ge=1)
+    """Over how long a time each of those rates is."""
     request_parts: bool = False
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
     log: str | None = None

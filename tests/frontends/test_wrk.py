@@ -15,6 +15,7 @@ from prony.errors import UsageError
 from prony.frontends._wrk import layout
 from prony.frontends._wrk.arguments import WrongUsage, parse
 from prony.frontends.base import Refused
+from prony.frontends.counted import CountedValues
 from prony.frontends.wrk import run, translate
 from tests.frontends.conftest import Front, Served
 from tests.programs import program
@@ -30,8 +31,8 @@ COLUMNS = (
     "lat_percentile_95_microseconds,lat_percentile_99_microseconds"
 )
 FIGURES = layout.WrkFigures(
-    latency_us=layout.CountedValues.of([(100, 50), (300, 40), (2500, 9), (1_200_000, 1)]),
-    rates_per_s=layout.CountedValues.of([(900, 1), (56_200, 2)]),
+    latency_us=CountedValues.of([(100, 50), (300, 40), (2500, 9), (1_200_000, 1)]),
+    rates_per_s=CountedValues.of([(900, 1), (56_200, 2)]),
     requests=22_464_657,
     elapsed_s=30.0,
     bytes_read=19_069_771_940,
@@ -103,9 +104,7 @@ def test_the_report_is_laid_out_to_the_blank() -> None:
         "Running 10s test @ http://h/\n  2 threads and 10 connections\n"
     )
     assert layout.report(FIGURES, distribution=True) == REPORT
-    short = layout.report(
-        layout.WrkFigures(layout.CountedValues.of([]), layout.CountedValues.of([]), 0, 1.0, 0), False
-    )
+    short = layout.report(layout.WrkFigures(CountedValues.of([]), CountedValues.of([]), 0, 1.0, 0), False)
     assert "Distribution" not in short
     assert "errors" not in short
     assert short.endswith("Requests/sec:      0.00\nTransfer/sec:       0.00B\n")

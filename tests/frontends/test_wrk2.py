@@ -10,6 +10,7 @@ import pytest
 from prony.frontends._wrk import layout
 from prony.frontends._wrk.arguments import WrongUsage
 from prony.frontends.base import Refused
+from prony.frontends.counted import CountedValues
 from prony.frontends.wrk2 import FRONT_END
 from prony.plan.load import OpenLoad
 from tests.frontends.conftest import Served, explained, quick_desk
@@ -93,9 +94,9 @@ RECORDED = """\
 
 
 def test_the_distribution_and_the_spectrum() -> None:
-    times = layout.CountedValues.of([(1000, 8), (2000, 1), (4000, 1)])
+    times = CountedValues.of([(1000, 8), (2000, 1), (4000, 1)])
     assert layout.recorded(times, "Recorded Latency") == RECORDED
-    assert "100.000%" in layout.recorded(layout.CountedValues.of([]), "Recorded Latency")
+    assert "100.000%" in layout.recorded(CountedValues.of([]), "Recorded Latency")
 
 
 def test_a_script_makes_the_arrivals(serve: Callable[..., Served], tmp_path: Path) -> None:

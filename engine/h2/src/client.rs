@@ -88,6 +88,7 @@ impl Role for Requester {
         let head = connection.heads.get(place);
         connection.tally.header_block_bytes_received += block.len() as u64;
         connection.tally.header_list_bytes_received += head.list_bytes as u64;
+        connection.tally.header_fields_received += u64::from(head.all_fields());
         let Some(stream) = connection.streams.get_mut(id) else {
             if connection.streams.may_be_late(id) {
                 return connection.idles("a flood of HEADERS on streams that were reset");

@@ -33,6 +33,13 @@ pub struct Head {
 }
 
 impl Head {
+    /// Fields of the list, pseudo-header fields among them.
+    pub(crate) fn all_fields(&self) -> u32 {
+        let named = [&self.method, &self.scheme, &self.path, &self.authority];
+        let pseudo = named.iter().filter(|text| !text.is_empty()).count() as u32;
+        self.fields + pseudo + u32::from(self.status != 0)
+    }
+
     fn clear(&mut self) {
         let mut kept = std::mem::take(self);
         for bytes in [

@@ -107,6 +107,7 @@ impl Role for Responder {
         let head = connection.heads.get(place);
         connection.tally.header_block_bytes_received += block.len() as u64;
         connection.tally.header_list_bytes_received += head.list_bytes as u64;
+        connection.tally.header_fields_received += u64::from(head.all_fields());
         if let Some(stream) = connection.streams.get(id) {
             if stream.received {
                 return Err(ConnectionError::new(

@@ -20,6 +20,7 @@ pub(super) fn add_tally(figures: &mut Http2Figures, tally: &Tally) {
     figures.header_block_bytes_sent += tally.header_block_bytes_sent;
     figures.header_list_bytes_received += tally.header_list_bytes_received;
     figures.header_block_bytes_received += tally.header_block_bytes_received;
+    figures.header_fields_received += tally.header_fields_received;
     figures.receive_window_used_up += tally.receive_window_used_up;
 }
 

@@ -31,6 +31,7 @@ pub struct Http2Figures {
     pub header_block_bytes_sent: u64,
     pub header_list_bytes_received: u64,
     pub header_block_bytes_received: u64,
+    pub header_fields_received: u64,
     /// The smallest SETTINGS_MAX_CONCURRENT_STREAMS of a server; `None`: none said any.
     pub max_concurrent_streams: Option<u32>,
     /// Requests that waited in the client because the server took no more streams at once, or for a
@@ -72,6 +73,7 @@ impl Http2Figures {
         self.header_block_bytes_sent += other.header_block_bytes_sent;
         self.header_list_bytes_received += other.header_list_bytes_received;
         self.header_block_bytes_received += other.header_block_bytes_received;
+        self.header_fields_received += other.header_fields_received;
         let limits = self.max_concurrent_streams.into_iter();
         self.max_concurrent_streams = limits.chain(other.max_concurrent_streams).min();
         self.stream_waits += other.stream_waits;

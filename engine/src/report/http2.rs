@@ -32,6 +32,8 @@ pub struct Http2Report {
     pub header_block_bytes_sent: u64,
     pub header_list_bytes_received: u64,
     pub header_block_bytes_received: u64,
+    /// Fields of the lists received, each of which counts 32 bytes beside its name and value.
+    pub header_fields_received: u64,
     /// The smallest SETTINGS_MAX_CONCURRENT_STREAMS of the server; `null`: it named none.
     pub max_concurrent_streams: Option<u32>,
     /// Requests that waited in the client for a stream: those of a new connection until the server's
@@ -72,6 +74,7 @@ impl Http2Report {
             header_block_bytes_sent: figures.header_block_bytes_sent,
             header_list_bytes_received: figures.header_list_bytes_received,
             header_block_bytes_received: figures.header_block_bytes_received,
+            header_fields_received: figures.header_fields_received,
             max_concurrent_streams: figures.max_concurrent_streams,
             stream_waits: figures.stream_waits,
             stream_wait_sum_s: seconds(figures.stream_wait_ns),

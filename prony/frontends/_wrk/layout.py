@@ -6,68 +6,16 @@ Pure; must not know where figures come from.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-from numpy.typing import NDArray
+from prony.frontends.counted import CountedValues
 
 _CLIMBS = 0.85
 """wrk takes the next unit from this share of it on."""
 _US, _S = (1000.0, "us", ("ms",)), (60.0, "s", ("m",))
 _BINARY, _METRIC = (1024.0, "", ("K", "M", "G", "T")), (1000.0, "", ("k", "M", "G", "T"))
 PERCENTILES = (50.0, 75.0, 90.0, 99.0)
-
-
-@dataclass(frozen=True, slots=True)
-class CountedValues:
-    """Values, rising, with how often each was seen."""
-
-    values: NDArray[np.float64]
-    counts: NDArray[np.float64]
-
-    @classmethod
-    def of(cls, pairs: Sequence[tuple[float, float]]) -> CountedValues:
-        """From pairs of value and count."""
-        table = np.asarray(pairs, dtype=np.float64).reshape(-1, 2)
-        return cls(table[:, 0], table[:, 1])
-
-    @property
-    def count(self) -> float:
-        """All samples."""
-        return float(self.counts.sum())
-
-    @property
-    def mean(self) -> float:
-        """0 when empty."""
-        return float(np.dot(self.values, self.counts) / self.count) if self.count else 0.0
-
-    @property
-    def stdev(self) -> float:
-        """Of the sample (n - 1); 0 below two."""
-        if self.count < 2:
-            return 0.0
-        return float(np.sqrt(np.dot((self.values - self.mean) ** 2, self.counts) / (self.count - 1)))
-
-    @property
-    def highest(self) -> float:
-        """0 when empty."""
-        return float(self.values[-1]) if self.values.size else 0.0
-
-    @property
-    def within_stdev(self) -> float:
-        """Percent of the samples that are no further from the mean than one standard deviation."""
-        near = np.abs(self.values - self.mean) <= self.stdev
-        return float(self.counts[near].sum() / self.count * 100) if self.count else 0.0
-
-    def percentile(self, percent: float) -> float:
-        """Nearest rank; 0 when empty."""
-        if not self.count:
-            return 0.0
-        rank = percent / 100 * self.count
-        return float(
-            self.values[min(int(np.searchsorted(np.cumsum(self.counts), rank)), self.values.size - 1)]
-        )
 
 
 @dataclass(frozen=True, slots=True)

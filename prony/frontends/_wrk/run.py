@@ -17,6 +17,7 @@ from prony.evidence.engine import EngineReport, Histogram, Window
 from prony.frontends._wrk import layout
 from prony.frontends._wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse
 from prony.frontends.base import Context, Refused, Translated
+from prony.frontends.counted import CountedValues
 from prony.judge.histogram import HistogramError, decode
 from prony.plan.load import ClosedLoad, Load, OpenLoad, WholeRun
 from prony.plan.script import Script
@@ -77,6 +78,7 @@ def translated(asked: WrkArguments) -> Translated:
         connect_timeout_ms=timeout_ms,
         preflight=False,
         script=script,
+        threads=asked.threads,
         rate_groups=asked.threads,
     )
     target = asked.target.model_copy(update={"tls": TlsOptions(insecure=True)})
@@ -145,7 +147,7 @@ def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
         context.stdout.write(said.printed_run)
     context.stdout.write(layout.report(figures(report, ran.window), asked.latency, second))
     if asked.uncorrected:
-        sent = layout.CountedValues.of(_times_us(ran.window.service_time))
+        sent = CountedValues.of(_times_us(ran.window.service_time))
         context.stdout.write(
             layout.recorded(sent, "Uncorrected Latency (measured without taking delayed starts into account)")
         )
@@ -185,8 +187,8 @@ def figures(report: EngineReport, window: Window) -> layout.WrkFigures:
 
     return layout.WrkFigures(
         # Of an open load from when each was due.
-        latency_us=layout.CountedValues.of(_times_us(window.latency or window.service_time)),
-        rates_per_s=layout.CountedValues.of(report.rates or ()),
+        latency_us=CountedValues.of(_times_us(window.latency or window.service_time)),
+        rates_per_s=CountedValues.of(report.rates or ()),
         requests=totals.completed,
         elapsed_s=report.elapsed_ms / 1000,
         bytes_read=totals.bytes_received or 0,

@@ -14,7 +14,7 @@ from prony.frontends.ab import html, layout, logged
 from prony.frontends.ab.arguments import TOOL, USAGE, AbArguments, parse
 from prony.frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
 from prony.frontends.ab.translate import request_headers, server_name, translated
-from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated
+from prony.frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
 from prony.load.request_log import read_log
 from prony.report.progress import SilentProgress
 
@@ -233,15 +233,6 @@ def _tls(asked: AbArguments, ran: Ran) -> Iterable[str]:
     name = server_name(asked.target)
     if name is not None:
         yield f"TLS Server Name:        {name}"
-
-
-def openssl_name(suite: str) -> str:
-    """A cipher suite by the name that ab prints: TLS 1.3's are called alike, earlier ones have OpenSSL's."""
-    if suite.startswith("TLS13_"):
-        return suite.replace("TLS13_", "TLS_", 1)
-    keys, _, cipher = suite.removeprefix("TLS_").partition("_WITH_")
-    short = cipher.replace("AES_", "AES").replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
-    return f"{keys}_{short}".replace("_", "-")
 
 
 def _print(lines: Iterable[str], out: IO[str]) -> None:

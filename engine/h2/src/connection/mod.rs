@@ -103,6 +103,8 @@ pub struct Tally {
     pub header_block_bytes_sent: u64,
     pub header_list_bytes_received: u64,
     pub header_block_bytes_received: u64,
+    /// Fields of the lists received: each counts 32 bytes beside its name and value.
+    pub header_fields_received: u64,
     /// How often the other side had used up what it was allowed to send.
     pub receive_window_used_up: u64,
 }
