@@ -96,7 +96,7 @@ def _context(plan: Plan, outcome: Outcome) -> list[str]:
         f"Made by: {_made_by(plan)}",
         f"Tools: {versions}",
         f"Tool on CPU {outcome.client_cpu}, over loopback to prony-engine serve (epoll) "
-        f"on CPU {outcome.server_cpu}",
+        f"on CPU {outcome.server_cpu}; to nghttpd there where a table says so",
         *host,
     ]
 

@@ -9,7 +9,7 @@ from prony.errors import UsageError
 
 IO_URING = "prony-io_uring"
 EPOLL = "prony-epoll"
-BASELINE = "wrk"
+BASELINE, BASELINE_2 = "wrk", "h2load"
 EVIDENCE = ("parts", "log", "parts+log")
 """What Prony can be asked for beyond what is always on: see `bench.tools.prony`."""
 
@@ -28,6 +28,10 @@ class Case:
     tls: bool = False
     per_request: bool = False
     """A new connection for every request (with `tls`: a full handshake each)."""
+    streams: int | None = None
+    """HTTP/2: requests at once on each connection; None: HTTP/1.1."""
+    nghttpd: bool = False
+    """On nghttpd, which counts nothing: requests are the tool's own claim. False: on the reference server."""
     rate_per_s: int | None = None
     aims: MappingProxyType[str, float] = field(default_factory=_no_aims)
     """Tool -> the highest CPU per request that is aimed at, as a multiple of the baseline's."""
@@ -41,6 +45,31 @@ class Case:
     def takes(self, tool: str) -> bool:
         """Whether a tool has a place in it."""
         return tool in self.tools if self.tools else "+" not in tool
+
+
+def _http2(connections: int, streams: int, *, tls: bool, nghttpd: bool) -> Case:
+    """HTTP/2, beside those that speak it."""
+    where = " on nghttpd" if nghttpd else ""
+    return Case(
+        f"{'h2' if tls else 'h2c'}-{connections}x{streams}{'-nghttpd' if nghttpd else ''}",
+        f"HTTP/2{' over TLS' if tls else ' in clear'}{where}, {connections} connections x {streams} "
+        f"stream{'s' if streams > 1 else ''}",
+        connections,
+        tls=tls,
+        streams=streams,
+        nghttpd=nghttpd,
+        aims=MappingProxyType({IO_URING: 0.80, EPOLL: 0.80}),
+        tools=(BASELINE_2, "oha", IO_URING, EPOLL),
+        baseline=BASELINE_2,
+    )
+
+
+HTTP2 = tuple(
+    _http2(connections, streams, tls=tls, nghttpd=nghttpd)
+    for nghttpd in (False, True)
+    for connections, streams in ((64, 1), (8, 32))
+    for tls in (False, True)
+)
 
 
 def with_evidence(tool: str) -> tuple[str, ...]:
@@ -84,8 +113,11 @@ CASES: tuple[Case, ...] = (
         )
         for tool in (IO_URING, EPOLL)
     ),
+    *HTTP2,
 )
-QUICK_WITHOUT = frozenset({"closed-1", "evidence-io_uring", "evidence-epoll"})
+QUICK_WITHOUT = frozenset(
+    {"closed-1", "evidence-io_uring", "evidence-epoll", *(case.name for case in HTTP2 if case.nghttpd)}
+)
 """Left out of a quick run."""
 
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import IO
 
 from bench import disturbance
+from bench.cases import Case
 from bench.disturbance import Disturbance
+from bench.nghttpd import Nghttpd
 from bench.server import Certificate, Counts, ReferenceServer
 from bench.tools import Claim, LoadGenerator, NotOffered, PeerLoad
 from prony.peers.kernel import process_cpu_s, process_gone, start_pinned, wait
@@ -46,8 +48,10 @@ class Run:
     cpu_s_measured: float
     wall_s_measured: float
     server_cpu_s_measured: float
-    whole: Counts
-    """The server's counters over its whole life, without the connection that asked for them."""
+    whole: Counts | None
+    """The server's counters over its whole life, without the connection that asked for them; None: it counts
+    nothing, and the measured part is the tool's whole life and claim.
+    """
     claim: Claim
     peak_rss_bytes: int | None
     disturbance: Disturbance
@@ -57,7 +61,8 @@ class Run:
     @property
     def offered_per_s(self) -> float:
         """Requests per second over its whole life, without the time that it took to start and to end."""
-        return self.whole.requests / self.seconds
+        requests = self.claim.requests if self.whole is None else self.whole.requests
+        return requests / self.seconds
 
     @property
     def cpu_us_per_request(self) -> float:
@@ -83,7 +88,7 @@ class Run:
 def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Setting) -> Run:
     """Run a tool once (`request.url` is filled in here). Raises NotOffered, ToolFailed, EnvironmentFault."""
     certificate = setting.certificate if request.case.tls else None
-    with ReferenceServer(setting.server_cpu, certificate) as server, tempfile.TemporaryDirectory() as folder:
+    with _server(request, setting, certificate) as server, tempfile.TemporaryDirectory() as folder:
         command = tool.command(program, replace(request, url=server.url))
         with (Path(folder) / "out").open("w+b") as out, (Path(folder) / "err").open("w+b") as err:
             before = disturbance.now()
@@ -103,7 +108,9 @@ def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Set
         if mark is None:
             raise ToolFailed("it ended before its warm-up did")
         whole = server.stop()
-    requests = whole.requests - mark.counts.requests
+    requests = claim.requests
+    if whole is not None and mark.counts is not None:
+        requests = whole.requests - mark.counts.requests
     if requests <= 0:
         raise ToolFailed("no request reached the server after the warm-up")
     return Run(
@@ -111,7 +118,7 @@ def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Set
         cpu_s_measured=ended.cpu_s - mark.client_s,
         wall_s_measured=ended.t_monotonic_s - mark.t_monotonic_s,
         server_cpu_s_measured=server_after_s - mark.server_s,
-        whole=whole.model_copy(update=_without_the_asker(whole, certificate)),
+        whole=None if whole is None else whole.model_copy(update=_without_the_asker(whole, certificate)),
         claim=claim,
         peak_rss_bytes=ended.peak_rss_bytes,
         disturbance=disturbance.between(
@@ -125,29 +132,41 @@ def run_once(tool: LoadGenerator, program: Path, request: PeerLoad, setting: Set
     )
 
 
+def _server(
+    request: PeerLoad, setting: Setting, certificate: Certificate | None
+) -> ReferenceServer | Nghttpd:
+    case = request.case
+    if isinstance(case, Case) and case.nghttpd:
+        return Nghttpd(setting.server_cpu, certificate)
+    return ReferenceServer(setting.server_cpu, certificate, http2=case.streams is not None)
+
+
 @dataclass(frozen=True, slots=True)
 class _Mark:
-    """The end of the warm-up."""
+    """The end of the warm-up, or the start where the server counts nothing."""
 
     t_monotonic_s: float
     client_s: float
     server_s: float
-    counts: Counts
+    counts: Counts | None
 
 
 def _mark(
-    process: subprocess.Popen[bytes], stdin: str, server: ReferenceServer, warm_s: float
+    process: subprocess.Popen[bytes], stdin: str, server: ReferenceServer | Nghttpd, warm_s: float
 ) -> _Mark | None:
     """Hand over the input, wait for the end of the warm-up and read all clocks; None when the tool has ended.
 
     The server answers somewhere between the two readings of the tool's clock, so their middle is taken.
     """
     assert process.stdin is not None
+    server_began_s, tool_began_s = server.cpu_s() or 0.0, time.monotonic()
     try:
         process.stdin.write(stdin.encode())
         process.stdin.flush()
     except BrokenPipeError:
         return None
+    if isinstance(server, Nghttpd):
+        return _Mark(tool_began_s, 0.0, server_began_s, None)
     time.sleep(warm_s)
     began_s, client_began_s = time.monotonic(), process_cpu_s(process.pid)
     counts = server.counts()

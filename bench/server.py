@@ -75,8 +75,9 @@ def make_certificate(openssl: Path, folder: Path) -> Certificate:
 class ReferenceServer:
     """A server that runs; `with` starts and ends it. `counts()` while it runs, `stop()` for its last word."""
 
-    def __init__(self, cpu: int, certificate: Certificate | None = None) -> None:
+    def __init__(self, cpu: int, certificate: Certificate | None = None, *, http2: bool = False) -> None:
         self._cpu = cpu
+        self._http2 = http2
         self._certificate = certificate
         self._folder = tempfile.TemporaryDirectory(prefix="prony-bench-")
         self._socket: socket.socket | None = None
@@ -89,6 +90,8 @@ class ReferenceServer:
             *(str(find_engine()), "serve", "--listen", "127.0.0.1:0", "--cpus", str(self._cpu)),
             *("--body-file", str(body), "--content-type", "text/plain"),
         ]
+        if self._http2:
+            argv.append("--http2")
         if self._certificate:
             argv += ["--tls", "--no-resumption", "--cert", str(self._certificate.certificate)]
             argv += ["--key", str(self._certificate.key)]

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bench.cases import Case
 from bench.measure import Run, Setting, ToolFailed, run_once
+from bench.nghttpd import INSTALL
 from bench.rounds import turns
 from bench.server import BODY, make_certificate
 from bench.summary import Row, rows
@@ -113,15 +114,19 @@ def _feasible(
     reasons: dict[tuple[str, str], str],
     tell: Callable[[str], None],
 ) -> list[Case]:
-    if on_path("openssl") is not None:
-        return list(cases)
-    without = [case for case in cases if case.tls]
-    if without:
-        tell("openssl is not here, so the HTTPS cases have no certificate: apt-get install openssl")
-    for case in without:
+    """The cases that can be run; what the others lack becomes the reason of each of their rows."""
+    lacks: dict[str, str] = {}
+    if on_path("openssl") is None:
+        lacks |= {case.name: "no certificate: apt-get install openssl" for case in cases if case.tls}
+    if on_path("nghttpd") is None:
+        lacks |= {case.name: f"nghttpd is not here: {INSTALL}" for case in cases if case.nghttpd}
+    for reason in dict.fromkeys(lacks.values()):
+        left_out = [name for name, why in lacks.items() if why == reason]
+        tell(f"{reason}; left out: {', '.join(left_out)}")
+    for name, reason in lacks.items():
         for tool in tools:
-            reasons.setdefault((case.name, tool), "no certificate: apt-get install openssl")
-    return [case for case in cases if not case.tls]
+            reasons.setdefault((name, tool), reason)
+    return [case for case in cases if case.name not in lacks]
 
 
 def _rounds(

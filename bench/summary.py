@@ -119,9 +119,11 @@ def miscount(case: Case, run: Run) -> int:
     True is: what was answered was counted by the server; and the server may have counted one more per
     connection, which was in flight when the tool ended, or as many as the tool itself says it abandoned.
     """
+    if run.whole is None:
+        return 0
     claimed, counted = run.claim.requests, run.whole.requests
     tolerance = round(MISCOUNT * counted)
-    in_flight = max(case.connections, run.claim.abandoned)
+    in_flight = max(case.connections * (case.streams or 1), run.claim.abandoned)
     if claimed > counted + tolerance:
         return claimed - counted
     if claimed < counted - in_flight - tolerance:  # less what was in flight
@@ -132,13 +134,14 @@ def miscount(case: Case, run: Run) -> int:
 def faults(case: Case, run: Run) -> list[str]:
     """What does not add up about a run, in words without figures of single rounds where possible."""
     found = []
-    off = miscount(case, run)
-    if off:
-        share = percent(abs(off) / run.whole.requests)
+    off, whole = miscount(case, run), run.whole
+    if off and whole is not None:
+        share = percent(abs(off) / whole.requests)
         found.append(f"miscounts: claims {share} {'more' if off > 0 else 'fewer'} than the server counted")
     if run.claim.errors:
         found.append(f"{number(run.claim.errors)} errors")
-    whole = run.whole
+    if whole is None:
+        return found
     if case.per_request and whole.connections < (1 - RATE_OFF) * whole.requests:
         found.append("kept connections although asked not to")
     if not case.per_request and whole.connections > 2 * case.connections and case.rate_per_s is None:

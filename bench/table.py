@@ -60,21 +60,23 @@ def _line(row: Row) -> tuple[str, ...]:
     rate = row.over_rounds(lambda run: run.offered_per_s if open_loop else run.requests_per_s)
     busy = row.over_rounds(lambda run: run.busy)
     server = row.over_rounds(lambda run: run.server_busy)
-    size = row.over_rounds(lambda run: run.whole.bytes_received / run.whole.requests)
-    off = row.over_rounds(lambda run: float(run.claim.requests - run.whole.requests))
+    size = row.over_rounds(
+        lambda run: None if run.whole is None else run.whole.bytes_received / run.whole.requests
+    )
+    off = row.over_rounds(
+        lambda run: None if run.whole is None else float(run.claim.requests - run.whole.requests)
+    )
     assert rate is not None
     assert busy is not None
     assert server is not None
-    assert size is not None
-    assert off is not None
     return (
         row.tool,
         shown(cost, 2),
         _ratio(row),
         number(round(rate.median)),
         f"{busy.median:.0%}, {server.median:.0%}",
-        f"{size.median:.0f}",
-        f"{off.median:+.0f}",
+        "-" if size is None else f"{size.median:.0f}",
+        "not counted" if off is None else f"{off.median:+.0f}",
         _remarks(row),
     )
 

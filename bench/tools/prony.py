@@ -58,7 +58,8 @@ class Prony:
         if case.tls:  # the others verify no certificate either
             target["tls"] = {"insecure": True, "resumption": False}
         total_ms = request.seconds * 1000
-        load: dict[str, Any] = {"model": "closed", "users": case.connections}
+        users = case.connections * (case.streams or 1)
+        load: dict[str, Any] = {"model": "closed", "users": users}
         if case.rate_per_s is not None:
             phase = {"duration_ms": total_ms, "from_per_s": case.rate_per_s, "to_per_s": case.rate_per_s}
             load = {"model": "open", "arrivals": "constant", "phases": [phase], "max_users": MAX_USERS}
@@ -69,6 +70,9 @@ class Prony:
             "headers": [],
             "expect": {"status": [200], "body_equals": request.body},
         }
+        over: dict[str, Any] = {}
+        if case.streams is not None:
+            over = {"http_version": "2", "http2": {"connections": case.connections}}
         extra: dict[str, Any] = {"parts": True} if "parts" in self._evidence else {}
         if UNSTAMPED in self._evidence:
             extra["receive_stamps"] = False
@@ -89,6 +93,7 @@ class Prony:
                 "duration_ms": round((request.seconds - request.warm_s) * 1000),
             },
             "seed": request.seed,
+            **over,
             **extra,
         }
 

@@ -7,7 +7,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, PeerLoad, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
 
 REPORT_TIMEOUT_S = 60.0
 
@@ -32,6 +32,8 @@ class Vegeta:
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case, folder = request.case, Path(self._folder.name)
+        if case.streams is not None:
+            raise NotOffered("how many connections and streams it opens over HTTP/2 cannot be asked for")
         self._program = program
         (folder / "targets").write_text(f"GET {request.url}\n", encoding="utf-8")
         argv = [str(program), "attack", "-targets", str(folder / "targets"), "-output", str(self._results)]

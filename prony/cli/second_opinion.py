@@ -13,6 +13,7 @@ from prony.cli.common import Common
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.plan.load import Connections
     from prony.plan.target import Target
     from prony.plan.workload import Workload
 
@@ -43,6 +44,11 @@ def command(
     connection_per_request: bool = typer.Option(
         False, "--connection-per-request", help="No keep-alive: each request opens a connection."
     ),
+    http_version: str = typer.Option("1.1", "--http-version", help="1.1 or 2 (h2load, oha)."),
+    streams: int = typer.Option(1, "--streams", help="HTTP/2: requests at once on each connection."),
+    insecure: bool = typer.Option(
+        False, "--insecure", help="An https URL: take any certificate, as the other tools do."
+    ),
     *,
     common: Common,
 ) -> int:
@@ -50,7 +56,7 @@ def command(
     difference. One GET (a URL, or the workload of a server that is one GET).
     """
     from prony.cli import measure
-    from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
+    from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
     from prony.plan.plan import MAIN, cell_of, one_part
     from prony.plan.trial import TrialPlan, fixed
     from prony.trial.beside import available
@@ -61,17 +67,17 @@ def command(
     if rate is not None and rate < 1:
         raise UsageError(f"--rate is {rate}; expected 1 or more")
     wanted = _tools(tools)
-    server, at, base, sends = _url(target) if "://" in target else _server(target)
-    options.users(connections)
-    closed = ClosedLoad(users=connections)
+    server, at, base, sends = _url(target, insecure) if "://" in target else _server(target)
+    over = _connections(connections, connection_per_request, http_version, streams)
+    places = options.users(connections * streams)
     trial = TrialPlan(
         workload=sends,
-        load=closed if rate is None else OpenLoad(rate_per_s=rate, connections=connections),
+        load=ClosedLoad(users=places) if rate is None else OpenLoad(rate_per_s=rate, connections=places),
         measured=WholeRun(duration_s=seconds, warm_up_s=seconds if at.owned else 0.0),
         warm_up=fixed(0.0),
-        connections=Connections(keep_alive=not connection_per_request),
+        connections=over,
         preflight=at.owned,
-    )
+    ).spoken(_spoken(at))
     check = available(wanted, trial, base)
     trial = trial.model_copy(update={"beside": tuple(check.versions)})
     plan = one_part(
@@ -83,6 +89,31 @@ def command(
         cross_check=check,
     )
     return measure.run(plan, common)
+
+
+def _connections(count: int, per_request: bool, http_version: str, streams: int) -> Connections:
+    """So many, with so many requests at once on each. Raises UsageError for what does not fit together."""
+    from prony.plan.load import Connections
+
+    if streams < 1:
+        raise UsageError(f"--streams is {streams}; expected at least 1")
+    if options.one_of(http_version, "--http-version", ("1.1", "2")) == "1.1":
+        if streams > 1:
+            raise UsageError("--streams is for --http-version 2; add it, or leave --streams out")
+        return Connections(keep_alive=not per_request)
+    if per_request and streams > 1:
+        raise UsageError(
+            "--streams does not go with --connection-per-request: a connection that is shared stays open"
+        )
+    shared = count if streams > 1 else None
+    return Connections(keep_alive=not per_request, http_version="2", count=shared)
+
+
+def _spoken(at: Target) -> str | None:
+    """The version that a server of the catalogue asks for; None: what was asked for here."""
+    from prony.experiment.targets import Targets
+
+    return Targets().at(at).http_version if at.owned else None
 
 
 def _tools(names: str) -> list[str]:
@@ -102,13 +133,14 @@ def _tools(names: str) -> list[str]:
     return wanted
 
 
-def _url(target: str) -> tuple[str, Target, str, Workload]:
+def _url(target: str, insecure: bool) -> tuple[str, Target, str, Workload]:
     """A running server: its name, the target, scheme with host, and the request."""
-    from prony.plan.target import CountKeys, parse_url
+    from prony.plan.target import CountKeys, TlsOptions, parse_url
     from prony.plan.workload import from_url
 
     at, path = parse_url(target)
-    counting = at.model_copy(update={"counts": CountKeys(path=STATS_PATH, pointer=STATS_POINTER)})
+    counts = CountKeys(path=STATS_PATH, pointer=STATS_POINTER)
+    counting = at.model_copy(update={"counts": counts, "tls": TlsOptions(insecure=insecure)})
     return at.url, counting, at.url, from_url(path)
 
 

@@ -6,7 +6,16 @@ import json
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, installed, last_line, output_of
+from prony.peers.base import (
+    Claim,
+    Command,
+    NotOffered,
+    PeerLoad,
+    installed,
+    last_line,
+    only_http_1,
+    output_of,
+)
 
 
 class Artillery:
@@ -24,6 +33,7 @@ class Artillery:
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
+        only_http_1(case)
         if case.rate_per_s is None:
             raise NotOffered("it has no closed loop; give a rate")
         base, slash, path = request.url.partition("://")[2].partition("/")

@@ -38,6 +38,11 @@ class Offered(Protocol):
         """Requests per second; None: a closed loop."""
         ...
 
+    @property
+    def streams(self) -> int | None:
+        """HTTP/2: requests at once on each connection; None: HTTP/1.1."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Offer:
@@ -47,6 +52,7 @@ class Offer:
     tls: bool = False
     per_request: bool = False
     rate_per_s: int | None = None
+    streams: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +96,12 @@ class Claim:
 
 class NotOffered(Exception):
     """The tool cannot offer this load; `str()` is the reason in one sentence."""
+
+
+def only_http_1(load: Offered) -> None:
+    """Raises NotOffered for a load over HTTP/2."""
+    if load.streams is not None:
+        raise NotOffered("it speaks HTTP/1 only")
 
 
 class LoadGenerator(Protocol):

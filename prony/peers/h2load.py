@@ -1,4 +1,4 @@
-"""h2load with --h1: closed loops over libev, one thread here."""
+"""h2load, over HTTP/2 or with --h1: closed loops over libev, one thread here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class H2load:
         case = request.case
         if case.per_request:
             raise NotOffered("it does not open a new connection after each response")
-        argv = [str(program), "--h1", "-t1", "-m1", f"-c{case.connections}", f"-D{request.seconds}"]
+        protocol = ("--h1", "-m1") if case.streams is None else ("--npn-list=h2", f"-m{case.streams}")
+        argv = [str(program), *protocol, "-t1", f"-c{case.connections}", f"-D{request.seconds}"]
         if case.tls:  # the suite that the other tools and the server agree on
             argv.append("--tls13-ciphers=TLS_AES_256_GCM_SHA384")
         if case.rate_per_s is not None:

@@ -8,7 +8,16 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, installed, last_line, output_of
+from prony.peers.base import (
+    Claim,
+    Command,
+    NotOffered,
+    PeerLoad,
+    installed,
+    last_line,
+    only_http_1,
+    output_of,
+)
 
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0">
@@ -62,6 +71,7 @@ class Jmeter:
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
+        only_http_1(case)
         if case.rate_per_s is not None:
             raise NotOffered("its open loop is not one of plain requests; leave the rate out")
         parts = urlsplit(request.url)

@@ -27,7 +27,8 @@ class Oha:
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
-        argv = [str(program), "--no-tui", "--output-format", "json", "--http-version", "1.1"]
+        argv = [str(program), "--no-tui", "--output-format", "json"]
+        argv += ["--http-version", "1.1"] if case.streams is None else ["--http2", "-p", str(case.streams)]
         argv += ["-c", str(case.connections), "-z", f"{request.seconds}s"]
         if case.per_request:
             argv.append("--disable-keepalive")

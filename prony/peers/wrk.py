@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
+from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, only_http_1, output_of
 
 
 class Wrk:
@@ -23,6 +23,7 @@ class Wrk:
 
     def command(self, program: Path, request: PeerLoad) -> Command:
         case = request.case
+        only_http_1(case)
         if case.rate_per_s is not None:
             raise NotOffered("it has no open loop")
         argv = [str(program), "-t1", f"-c{case.connections}", f"-d{request.seconds}s"]

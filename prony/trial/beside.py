@@ -40,7 +40,7 @@ def available(tools: Sequence[str], plan: TrialPlan, url: str) -> CrossCheck:
             left_out[tool.name] = f"it is not installed: {tool.install}"
             continue
         try:
-            tool.command(program, _request(plan, url, cpu=0, seed=0))
+            tool.command(program, request_of(plan, url, cpu=0, seed=0))
             versions[tool.name] = tool.version(program)
         except NotOffered as reason:
             left_out[tool.name] = str(reason)
@@ -52,7 +52,7 @@ def run_tool(name: str, plan: TrialPlan, server: RunningTarget, cpus: Sequence[i
     failed.
     """
     tool = next(one for one in PEERS if one.name == name)
-    request = _request(plan, server.url, cpu=cpus[0], seed=seed)
+    request = request_of(plan, server.url, cpu=cpus[0], seed=seed)
     counted = server.request_count()
     try:
         ran = run(tool, tool.find() or Path(name), request, cpus)
@@ -74,13 +74,17 @@ def run_tool(name: str, plan: TrialPlan, server: RunningTarget, cpus: Sequence[i
     )
 
 
-def _request(plan: TrialPlan, url: str, *, cpu: int, seed: int) -> PeerLoad:
+def request_of(plan: TrialPlan, url: str, *, cpu: int, seed: int) -> PeerLoad:
     """The trial's load as every tool can be asked for it: one plain GET, for whole seconds."""
     load, path = plan.load, plan.workload.all_steps[0].path
+    over = plan.connections
+    shared = over.shared_by(load.at_once) if over.http_version == "2" else None
+    connections = shared or load.at_once
     offer = Offer(
-        connections=load.at_once,
+        connections=connections,
         tls=url.startswith("https:"),
         per_request=not plan.connections.keep_alive,
         rate_per_s=round(load.highest_per_s) if isinstance(load, OpenLoad) else None,
+        streams=-(-load.at_once // connections) if over.http_version == "2" else None,
     )
     return PeerLoad(offer, f"{url}{path}", round(plan.measured_s), 0.0, "", cpu, seed)

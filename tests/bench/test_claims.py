@@ -121,6 +121,30 @@ def test_connections_are_kept_or_not_as_the_case_says() -> None:
     assert "--disable-keepalive" in Oha().command(program, request("per-request-64")).argv
 
 
+@pytest.mark.parametrize("name", ["h2c-64x1", "h2-8x32", "h2c-8x32-nghttpd"])
+def test_over_http_2_every_tool_has_the_same_streams_or_says_that_it_cannot(name: str) -> None:
+    program, load = Path("/bin/tool"), request(name)
+    streams = str(load.case.streams)
+    for tool in (Wrk(), Ab(), Vegeta()):
+        with pytest.raises(NotOffered, match=r"HTTP/1 only|cannot be asked for"):
+            tool.command(program, load)
+    for argv, connections in (
+        (H2load().command(program, load).argv, f"-c{load.case.connections}"),
+        (Oha().command(program, load).argv, str(load.case.connections)),
+    ):
+        assert connections in argv
+        assert f"-m{streams}" in argv or argv[argv.index("-p") + 1] == streams
+    assert "--h1" not in H2load().command(program, load).argv
+
+
+def test_cases_over_http_2_are_compared_with_h2load() -> None:
+    for found in (found for found in CASES if found.streams is not None):
+        assert found.takes("h2load")
+        assert not found.takes("wrk")
+        assert found.baseline == "h2load"
+        assert set(found.aims.values()) == {0.8}
+
+
 def test_tools_without_an_open_loop_say_so() -> None:
     for tool in (Wrk(), Ab()):
         with pytest.raises(NotOffered, match="no open loop"):
@@ -143,7 +167,7 @@ def test_vegeta_counts_what_was_answered() -> None:
 
 
 def test_vegeta_is_a_closed_loop_without_a_rate_and_an_open_one_with_it() -> None:
-    for case in CASES:
+    for case in (case for case in CASES if case.streams is None):
         command = Vegeta().command(Path("vegeta"), PeerLoad(case, "http://127.0.0.1:1/", 2, 0.5, "Hello", 1))
         if case.rate_per_s is None:
             assert {"-rate=0", f"-max-workers={case.connections}"} <= set(command.argv)

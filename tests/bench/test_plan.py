@@ -50,8 +50,10 @@ def test_the_shape_follows_the_case() -> None:
         made = plan(case)
         assert made["connection"]["reuse"] == ("per_request" if case.per_request else "keep_alive")
         assert ("tls" in made["target"]) == case.tls
+        shared = {"connections": case.connections} if case.streams is not None else None
+        assert (made.get("http_version"), made.get("http2")) == (shared and "2", shared)
         if case.rate_per_s is None:
-            assert made["load"] == {"model": "closed", "users": case.connections}
+            assert made["load"] == {"model": "closed", "users": case.connections * (case.streams or 1)}
         else:
             assert made["load"]["model"] == "open"
 

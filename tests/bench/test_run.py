@@ -18,6 +18,7 @@ from prony.errors import EnvironmentFault
 from prony.host.affinity import granted_cpus
 from prony.host.partition import partition
 from prony.load.engine import find_engine
+from prony.peers.h2load import H2load
 from prony.peers.kernel import start_pinned, wait
 from prony.peers.wrk import Wrk
 
@@ -38,6 +39,7 @@ def test_one_run(tool: LoadGenerator) -> None:
         pytest.skip(f"{tool.name} is not here: {tool.install}")
     setting = one_cpu_each()
     found = run_once(tool, program, PeerLoad(CLOSED, "", 1, 0.3, BODY, setting.client_cpu), setting)
+    assert found.whole is not None
     assert 0 < found.requests_measured < found.whole.requests  # the warm-up is not in it
     assert found.cpu_s_measured > 0
     assert 0 < found.busy <= 1.1  # one CPU; the clocks are read one after the other
@@ -47,6 +49,20 @@ def test_one_run(tool: LoadGenerator) -> None:
     assert found.peak_rss_bytes is not None
     assert 0.5e6 < found.peak_rss_bytes < 200e6  # not this Python's
     assert tool.version(program) != "unknown"
+
+
+@pytest.mark.needs("h2load")
+@pytest.mark.needs("nghttpd")
+@pytest.mark.parametrize("tool", [H2load(), Prony("io_uring"), Prony("epoll")], ids=lambda tool: tool.name)
+def test_one_run_on_nghttpd_has_the_tools_own_count(tool: LoadGenerator) -> None:
+    program, setting = tool.find(), one_cpu_each()
+    assert program is not None
+    case = next(case for case in CASES if case.name == "h2c-8x32-nghttpd")
+    found = run_once(tool, program, PeerLoad(case, "", 1, 0.3, BODY, setting.client_cpu), setting)
+    assert found.whole is None
+    assert found.requests_measured == found.claim.requests > 0
+    assert found.claim.errors == 0
+    assert found.cpu_s_measured > 0
 
 
 class Fleeting:

@@ -64,7 +64,7 @@ def test_each_client_asks_for_the_uris_in_turn(clients: int, streams: int, uris:
 
 
 def test_a_walk_is_written_out_as_rounds_and_a_rest() -> None:
-    steps = trial("-n", "1").workload.steps * 2
+    steps = trial("-n", "1").workload.all_steps * 2
     assert len(Walk(1, 0, (0, 1), 6).entries(steps)) == 2
     assert Walk(1, 0, (0, 1), 6).rounds == 3
     assert len(Walk(1, 0, (0, 1), 7).entries(steps)) == 2  # a loop of three rounds, and one more

@@ -24,7 +24,7 @@ from prony.peers.jmeter import Jmeter
 from prony.peers.oha import Oha
 from prony.peers.runner import run
 from prony.peers.wrk import Wrk
-from prony.plan.load import ClosedLoad, WholeRun
+from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.part import CrossCheck, Part
 from prony.plan.plan import MAIN, Plan, cell_of
 from prony.plan.target import Url
@@ -57,6 +57,65 @@ def test_every_peer_can_be_asked_or_says_why_not() -> None:
             assert isinstance(command, Command)
             asked += 1
         assert asked
+
+
+def test_over_http_2_connections_and_streams_are_asked_for_apart() -> None:
+    plan = TrialPlan(
+        workload=from_url("/a"),
+        load=ClosedLoad(users=12),
+        measured=WholeRun(duration_s=1),
+        connections=Connections(http_version="2", count=4),
+    )
+    found = beside.available(["wrk", "h2load"], plan, "http://127.0.0.1:1")
+    assert "h2load" in {*found.versions, *found.left_out}
+    assert "wrk" in found.left_out
+    for over, connections, streams in (
+        ({"http_version": "2", "count": 4}, 4, 3),
+        ({"http_version": "2"}, 12, 1),
+        ({}, 12, None),
+    ):
+        asked = plan.model_copy(update={"connections": Connections.model_validate(over)})
+        offer = beside.request_of(asked, "http://h", cpu=0, seed=1).case
+        assert (offer.connections, offer.streams) == (connections, streams)
+    argv = H2load().command(Path("h2load"), beside.request_of(plan, "http://h", cpu=0, seed=1)).argv
+    assert {"-c4", "-m3"} <= set(argv)
+    assert "--h1" not in argv
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["--streams", "2"], "--streams is for --http-version 2"),
+        (["--http-version", "2", "--streams", "0"], "--streams is 0"),
+        (["--http-version", "2", "--streams", "2", "--connection-per-request"], "stays open"),
+        (["--http-version", "3"], "--http-version"),
+    ],
+)
+def test_what_does_not_fit_http_2_is_refused(argv: list[str], says: str) -> None:
+    found = prony.run(["second-opinion", "http://127.0.0.1:1/", *argv])
+    assert found.returncode == 2
+    assert says in found.stderr
+
+
+@pytest.mark.needs("wrk")
+@pytest.mark.needs("h2load")
+@pytest.mark.needs("nghttpd")
+def test_a_round_over_http_2(tmp_path: Path) -> None:
+    from bench.nghttpd import Nghttpd
+
+    with Nghttpd(sorted(os.sched_getaffinity(0))[0]) as server:
+        found = prony.run(
+            ["second-opinion", server.url, "--with", "h2load,wrk", "-c", "2", "-d", "1s", "--trials", "1",
+             "--http-version", "2", "--streams", "3", "--json", "--db", tmp_path / "r.db"],
+        )  # fmt: skip
+    assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
+    result = json.loads(found.stdout)["parts"][0]["cross_check"]
+    assert result["left_out"]["wrk"] == "it speaks HTTP/1 only"
+    for one in result["opinions"]:
+        (only,) = one["runs"]
+        assert only["failure"] is None
+        assert only["requests"] > 0
+        assert only["errors"] == 0
 
 
 GOLDEN = Path(__file__).parent / "golden"
