@@ -36,6 +36,10 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
+SHARED = ("base", "counted")
+"""Modules of `prony.frontends` that every front end may import."""
+
+
 def front_end_imports() -> Iterator[tuple[str, str, Path]]:
     """Package of `prony.frontends`, the module of `prony.frontends` that it imports, and where."""
     folder = ROOT / "prony" / "frontends"
@@ -53,17 +57,17 @@ def front_end_imports() -> Iterator[tuple[str, str, Path]]:
 
 
 def test_a_front_end_imports_no_other() -> None:
-    """But `base`, and what a family of tools shares, in a package that begins with `_`."""
+    """But what all share, and what a family of tools shares, in a package that begins with `_`."""
     found = list(front_end_imports())
     others = [
         f"{file.relative_to(ROOT)} imports {imported}"
         for package, imported, file in found
-        if imported not in (package, "base") and not imported.startswith("_")
+        if imported not in (package, *SHARED) and not imported.startswith("_")
     ]
     shared = [
         f"{file.relative_to(ROOT)} imports {imported}"
         for package, imported, file in found
-        if package.startswith("_") and imported not in (package, "base")
+        if package.startswith("_") and imported not in (package, *SHARED)
     ]
     assert others + shared == []
     assert {"base", "_wrk", "jmeter"} <= {imported for _, imported, _ in found}

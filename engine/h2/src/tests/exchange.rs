@@ -82,6 +82,7 @@ fn a_block_that_is_kept_means_the_same_request() {
     let tally = pair.client.take_tally();
     assert_eq!(tally.streams_opened, 7);
     assert!(tally.header_block_bytes_sent * 4 < tally.header_list_bytes_sent);
+    assert_eq!(tally.header_fields_received, 7); // a status each
 }
 
 #[test]
