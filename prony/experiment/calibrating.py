@@ -61,8 +61,7 @@ class Calibrations:
 
 def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None:
     """The load of a trial as the reference server gets it; None where it cannot: nothing was answered, a
-    script says what is sent, the transport is a Unix socket, HTTP/2 is spoken (the reference server does not
-    speak it), or the server's CPUs are not known.
+    script says what is sent, the transport is a Unix socket, or the server's CPUs are not known.
     """
     body_bytes, cpus = usual_bytes(evidence), _server_cpus(evidence)
     sides = evidence.partition
@@ -70,12 +69,11 @@ def reference_load(trial: TrialPlan, evidence: Evidence) -> ReferenceLoad | None
         return None
     if trial.script is not None or evidence.load.transport == "unix":
         return None
-    if evidence.load.http_version == "2":
-        return None
+    version = "2" if evidence.load.http_version == "2" else None  # where the server's variant says so
     return ReferenceLoad(
         workload=trial.workload,
         users=min(trial.load.at_once, MOST_CONNECTIONS),
-        connections=trial.connections,
+        connections=trial.spoken(version).connections,
         body_bytes=body_bytes,
         tls=evidence.load.tls,
         driver=trial.driver,

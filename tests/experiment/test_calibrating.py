@@ -105,6 +105,15 @@ def test_the_reference_server_has_the_cpus_of_the_server() -> None:
     assert cpus(foreign(0).model_copy(update={"server_window": None})) is None
 
 
+def test_a_load_over_http2_is_calibrated_over_http2() -> None:
+    """Also where a variant of the server says so, and not the load."""
+    spoken = f.part(f.healthy(), "load", http_version="2")
+    load = reference_load(PLAN, spoken)
+    assert load is not None
+    assert load.connections.http_version == "2"
+    assert PLAN.connections.http_version == "1.1"
+
+
 def test_what_the_reference_server_cannot_stand_in_for() -> None:
     assert reference_load(PLAN, f.healthy()) is not None
     scripted = PLAN.model_copy(update={"script": Script(file="x.lua")})

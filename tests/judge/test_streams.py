@@ -8,6 +8,7 @@ import pytest
 
 from prony.evidence.engine import Http2Counts
 from prony.evidence.trial import Evidence
+from prony.judge.checks.bound_by import BoundLimits, bound, bound_by
 from prony.judge.checks.connections import connections
 from prony.judge.checks.streams import streams
 from prony.judge.finding import Finding, Status
@@ -71,6 +72,37 @@ def test_a_window_of_the_server_that_holds_bodies_back_is_named() -> None:
     assert finding.status is Status.INVALID
     assert "500 bodies waited for the server's flow-control window" in finding.reason
     assert "initial window" in finding.advice
+
+
+@pytest.mark.parametrize(
+    ("waits", "name", "described"),
+    [
+        (
+            {"send_blocks": 500, "send_blocked_sum_s": 50.0},
+            "flow-control",
+            "the server's flow-control window",
+        ),
+        ({"stream_waits": 500, "stream_wait_sum_s": 50.0}, "streams", "the server's limit of streams"),
+    ],
+)
+def test_a_limit_of_the_protocol_is_a_bound_where_the_server_has_cpu_left(
+    waits: dict[str, Any], name: str, described: str
+) -> None:
+    busy, idle = over_http2(**waits), f.part(over_http2(**waits), "server_window", cpu_user_s=2.0)
+    assert bound(busy, BoundLimits()).name == "server-cpu"
+    assert bound(idle, BoundLimits()).name == name
+    finding = bound_by(idle, LIMITS)
+    assert finding.status is Status.INVALID
+    assert described in finding.reason
+    few = f.part(
+        over_http2(**{key: value / 10 for key, value in waits.items()}), "server_window", cpu_user_s=2.0
+    )
+    assert bound(few, BoundLimits()).name == "unknown"
+
+
+def test_goaway_is_said_by_its_code() -> None:
+    said = judged(over_http2(goaways_received={"NO_ERROR": 32})).reason
+    assert "GOAWAY of the server: NO_ERROR 32" in said
 
 
 def test_shared_connections_are_those_that_are_expected() -> None:

@@ -222,12 +222,18 @@ def test_the_engine_ends_when_its_laboratory_is_gone(reference: Reference) -> No
 
 @pytest.mark.parametrize("tls", [False, True])
 @pytest.mark.parametrize(
-    "connections", [Connections(), Connections(keep_alive=False), Connections(pipeline=4)]
+    "connections",
+    [
+        Connections(),
+        Connections(keep_alive=False),
+        Connections(pipeline=4),
+        Connections(http_version="2", streams=2),
+    ],
 )
 def test_calibration_measures_the_engine_against_the_reference_server(
     connections: Connections, tls: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Under the same load: connections, pipelining, TLS, a server that closes."""
+    """Under the same load: connections, pipelining, HTTP/2, TLS, a server that closes."""
     made = certificates.make(tmp_path / "tls") if tls else None
     asked = ReferenceLoad(
         workload=HELLO,

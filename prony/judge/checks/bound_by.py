@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
+from prony.judge.checks.streams import StreamsLimits, waits
 from prony.judge.finding import Finding, Status, no_window
 from prony.judge.links import LinkLimits, full_link
 from prony.judge.more_users import probed
@@ -25,6 +26,7 @@ WAITS = "declare what it waits for as a ceiling (worker threads ÷ delay, a pool
 MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
 MORE_CLIENT = "give the client more CPUs (--client-cpus), so that the server is the busier of the two"
 NETWORK = "network"
+FLOW_CONTROL, STREAMS = "flow-control", "streams"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
 FASTER_LINK = (
     "use a faster link or smaller responses; or compare CPU per request at one rate that the link carries"
@@ -37,7 +39,7 @@ LEAST_LEFT = 0.05
 """Where others leave less than this share of the server's CPUs, the rest is rounding."""
 
 
-class BoundLimits(ClientLimits, LinkLimits):
+class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
     bound_full_min: Share = 0.90
     """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
     bound_tolerance: Share = 0.05
@@ -58,7 +60,7 @@ class Bound:
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     """The bottleneck, looked for in this order: link, client, server CPU, its busiest thread, services, CPU
-    quota, declared ceilings, load.
+    quota, limits of HTTP/2, declared ceilings, load.
     """
     window = measured(evidence)
     share = server_cpu_share(evidence)
@@ -93,6 +95,9 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     quota = _quota(evidence, limits)
     if quota is not None:
         return Bound(SERVER_CPU, share, quota)
+    http2 = _http2(evidence, limits)
+    if http2 is not None:
+        return Bound(http2[0], share, f"{http2[1]}; {cpu}", "see streams")
     ceiling = _ceiling(evidence, rate, limits)
     if ceiling is not None:
         text = f"{number(rate)}/s is at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
@@ -196,6 +201,22 @@ def _left_by_others(evidence: Evidence) -> float | None:
     return left if LEAST_LEFT <= left < 1.0 else None
 
 
+def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
+    """The limit of HTTP/2 that holds requests back in the client, and how much of the service time that is;
+    None where there is none.
+    """
+    shares = waits(evidence)
+    if shares is None or max(shares) <= limits.streams_wait_invalid_share:
+        return None
+    waited, blocked = shares
+    if blocked >= waited:
+        return (
+            FLOW_CONTROL,
+            f"bodies waited for the server's window for {percent(blocked)} of the service time",
+        )
+    return STREAMS, f"requests waited for a stream for {percent(waited)} of the service time"
+
+
 def _level_per_s(evidence: Evidence, rate: float) -> float:
     """The rate to compare with the offered one. Where the load ramps at its ends, the median of the full
     rows.
@@ -264,7 +285,13 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
 
 def _no_capacity(evidence: Evidence, found: Bound, limits: BoundLimits) -> str:
     """What a rate that is not the server's capacity describes, as far as anything shows it."""
-    what = {NETWORK: "the link", CLIENT: "the load generator", OFFERED_LOAD: "the load"}.get(found.name)
+    what = {
+        NETWORK: "the link",
+        CLIENT: "the load generator",
+        OFFERED_LOAD: "the load",
+        FLOW_CONTROL: "the server's flow-control window",
+        STREAMS: "the server's limit of streams",
+    }.get(found.name)
     probe = probed(evidence, limits, limits.client_cpu_max) if what is None else None
     said = ""
     if probe is not None and probe.rising:

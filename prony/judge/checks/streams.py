@@ -35,11 +35,11 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
     )
     window = measured(evidence)
     counts = None if window is None else window.http2
-    if window is None or counts is None or not window.service_time_sum_s:
+    shares = waits(evidence)
+    if counts is None or shares is None:
         return unknown(CHECK, "streams were not counted", limit=limit, source=SOURCE)
-    waited = counts.stream_wait_sum_s / window.service_time_sum_s
-    blocked = counts.send_blocked_sum_s / window.service_time_sum_s
-    share = max(waited, blocked)
+    waited, blocked = shares
+    share = max(shares)
     status = Status.VALID
     if share > limits.streams_wait_suspect_share:
         status = Status.SUSPECT
@@ -54,6 +54,17 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
         advice="" if status is Status.VALID else _advice(counts, waited, blocked),
         source=SOURCE,
     )
+
+
+def waits(evidence: Evidence) -> tuple[float, float] | None:
+    """Time that requests waited in the client for a stream, and their bodies for a flow-control window of the
+    server, each ÷ the service time of the window; None where they were not counted.
+    """
+    window = measured(evidence)
+    if window is None or window.http2 is None or not window.service_time_sum_s:
+        return None
+    counts, whole_s = window.http2, window.service_time_sum_s
+    return counts.stream_wait_sum_s / whole_s, counts.send_blocked_sum_s / whole_s
 
 
 def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Evidence) -> str:
@@ -79,6 +90,9 @@ def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Eviden
         text += f"; the client's window was used up {number(counts.receive_window_used_up)} times"
     if counts.streams_refused:
         text += f"; {number(counts.streams_refused)} streams refused"
+    if counts.goaways_received:
+        codes = ", ".join(f"{code} {number(times)}" for code, times in counts.goaways_received.items())
+        text += f"; GOAWAY of the server: {codes}"
     sent, before = counts.header_block_bytes_sent, counts.header_list_bytes_sent
     if sent and before and counts.streams_opened:
         each = number(round(sent / counts.streams_opened))

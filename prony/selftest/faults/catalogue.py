@@ -16,6 +16,7 @@ from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
 from prony.plan.think import Think
 from prony.selftest.faults.around import AROUND
 from prony.selftest.faults.disturbances import burner, port_range
+from prony.selftest.faults.http2 import HTTP2
 from prony.selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, hello, says
 from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
 from prony.selftest.faults.partly import PARTLY
@@ -284,4 +285,5 @@ ENTRIES: tuple[Entry, ...] = (
     BETWEEN,
     *PARTLY,
     *AROUND,
+    *HTTP2,
 )
