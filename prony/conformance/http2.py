@@ -23,6 +23,7 @@ from h2.exceptions import H2Error
 from h2.settings import SettingCodes
 
 from prony.conformance.wire import (
+    BETWEEN_PIECES_S,
     LONGEST_BODY_BYTES,
     PIECE_BYTES,
     WireError,
@@ -30,6 +31,7 @@ from prony.conformance.wire import (
     WireResponse,
     connected,
     joined,
+    piece_bytes,
     word,
 )
 from prony.server.address import Address
@@ -80,6 +82,8 @@ class Http2Wire:
         self._goaway: str | None = None
         self._first = b""
         """What came first."""
+        self._piecewise = False
+        """Whether to listen between the pieces of what is sent."""
         self._h2 = H2Connection(H2Configuration(client_side=True, header_encoding="latin-1"))
         self._h2.encoder = _LiteralEncoder()
         try:
@@ -107,7 +111,15 @@ class Http2Wire:
         return WireResponse(reply.status, "2", reply.headers, bytes(reply.body))
 
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """The same: a server that refuses so many header bytes resets the stream, or says GOAWAY."""
+        """Piece by piece until the server refuses: by a response, RST_STREAM or GOAWAY. One that closes with
+        bytes unread resets the connection, and what it said would be lost. Raises WireError.
+        """
+        try:
+            while not self._first:
+                self._receive()  # its SETTINGS, whose acknowledgement may not go out between pieces
+        except H2Error as fault:
+            raise self._unheard or WireError(f"the server's first frames are not HTTP/2: {fault}") from fault
+        self._piecewise = True
         return self.ask(request)
 
     def settings(self) -> dict[str, int | None]:
@@ -188,6 +200,10 @@ class Http2Wire:
         return WireError(f"the server does not speak HTTP/2 here: it {how} sent no SETTINGS")
 
     def _take(self, happened: Iterable[events.Event]) -> None:
+        self._heed(happened)
+        self._flush()
+
+    def _heed(self, happened: Iterable[events.Event]) -> None:
         for event in happened:
             if isinstance(event, events.ConnectionTerminated):
                 self._goaway = _code(event.error_code)
@@ -196,19 +212,33 @@ class Http2Wire:
                 self._h2.acknowledge_received_data(event.flow_controlled_length or 0, event.stream_id or 0)
             if getattr(event, "stream_id", None) == self._stream:
                 _note(self._reply, event)
-        self._flush()
 
     def _flush(self) -> None:
         data = self._h2.data_to_send()
         if not data:
             return
         try:
-            self._socket.sendall(data)
+            if self._piecewise:
+                self._send_pieces(data)
+            else:
+                self._socket.sendall(data)
         except OSError as fault:
             self._last_words()
             raise self._gone or WireError(
                 f"the connection was closed while sending: {word(fault)}", hung_up=True
             ) from fault
+
+    def _send_pieces(self, data: bytes) -> None:
+        patience_s = self._socket.gettimeout()
+        at = 0
+        while at < len(data) and self._goaway is None and not self._reply.over:
+            size = piece_bytes(at)
+            self._socket.sendall(data[at : at + size])
+            at += size
+            self._socket.settimeout(BETWEEN_PIECES_S)
+            with suppress(TimeoutError):
+                self._heed(self._h2.receive_data(self._read()))
+            self._socket.settimeout(patience_s)
 
     def _last_words(self) -> None:
         """What the server said before it hung up, which may be a GOAWAY."""

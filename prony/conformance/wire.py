@@ -22,6 +22,7 @@ LONGEST_HEAD_BYTES = 64 << 10
 PIECE_BYTES = 64 << 10
 SMALL_PIECE_BYTES = 4 << 10
 PIECES_SMALL_UP_TO_BYTES = 128 << 10
+BETWEEN_PIECES_S = 0.003
 
 
 class WireError(Exception):
@@ -137,9 +138,8 @@ class Wire:
     def _send_until_answered(self, data: bytes) -> None:
         """Send these bytes piece by piece until the server responds or closes."""
         at = 0
-        while at < len(data) and self._listen(0.003) is None:
-            # Small at first: a server that refuses and closes with bytes unread resets the connection.
-            size = SMALL_PIECE_BYTES if at < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
+        while at < len(data) and self._listen(BETWEEN_PIECES_S) is None:
+            size = piece_bytes(at)
             try:
                 self._socket.sendall(data[at : at + size])
             except OSError:
@@ -228,6 +228,13 @@ class Wire:
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
+
+
+def piece_bytes(sent: int) -> int:
+    """How much goes out at once after so many bytes: little at first, as a server that refuses and closes
+    with bytes unread resets the connection.
+    """
+    return SMALL_PIECE_BYTES if sent < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
 
 
 def connected(address: Address, timeout_s: float, alpn: tuple[str, ...]) -> socket.socket:
