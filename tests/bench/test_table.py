@@ -47,3 +47,11 @@ def test_markdown_has_one_table_per_sheet() -> None:
     assert text.count("\n| --- |") == 3
     assert "### Peak resident memory at 1,000 connections" in text
     assert "a\\|b" in text
+
+
+def test_a_server_that_counts_nothing_is_said() -> None:
+    case = next(found for found in CASES if found.name == "h2c-64x1-nghttpd")
+    found = rows([case], ["h2load", EPOLL], {(case.name, EPOLL): {1: run(whole=None)}}, {})
+    line = next(line for line in sheets(found, [])[0].lines if line[0] == EPOLL)
+    assert "not counted" in line
+    assert found[1].faults == ()

@@ -17,11 +17,13 @@ from prony.frontends.h2load.arguments import parse, seconds
 from prony.frontends.h2load.figures import H2loadTimes, Rows, client_of, figures
 from prony.frontends.h2load.translate import keeps_all
 from prony.frontends.h2load.walks import Ramp, Walk, merged, ramped, walks
+from prony.judge.finding import Status
 from prony.load.request_log import LoggedRequest
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.step import Block
 from prony.plan.trial import TrialPlan
 from tests.frontends.conftest import Front, Served, explained, quick_desk
+from tests.frontends.test_short_runs import DISTURBED
 from tests.ports import refusing
 
 URL = "http://127.0.0.1:8080/a"
@@ -373,6 +375,30 @@ def test_where_nobody_listens(front: Front) -> None:
         assert run(argv, front.context(exit_like_original=True)) == 0
     assert "client could not connect to host" in front.err.getvalue()
     assert not list(front.store.experiments())
+
+
+def test_a_warm_up_is_in_no_figure_but_the_time_that_it_took(
+    front: Front, serve: Callable[..., Served]
+) -> None:
+    server = serve("--http2", "--delay", "fixed:2ms")
+    argv = ["-D", "1", "--warm-up-time=1", "-c", "2", "-m", "3", server.url]
+    assert run(argv, front.context(exit_like_original=True)) == 0
+    text = front.out.getvalue()
+    seen = int(re.search(r"^requests: (\d+) total", text, re.MULTILINE)[1])  # type: ignore[index]
+    assert 0 < seen < server.ended()["requests"]
+    rate = float(re.search(r"^finished in [\d.]+s, ([\d.]+) req/s", text, re.MULTILINE)[1])  # type: ignore[index]
+    assert rate == pytest.approx(seen)  # of one second
+    assert "Main benchmark duration is started for thread #0." in text
+    (trial,) = front.store.trials(front.store.experiment("latest").id)
+    assert trial.record.evidence.load.shared_connections == 2
+
+
+def test_a_few_requests_over_http_2_are_not_wrong(front: Front, serve: Callable[..., Served]) -> None:
+    server = serve("--http2", "--delay", "fixed:2ms")
+    assert run(["-n", "19", "-c", "2", "-m", "2", server.url], front.context(exit_like_original=True)) == 0
+    (trial,) = front.store.trials(front.store.experiment("latest").id)
+    wrong = {one.check: one.reason for one in trial.judgement.findings if one.status is Status.INVALID}
+    assert {check: why for check, why in wrong.items() if check not in DISTURBED} == {}
 
 
 def test_the_verdict_follows_the_report(front: Front, serve: Callable[..., Served]) -> None:

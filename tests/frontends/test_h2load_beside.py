@@ -192,6 +192,26 @@ def test_over_tls(flags: str, nghttpd: Callable[..., Nghttpd], tmp_path: Path) -
     alike(lambda: printed(argv(ours)), lambda: real(argv(theirs), tmp_path), flags)
 
 
+@pytest.mark.parametrize("flags", ["-n 1 URL", "-n 30 -c 3 -m 4 URL", "-n 7 -c 2 -d body URL"])
+@pytest.mark.parametrize("options", ["", "--status 404", "--body-bytes 0"])
+def test_on_the_reference_server(
+    flags: str,
+    options: str,
+    serve: Callable[..., Served],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "body").write_text("body")
+    theirs, ours = (serve("--http2", *shlex.split(options)) for _ in range(2))
+
+    def argv(server: Served) -> list[str]:
+        return shlex.split(flags.replace("URL", f"{server.url}/a"))
+
+    alike(lambda: printed(argv(ours)), lambda: real(argv(theirs), tmp_path), flags)
+    assert ours.ended()["requests"] == theirs.ended()["requests"]
+
+
 @pytest.mark.parametrize("flags", ["--h1 -n 6 -c 2 URL", "-p http/1.1 -n 3 -d body -H x-a:b URL"])
 def test_over_http_1(
     flags: str, serve: Callable[..., Served], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

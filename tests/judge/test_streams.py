@@ -67,6 +67,20 @@ def test_a_limit_of_streams_below_what_was_asked_is_the_clients_queue(
     assert ("the latency is the client's" in finding.advice) == (status is not Status.VALID)
 
 
+def test_waits_for_the_first_settings_of_few_requests_are_no_ones_queue() -> None:
+    few = {"stream_waits": f.USERS - 1, "stream_wait_sum_s": 28.0, "stream_wait_max_ms": 30.0}
+    finding = judged(over_http2(max_concurrent_streams=100, **few))
+    assert finding.status is Status.UNKNOWN
+    assert "first SETTINGS" in finding.advice
+    assert (
+        judged(over_http2(max_concurrent_streams=100, **few | {"stream_wait_sum_s": 0.5})).status
+        is Status.VALID
+    )
+    more = few | {"stream_waits": f.USERS}  # than one connection has at its start
+    assert judged(over_http2(max_concurrent_streams=100, **more)).status is Status.INVALID
+    assert judged(over_http2(max_concurrent_streams=f.USERS - 1, **few)).status is Status.INVALID
+
+
 def test_a_window_of_the_server_that_holds_bodies_back_is_named() -> None:
     finding = judged(over_http2(send_blocks=500, send_blocked_sum_s=50.0))
     assert finding.status is Status.INVALID

@@ -45,13 +45,16 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
         status = Status.SUSPECT
     if share > limits.streams_wait_invalid_share:
         status = Status.INVALID
+    beginning = waited >= blocked and _only_at_the_start(counts, evidence)
+    if beginning and status is not Status.VALID:
+        status = Status.UNKNOWN
     return Finding(
         check=CHECK,
         status=status,
         value=share,
         limit=limit,
         reason=_reason(counts, waited, blocked, evidence),
-        advice="" if status is Status.VALID else _advice(counts, waited, blocked),
+        advice="" if status is Status.VALID else _advice(counts, waited, blocked, beginning),
         source=SOURCE,
     )
 
@@ -65,6 +68,17 @@ def waits(evidence: Evidence) -> tuple[float, float] | None:
         return None
     counts, whole_s = window.http2, window.service_time_sum_s
     return counts.stream_wait_sum_s / whole_s, counts.send_blocked_sum_s / whole_s
+
+
+def _only_at_the_start(counts: Http2Counts, evidence: Evidence) -> bool:
+    """Whether no more requests waited than find their connection without the server's first SETTINGS, and its
+    limit is none of what was asked for: every load has these waits, and few requests weigh them.
+    """
+    shared, asked = evidence.load.shared_connections, evidence.load.streams_per_connection
+    most = counts.max_concurrent_streams
+    if shared is None or asked is None or (most is not None and most < asked):
+        return False
+    return counts.stream_waits <= shared * (asked - 1)
 
 
 def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Evidence) -> str:
@@ -100,7 +114,12 @@ def _reason(counts: Http2Counts, waited: float, blocked: float, evidence: Eviden
     return text
 
 
-def _advice(counts: Http2Counts, waited: float, blocked: float) -> str:
+def _advice(counts: Http2Counts, waited: float, blocked: float, beginning: bool) -> str:
+    if beginning:
+        return (
+            "they waited for the server's first SETTINGS, as the first requests of every connection do; "
+            "measure longer, or with a warm-up"
+        )
     if blocked > waited:
         return (
             "the server's window bounds what is uploaded: raise its initial window, "
