@@ -14,6 +14,7 @@ from prony.evidence.base import Record
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.hosts import HostEvidence
+from prony.evidence.profile import Profile
 from prony.evidence.server import Probe, ServerIdentity, ServerWindow, ServiceUse, StartUp
 
 
@@ -261,6 +262,8 @@ class Evidence(Record):
     """What was offered wholly before the measured load, or after it; not judged."""
     beside: tuple[ToolRun, ...] = ()
     """Other load generators, in the order in which they ran; not judged."""
+    profile: Profile | None = None
+    """Of an explained trial; None: nobody asked for one."""
     clean_stop: bool | None = None
     """Whether the server was gone after it was told to stop."""
 
@@ -293,8 +296,10 @@ class TrialRecord(Record):
     """Place within its block (the order is drawn from the seed)."""
     seed: int
     quick: bool = False
-    kind: Literal["trial", "control"] = "trial"
-    """A control (e.g. pinned from the start) is shown but takes no part in the comparison."""
+    kind: Literal["trial", "control", "explained"] = "trial"
+    """A control (e.g. pinned from the start) is shown but takes no part in the comparison. An explained trial
+    ran with a profiler: nothing that was measured in it is a figure.
+    """
     process: ProcessFacts | None = None
     """None: a process of its own."""
     started_at: datetime

@@ -150,7 +150,7 @@ class SeriesTrial:
     cell: str
     """Empty in experiments of the first version."""
     block: int
-    kind: Literal["trial", "control"]
+    kind: Literal["trial", "control", "explained"]
     quick: bool
     repeated: bool
     """A later attempt at the same trial stands in its place."""

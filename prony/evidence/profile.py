@@ -1,0 +1,160 @@
+"""What a profiler and the kernel's counters said of a server in an explained trial, as one stored value.
+
+Must not know how it was obtained, nor to which part of a server a frame belongs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Literal
+
+from pydantic import Field
+
+from prony.evidence.base import Record
+
+Stack = tuple[str, ...]
+"""Frames, the outermost (thread, `main`) first, the running function last.
+
+A frame is `[place`]name[_[kind]]`. The place is the library of a native frame (``libjvm.so`JavaThread::run``)
+or the source file of an interpreted language (``lib/router.js`match_[s]``). Kinds: `_[j]` compiled Java,
+`_[i]` inlined Java, `_[0]` interpreted Java, `_[1]` Java compiled by C1, `_[s]` a function of Python or
+JavaScript, `_[k]` the kernel; none: native code.
+"""
+
+
+class Samples(Record):
+    """The samples of one slice of time: how often each stack was seen (or its bytes, its nanoseconds)."""
+
+    start_s: float
+    """From the start of the window ..."""
+    end_s: float
+    weights: dict[int, int] = Field(default_factory=dict)
+    """By the node of the tree at which the stack ends."""
+
+    @property
+    def total(self) -> int:
+        """All of the slice's weight."""
+        return sum(self.weights.values())
+
+
+class Sampling(Record):
+    """One kind of samples in slices of time. Stacks share a tree, which keeps a stored profile small."""
+
+    unit: Literal["samples", "bytes", "ns"]
+    frames: tuple[str, ...] = ()
+    parents: tuple[int, ...] = ()
+    """Of each node; -1 for a root. A parent stands before its children."""
+    names: tuple[int, ...] = ()
+    """Of each node: its frame's place in `frames`."""
+    slices: tuple[Samples, ...] = ()
+
+    def stacks(self, part: Samples) -> dict[Stack, int]:
+        """The stacks of one slice with their weights."""
+        whole = list(self._every_stack())
+        found: dict[Stack, int] = {}
+        for node, weight in part.weights.items():
+            found[whole[node]] = found.get(whole[node], 0) + weight
+        return found
+
+    def all_stacks(self) -> dict[Stack, int]:
+        """The stacks of all slices together."""
+        whole = list(self._every_stack())
+        found: dict[Stack, int] = {}
+        for part in self.slices:
+            for node, weight in part.weights.items():
+                found[whole[node]] = found.get(whole[node], 0) + weight
+        return found
+
+    @property
+    def total(self) -> int:
+        """The weight of all slices."""
+        return sum(part.total for part in self.slices)
+
+    def _every_stack(self) -> Iterator[Stack]:
+        made: list[Stack] = []
+        for parent, name in zip(self.parents, self.names, strict=True):
+            stack = (*(made[parent] if parent >= 0 else ()), self.frames[name])
+            made.append(stack)
+            yield stack
+
+
+def sampling(
+    unit: Literal["samples", "bytes", "ns"], slices: Iterable[tuple[float, float, Mapping[Stack, int]]]
+) -> Sampling:
+    """Slices (start, end, stacks with their weights) as one `Sampling`. Empty stacks are left out."""
+    frames: dict[str, int] = {}
+    nodes: dict[tuple[int, int], int] = {}
+    made: list[Samples] = []
+    for start_s, end_s, stacks in slices:
+        weights: dict[int, int] = {}
+        for stack, weight in stacks.items():
+            node = -1
+            for frame in stack:
+                node = nodes.setdefault((node, frames.setdefault(frame, len(frames))), len(nodes))
+            if node >= 0 and weight:
+                weights[node] = weights.get(node, 0) + weight
+        made.append(Samples(start_s=start_s, end_s=end_s, weights=weights))
+    return Sampling(
+        unit=unit,
+        frames=tuple(frames),
+        parents=tuple(parent for parent, _ in nodes),
+        names=tuple(name for _, name in nodes),
+        slices=tuple(made),
+    )
+
+
+class Counters(Record):
+    """Counters of the server's processes, as differences over `seconds` of the profiled window. None: could
+    not be read. Per request: divide by `seconds` and by the window's rate.
+    """
+
+    seconds: float
+    cpu_s: float | None = None
+    switches_voluntary: int | None = None
+    """A thread waits: for I/O, a lock, another thread."""
+    switches_involuntary: int | None = None
+    """A thread was taken off its CPU."""
+    faults_minor: int | None = None
+    faults_major: int | None = None
+    run_queue_wait_s: float | None = None
+    """All threads: runnable, but not on a CPU (schedstat)."""
+    system_calls: dict[str, int] | None = None
+    """By name; of the seconds in `system_calls_s`."""
+    system_calls_s: float | None = None
+    allocated_bytes: int | None = None
+    """By the runtime's own account."""
+    collections: int | None = None
+    collection_pause_s: float | None = None
+    compilation_s: float | None = None
+
+
+class TimelineEvent(Record):
+    """Something that the runtime did at a known time."""
+
+    kind: Literal["collection", "compilation", "safepoint", "throttled", "run-queue"]
+    start_s: float
+    """From the start of the window."""
+    duration_s: float
+    text: str = ""
+
+
+class Profile(Record):
+    """Everything that was collected beside the load in the window of one explained trial."""
+
+    runtime: Literal["jvm", "python", "node", "native"]
+    profiler: str
+    """Its name and version; empty where none could be used."""
+    event: str = ""
+    """What drives the CPU samples: cpu (perf events with kernel frames), ctimer, itimer, wall …"""
+    interval_s: float | None = None
+    """Between two CPU samples of a thread, of CPU time."""
+    started_s: float = 0.0
+    """From the start of the window ..."""
+    ended_s: float = 0.0
+    cpu: Sampling | None = None
+    allocation: Sampling | None = None
+    locks: Sampling | None = None
+    counters: Counters | None = None
+    timeline: tuple[TimelineEvent, ...] = ()
+    missing: tuple[str, ...] = ()
+    """What could not be collected and what it would take, a sentence each."""
