@@ -17,7 +17,7 @@ EXPERIMENTS = 1000
 MOST_EXPERIMENTS = 100_000
 
 
-@measures(without=("until_clear", "max_trials", "hosts", "share_process"))
+@measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
 def command(
     server: str | None = typer.Argument(
         None, help="A server that Prony starts (prony servers lists them), NAME or NAME:VARIANT."

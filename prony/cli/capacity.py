@@ -17,7 +17,7 @@ RESOLUTION_PER_CENT = 5.0
 USERS = 64
 
 
-@measures(without=("until_clear", "max_trials"))
+@measures(without=("until_clear", "max_trials", "explain", "attach"))
 def command(
     slo: str | None = typer.Option(
         None, "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."

@@ -25,6 +25,7 @@ GOES_WITH_RESUME = (
     "client_cpus",
     "repeat_disturbed",
     "hosts",
+    "attach",
     "metrics",
     "push",
     "db",
@@ -89,6 +90,16 @@ class Common:
         bool,
         typer.Option("--request-parts", help="Take the time of each request apart: connect, send, wait, "
                      "receive; costs the client some CPU."),
+    ] = False  # fmt: skip
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="After the measured trials one more of each server with a profiler: "
+                     "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
+    ] = False  # fmt: skip
+    attach: Annotated[
+        bool,
+        typer.Option("--attach", help="With --explain: attach to a server that Prony did not start without "
+                     "asking first."),
     ] = False  # fmt: skip
     driver: Annotated[
         str | None, typer.Option("--driver", help="auto, io_uring or epoll [default: auto].")
@@ -208,6 +219,8 @@ class Common:
             more["trial"] = cell.trial.model_copy(update=trial)
         if self.limits:
             more["limits"] = cell.limits | options.limits(self.limits)
+        if self.explain:
+            more["explain"] = True
         if self.jdk is not None:
             more["target"] = with_jdk(cell.target, self.jdk) or cell.target
         return cell.model_copy(update=more) if more else cell

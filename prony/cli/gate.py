@@ -15,7 +15,17 @@ from prony.cli.launched import AskedTrial
 
 
 @measures(
-    without=("until_clear", "max_trials", "hosts", "band", "quick", "share_process", "budget"),
+    without=(
+        "until_clear",
+        "max_trials",
+        "hosts",
+        "band",
+        "quick",
+        "share_process",
+        "budget",
+        "explain",
+        "attach",
+    ),  # fmt: skip
     beside_resume=("junit", "markdown"),
     continued=lambda **files: {"also": GateFiles(**files).write},
 )

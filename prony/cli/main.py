@@ -25,6 +25,7 @@ from prony.cli import (
     compare,
     compare_results,
     doctor,
+    explain,
     frontends,
     gate,
     hosts,
@@ -67,6 +68,7 @@ app.command("gate", short_help="Is this build no worse than that one?")(gate.com
 app.command("second-opinion", short_help="Cross-check with other load generators.")(second_opinion.command)
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
 app.add_typer(hosts.app, name="hosts", short_help="Several hosts: check, start and end them.")
+app.command("explain", short_help="Where does its CPU time go?")(explain.command)
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
 app.command("selftest", short_help="Are injected faults detected and clean runs left alone?")(
     selftest.command

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from prony.cli import options
 from prony.cli.against import exported
+from prony.cli.attaching import may_attach
 from prony.cli.common import Common
 from prony.cli.listening import listening
 from prony.errors import EnvironmentFault, ExitCode, UsageError
@@ -103,6 +104,7 @@ def _measured(
         raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
     if lacking:
         plan = requirements.without(plan, lacking)
+    may_attach(plan, common, several_hosts=hosts is not None)
     store = Store.open(common.db)
     with listening(common, progress, store) as told:
         experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
@@ -172,6 +174,21 @@ def resume(
         return _resumed(row, stored, store, common, hosts, dry_run, also, theirs)
 
 
+def explain(which: str, common: Common) -> int:
+    """Add an explained trial to each cell of a stored experiment, and run what is missing of them."""
+    from prony.experiment.explaining import explained
+    from prony.experiment.stored import resumable
+    from prony.store import Store
+
+    store = Store.open(common.db)
+    row, stored = resumable(store, which)
+    plan = explained(stored, store.trials(row.id))
+    with attached_hosts(common.continuing(stored)) as hosts:
+        may_attach(plan, common, several_hosts=hosts is not None)
+        store.update_plan(row.id, plan.as_stored())
+        return _resumed(row, plan, store, common, hosts, dry_run=False, also=None, theirs=None)
+
+
 def _resumed(
     row: ExperimentRow,
     stored: Plan,
@@ -203,6 +220,7 @@ def _resumed(
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, testbed, common.json)
+    may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as told:
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):

@@ -25,7 +25,7 @@ STATS_PATH, STATS_POINTER = "/__prony/stats", "/requests"
 """Where `prony-engine serve` says what it has counted; another server behind a URL says nothing there."""
 
 
-@measures(without=("until_clear", "max_trials", "hosts", "share_process"))
+@measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
 def command(
     target: t.Target = None,
     tools: str = typer.Option(

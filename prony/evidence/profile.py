@@ -119,7 +119,7 @@ class Counters(Record):
     run_queue_wait_s: float | None = None
     """All threads: runnable, but not on a CPU (schedstat)."""
     system_calls: dict[str, int] | None = None
-    """By name; of the seconds in `system_calls_s`."""
+    """By name, the rest as `other`; over the seconds in `system_calls_s`."""
     system_calls_s: float | None = None
     allocated_bytes: int | None = None
     """By the runtime's own account."""

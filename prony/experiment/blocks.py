@@ -66,7 +66,7 @@ def _of(cells: Sequence[Cell], watched: Mapping[str, Watch]) -> list[Watch]:
 
 def next_block(group: Group, left: Sequence[ScheduledTrial]) -> list[ScheduledTrial]:
     """Of the trials that have not ended those of the group's next block; empty after its last one."""
-    mine = [one for one in left if one.cell in group.cells and not one.control]
+    mine = [one for one in left if one.cell in group.cells and one.kind == "trial"]
     first = min((one.block for one in mine), default=0)
     return [one for one in mine if one.block == first]
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget
+from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.stored import cell_of_record
@@ -59,6 +60,7 @@ class Experiment:
     _said: set[str] = field(default_factory=set)
     """Notes on blocks that were not run."""
     _processes: Processes = field(default_factory=Processes)
+    _explaining: Explaining = field(default_factory=Explaining)
 
     def run(self) -> str:
         """From the first trial. Raises PronyError; an interrupt marks the experiment and is raised again."""
@@ -120,6 +122,8 @@ class Experiment:
                 if not any(one.why == str(fault) for one in failed):
                     self.progress.note(f"skipped {cell.server}: {fault}")
                 failed.append(requirements.skipped(cell, str(fault)))
+        if any(cell.explain for cell in cells):
+            self._explaining.prepare([self.targets.of(cell) for cell in cells], self.progress.build)
         if failed:
             self.plan = requirements.without(self.plan, failed)
 
@@ -130,7 +134,7 @@ class Experiment:
         self._attempts = Counter(index_of(trial.record) for trial in stored)
         self._ended = {_key(self.plan, trial) for trial in stored if _whole(trial)}
         with until_ended(self.store, self.identifier):
-            trials = Trials(self.identifier, self.store, self.testbed, self.progress)
+            trials = Trials(self.identifier, self.store, self.testbed, self.progress, self._explaining)
             if self.plan.budget_s is not None:
                 self._budget = Budget.of(self.plan.budget_s, [one.record for one in stored])
             try:
@@ -138,6 +142,7 @@ class Experiment:
                 for part in self.plan.parts:
                     later += self._run_part(part, trials)
                 self._add_blocks(later, trials)
+                self._run([one for one in self.plan.order() if self._explains(one)], trials)
             finally:
                 self._processes.end()
 
@@ -152,14 +157,14 @@ class Experiment:
         while True:
             left = self._left(part)
             planned = [one for one in left if not growing or one.block < first_look]
-            for _, some in groupby((one for one in planned if not one.control), lambda one: one.block):
+            for _, some in groupby((one for one in planned if one.kind == "trial"), lambda one: one.block):
                 if not self._block(part, list(some), trials):
                     break
             if part.search is None or not self._search_on(part):
                 break
         if self._budget is None:
             self._add_blocks(growing, trials)
-        self._run([one for one in self._left(part) if one.control], trials)
+        self._run([one for one in self._left(part) if one.kind == "control"], trials)
         return [] if self._budget is None else growing
 
     def _block(self, part: Part, some: list[ScheduledTrial], trials: Trials) -> bool:
@@ -278,6 +283,13 @@ class Experiment:
 
     # -- one trial
 
+    def _explains(self, one: ScheduledTrial) -> bool:
+        """Whether it is an explained trial that has not ended; of a cell without a measured one there is
+        nothing to explain.
+        """
+        measured = any(cell == one.cell and kind == "trial" for cell, _, kind in self._ended)
+        return one.kind == "explained" and measured and _scheduled(one) not in self._ended
+
     def _trial(self, scheduled: ScheduledTrial, trials: Trials, following: ScheduledTrial | None) -> None:
         """Run it; again while it is rejected for what happened outside of it and a repeat is allowed.
         `following`: what may find its process.
@@ -346,4 +358,4 @@ def _key(plan: Plan, trial: StoredTrial) -> Key:
 
 
 def _scheduled(one: ScheduledTrial) -> Key:
-    return one.cell, one.block, "control" if one.control else "trial"
+    return one.cell, one.block, one.kind

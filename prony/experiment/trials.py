@@ -16,6 +16,7 @@ from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
+from prony.experiment.explaining import Explaining
 from prony.experiment.testbed import Progress, Testbed
 from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
@@ -50,6 +51,8 @@ class Trials:
     store: Store
     testbed: Testbed
     progress: Progress
+    explaining: Explaining = field(default_factory=Explaining)
+    """Profilers for explained trials."""
     _calibrations: Calibrations = field(default_factory=Calibrations)
 
     def run(
@@ -76,7 +79,14 @@ class Trials:
         surroundings = self.testbed.surroundings(target)
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(
-            trial, target, surroundings, self.progress, seed=seed, steady=steady, process=process
+            trial,
+            target,
+            surroundings,
+            self.progress,
+            seed=seed,
+            steady=steady,
+            process=process,
+            profile=self.explaining.collector() if scheduled.kind == "explained" else None,
         )
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise outcome.fault
@@ -94,7 +104,7 @@ class Trials:
             position=scheduled.position,
             seed=seed,
             quick=plan.quick,
-            kind="control" if scheduled.control else "trial",
+            kind=scheduled.kind,
             process=None if process is None else process.facts(identifier, trial.load_name),
             started_at=started_at,
             ended_at=ended_at,
@@ -108,7 +118,9 @@ class Trials:
         ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
         # A trial that ended before its time has no figure that a ceiling could be held against.
-        if not interrupted and record.failure is None and record.evidence.calibration is None:
+        # Of an explained trial nothing is a figure.
+        ends_here = interrupted or record.failure is not None or scheduled.kind == "explained"
+        if not ends_here and record.evidence.calibration is None:
             ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings.places)
         self._tell(ended, time.monotonic() - begun)
         if interrupted:

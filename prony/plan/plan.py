@@ -16,7 +16,7 @@ from pydantic import ConfigDict, Field, model_validator
 from prony.errors import UsageError
 from prony.evidence.base import Record
 from prony.plan.balanced import balanced_orders
-from prony.plan.load import ClosedLoad, Load
+from prony.plan.load import ClosedLoad, Load, SteadyWindow
 from prony.plan.part import Part, Shape
 from prony.plan.planfile import CpuKeys, NeedKeys
 from prony.plan.processes import LoadOrders, process_key, units
@@ -25,8 +25,14 @@ from prony.plan.trial import CONFORMANCE_S, START_S, STOP_S, TrialPlan, pinned
 
 MAIN = "main"
 """The part of a plan that has one."""
-RESUMABLE = frozenset({"aa", "compare", "gate", "run", "load", "sweep", "capacity", "second-opinion"})
+RESUMABLE = frozenset(
+    {"aa", "compare", "gate", "run", "load", "sweep", "capacity", "second-opinion", "explain"}
+)
 """Commands that have --resume."""
+
+
+Kind = Literal["trial", "control", "explained"]
+"""What a trial is for (`prony.evidence.trial.TrialRecord`)."""
 
 
 class PublishedFigures(Record):
@@ -51,6 +57,8 @@ class Cell(Record):
     trials: int = Field(ge=1)
     controls: int = 0
     """Extra trials that are pinned from the start: do both ways of warming up agree?"""
+    explain: bool = False
+    """One more trial with a profiler, when all others have ended; nothing of it is a figure."""
     limits: dict[str, Any] = Field(default_factory=dict)
     """Of the checks (docs/method.md), in place of their defaults."""
     expected_requests_per_s: float | None = None
@@ -70,6 +78,18 @@ class Cell(Record):
         return self.trial.model_copy(update={"warm_up": pinned(self.trial.warm_up)})
 
     @property
+    def explained(self) -> TrialPlan:
+        """What the explained trial of this cell does: the same load, warm-up and window, and nothing that
+        only a figure needs.
+        """
+        update: dict[str, Any] = {
+            "published_requests": None, "beside": (), "scaling_probe": False, "log": None,
+        }  # fmt: skip
+        if isinstance(self.trial.measured, SteadyWindow):
+            update["measured"] = self.trial.measured.model_copy(update={"precision": None})
+        return self.trial.model_copy(update=update)
+
+    @property
     def trial_s(self) -> float:
         """About how long one trial takes."""
         own_s = 0.0 if self.target.owned else START_S + STOP_S
@@ -84,6 +104,7 @@ class Cell(Record):
                 "trial": trial,
                 "trials": 1,
                 "controls": 0,
+                "explain": False,
                 "published": (),
             }
         )
@@ -107,7 +128,7 @@ class ScheduledTrial(Record):
     block: int
     position: int
     """Within the block."""
-    control: bool = False
+    kind: Kind = "trial"
     process: str | None = None
     """Trials that follow each other and have the same one share a process; None: one of its own."""
 
@@ -122,7 +143,7 @@ class _Row(NamedTuple):
     cell: str
     block: int
     position: int
-    control: bool = False
+    kind: Kind = "trial"
     process: str | None = None
 
 
@@ -219,12 +240,14 @@ class Plan(Record):
     def order(self) -> tuple[ScheduledTrial, ...]:
         """Part by part; within a part block by block, each holding one trial of every cell in an order drawn
         from the seed, and controls at the end. Cells that share a process stand together. A search has no
-        blocks: each rate follows from the last trial.
+        blocks: each rate follows from the last trial. Explained trials come when all parts have ended.
         """
         source = random.Random(self.seed)
         rows: list[_Row] = []
         for part in self.parts:
             rows += _search_order(part, self.of(part.name)) if part.search else self._blocks(part, source)
+        explained = [cell for cell in self.cells if cell.explain]
+        rows += [_Row(cell.id, 0, at, kind="explained") for at, cell in enumerate(explained)]
         return tuple(ScheduledTrial(index=index, **row._asdict()) for index, row in enumerate(rows, start=1))
 
     def _blocks(self, part: Part, source: random.Random) -> Iterator[_Row]:
@@ -251,12 +274,11 @@ class Plan(Record):
         for control in range(max((cell.controls for cell in cells), default=0)):
             row = [cell for cell in cells if cell.controls > control]
             for position, cell in enumerate(row):
-                yield _Row(cell.id, blocks + control, position, control=True)
+                yield _Row(cell.id, blocks + control, position, kind="control")
 
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
         """What this trial does."""
-        cell = self.cell(scheduled.cell)
-        return cell.control if scheduled.control else cell.trial
+        return _trial_of(self.cell(scheduled.cell), scheduled.kind)
 
     def seed_of(self, scheduled: ScheduledTrial) -> int:
         """Of this trial's draws; the first trial's is the plan's."""
@@ -279,8 +301,8 @@ class Plan(Record):
         """About how long each of these trials takes, one after the other."""
         cells = {cell.id: cell for cell in self.cells}
         return tuple(
-            cell.control.estimate_s
-            if one.control
+            _trial_of(cell, one.kind).estimate_s
+            if one.kind != "trial"
             else cell.trial.later_s
             if one.follows_in_process(before)
             else cell.trial_s
@@ -374,6 +396,10 @@ def one_part(
         seed=seed,
         quick=quick,
     )
+
+
+def _trial_of(cell: Cell, kind: Kind) -> TrialPlan:
+    return {"trial": cell.trial, "control": cell.control, "explained": cell.explained}[kind]
 
 
 def _counted(part: Part) -> bool:

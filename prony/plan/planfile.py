@@ -297,6 +297,8 @@ class PartKeys(ServerKeys):
     """`loads`: the loads of a server under one workload are measured in one process, one after the other."""
     request_parts: bool | None = None
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
+    explain: bool | None = None
+    """After the measured trials one more of each cell, with a profiler; nothing of it is a figure."""
     scaling_probe: bool | None = None
     """After the window of a capacity trial half as many users again for seconds: does the rate rise?"""
     soak: bool | None = None

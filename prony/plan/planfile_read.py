@@ -269,6 +269,7 @@ class _Expansion:
             expected_requests_per_s=part.expected_requests_per_s,
             needs=part.needs,
             optional=bool(part.optional),
+            explain=bool(part.explain),
             published=tuple(self._published(server.name, workload, load)),
         )
 

@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,6 +33,9 @@ from prony.server.tool import BuildTool
 
 AGENT = "agent"
 """The agent's directory beside the servers, and the name of its build."""
+ASYNC_PROFILER = "async-profiler"
+"""The profiler's directory there, and the name of what is fetched."""
+VERSION = re.compile(r"<async-profiler\.version>([\w.]+)<")
 NOT_SOURCES = {
     "target",
     "build",
@@ -156,16 +160,30 @@ def _prepare(
 
 def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) -> Path:
     """The agent's jar: from the catalogue of this server, else from the default ones."""
+    keys = BuildKeys(tool="maven", dir=str(_beside(AGENT, spec.folder.parent)), artifact="target/agent.jar")
+    return _build_one(AGENT, keys, maven.find(_compiler(own, JdkRange(min=17), there)), on_line)[0]
+
+
+def async_profiler(on_line: OnLine) -> tuple[Path, str]:
+    """The folder of async-profiler's libraries, by machine, and its version. Raises EnvironmentFault."""
+    source = _beside(ASYNC_PROFILER)
+    version = VERSION.search((source / "pom.xml").read_text(encoding="utf-8"))
+    keys = BuildKeys(tool="maven", dir=str(source), artifact="target/libraries")
+    tool = maven.find(_compiler(None, JdkRange(min=17), find_jdks()))
+    return _build_one(ASYNC_PROFILER, keys, tool, on_line)[0], "" if version is None else version[1]
+
+
+def _beside(name: str, *first: Path) -> Path:
+    """The sources of something that is no server, in a catalogue of servers. Raises EnvironmentFault."""
     from prony.plan.catalogue_roots import roots
 
-    places = [spec.folder.parent / AGENT, *(root / AGENT for root in roots("servers"))]
+    places = [root / name for root in (*first, *roots("servers"))]
     source = next((place for place in places if (place / "pom.xml").is_file()), None)
     if source is None:
         raise EnvironmentFault(
-            f"the agent's sources were not found (looked in {', '.join(map(str, places))}); reinstall Prony"
+            f"the sources of {name} were not found (looked in {', '.join(map(str, places))}); reinstall Prony"
         )
-    keys = BuildKeys(tool="maven", dir=str(source), artifact="target/agent.jar")
-    return _build_one(AGENT, keys, maven.find(_compiler(own, JdkRange(min=17), there)), on_line)[0]
+    return source
 
 
 def _compiler(own: Jdk | None, wanted: JdkRange, there: Sequence[Jdk], override: str | None = None) -> Jdk:

@@ -155,6 +155,14 @@ def descriptor_limit_soft(pid: int) -> int | None:
     return int(soft[0]) if soft and soft[0].isdigit() else None
 
 
+def owner(pid: int) -> int | None:
+    """The user that it runs as; None when it is gone."""
+    try:
+        return Path(f"/proc/{pid}").stat().st_uid
+    except OSError:
+        return None
+
+
 def command_line(pid: int) -> tuple[str, ...]:
     """Program and arguments; empty when they cannot be read."""
     words = (read_bytes(f"/proc/{pid}/cmdline") or b"").rstrip(b"\0")

@@ -137,23 +137,30 @@ class LoadRun:
             if event.get("event") == "interval" and watch.row(self.engine.last_row, self.server.jvm()):
                 return watch
 
-    def measure(self, window_s: float, precise: Callable[[IntervalRow], bool] | None = None) -> WindowEdges:
+    def measure(
+        self,
+        window_s: float,
+        precise: Callable[[IntervalRow], bool] | None = None,
+        opened_to: Callable[[], None] = lambda: None,
+    ) -> WindowEdges:
         """Open a window of this length and read the server at both of its edges. `precise`: asked after each
-        row of the window whether it may end there.
+        row of the window whether it may end there. `opened_to`: called once it is open.
         """
         self._count_connections()
         self.engine.open_window(window_s)
         opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
+        opened_to()
         self._precise = precise
         closed = self._end(opened, "window_closed", "t_ms", window_s)
         return WindowEdges(opened, closed, self._connections)
 
-    def follow(self, bound_s: float) -> WindowEdges:
+    def follow(self, bound_s: float, opened_to: Callable[[], None] = lambda: None) -> WindowEdges:
         """Follow a run that is measured from its first request and ends by itself; the server is read at both
         ends.
         """
         self._rows_to_count = FIRST_ROWS
         opened = self._edge({"t_ms": 0.0})
+        opened_to()
         closed = self._end(opened, "finished", "elapsed_ms", bound_s)
         return WindowEdges(opened, closed, self._connections)
 

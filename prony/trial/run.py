@@ -10,14 +10,15 @@ ready, and only settles. Must not judge, store or print.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
+from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
 from prony.load.base import Engine
@@ -46,6 +47,7 @@ from prony.trial.precise import PreciseEnough
 from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
 from prony.trial.process import SharedProcess, answers_again
+from prony.trial.profiling import ProfileCollector
 from prony.trial.scaling_probe import probed, scaling_probe
 from prony.trial.stages import offer_stage, stage_notes
 from prony.trial.surroundings import Surroundings
@@ -84,18 +86,21 @@ def run_trial(
     seed: int = 1,
     steady: SteadyLimits | None = None,
     process: SharedProcess | None = None,
+    profile: ProfileCollector | None = None,
 ) -> TrialOutcome:
     """Measure `server` once; it is stopped however the trial ends, if Prony started it. The warm-up waits for
     what `steady` asks of the window, by default what the check of that name asks. With `process` the trial
     uses the one that an earlier trial left running, and leaves it so for the next one: such a server is not
-    started, and where a watched warm-up is asked for it only settles.
+    started, and where a watched warm-up is asked for it only settles. `profile` collects beside the window.
 
     An environment that does not allow it (a port that is taken, a backing service that is not ready, a server
     that does not answer rightly) is an outcome with a `fault`. Raises UsageError for a workload that cannot
     be sent as it is written, and KeyboardInterrupt when nothing worth keeping had been measured.
     """
     plan = plan.spoken(server.http_version)
-    return _Trial(plan, server, surroundings, listener, seed, steady or SteadyLimits(), process).run()
+    return _Trial(
+        plan, server, surroundings, listener, seed, steady or SteadyLimits(), process, profile
+    ).run()
 
 
 def usual_bytes(evidence: Evidence) -> int | None:
@@ -127,6 +132,7 @@ class _Trial:
     seed: int
     steady: SteadyLimits
     process: SharedProcess | None = None
+    collector: ProfileCollector | None = None
     _server: RunningTarget | None = None
     _found: bool = False
     """Whether an earlier trial left it running."""
@@ -147,6 +153,7 @@ class _Trial:
     """Where both run: as they were placed, or where somebody else's server may; None: not known."""
     _host_rows: tuple[HostRow, ...] = ()
     _stages: tuple[StageReport, ...] = ()
+    _profile: Profile | None = None
     _beside: tuple[ToolRun, ...] = ()
     _notes: list[str] = field(default_factory=list)
     _interrupted: bool = False
@@ -315,6 +322,25 @@ class _Trial:
             return str(death)
         return None
 
+    @contextmanager
+    def _profiled(self, server: RunningTarget) -> Iterator[Callable[[], None]]:
+        """What is to be called when the measured part begins; its profile is complete afterwards, however
+        that ended.
+        """
+        collector = self.collector
+        if collector is None:
+            yield lambda: None
+            return
+        try:
+            collector.attach(server.pids())
+            yield lambda: collector.begin(self.plan.measured_s)
+            self._profile = collector.end()
+        except ServerDied:
+            self._profile = collector.end()
+            raise
+        finally:
+            collector.detach()
+
     def _warm_beforehand(self, server: RunningTarget) -> None:
         """The same load for a while, by an engine of its own: nothing of it is measured."""
         whole = self.plan.measured
@@ -334,11 +360,12 @@ class _Trial:
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""
         self.listener.phase("window", self.plan.measured_s)
-        sampler.mark()
-        if isinstance(self.plan.measured, WholeRun):
-            edges = run.follow(self.plan.deadline_s + DRAIN_S)
-        else:
-            edges = run.measure(self.plan.measured_s, PreciseEnough.of(self.plan))
+        with self._profiled(run.server) as opened:
+            sampler.mark()
+            if isinstance(self.plan.measured, WholeRun):
+                edges = run.follow(self.plan.deadline_s + DRAIN_S, opened)
+            else:
+                edges = run.measure(self.plan.measured_s, PreciseEnough.of(self.plan), opened)
         self._edges = edges
         self._server_window = over_window(edges, run.server, placed=self.under_test.owned)
         if self._found and self._server_window is not None:  # the peak may be that of an earlier load
@@ -500,6 +527,7 @@ class _Trial:
             phases=tuple(self._phases.ended),
             stages=self._stages,
             beside=self._beside,
+            profile=self._profile,
             clean_stop=clean_stop,
             hosts=self.surroundings.places.evidence(),
         )

@@ -1,0 +1,166 @@
+"""What is collected beside the load in an explained trial: a profiler chosen by the server's runtime, and the
+kernel's counters, from the opening of the window to its end.
+
+Whatever goes wrong is a sentence in the profile, never the trial's. Must not know the order of a trial.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from prony.evidence.profile import Counters, Profile
+from prony.explain import counters
+from prony.explain.processes import Chosen, choose
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+
+SLICES = 20
+"""The window is cut into so many: intervals come from how much they differ."""
+CALLS_FROM, CALLS_TO = 0.8, 0.98
+"""Of the window: system calls are counted there, beside allocations, since counting makes each call slower."""
+MINOR_SHARE = 0.9
+"""Of the CPU time of all processes of a server: what one process has at least to stand for all of them."""
+ENDS_WITHIN_S = 60.0
+
+Find = Callable[[Chosen], Profiler]
+"""The profiler for a process. Raises Unavailable."""
+
+
+@dataclass(slots=True)
+class Collector:
+    """Of one explained trial: `attach` under load before the window, `begin` as it opens, `end` as it
+    closes. None of them raises.
+    """
+
+    find: Find
+    _chosen: Chosen | None = None
+    _profiler: Profiler | None = None
+    _attached: bool = False
+    _missing: list[str] = field(default_factory=list)
+    _over: threading.Event = field(default_factory=threading.Event)
+    _threads: list[threading.Thread] = field(default_factory=list)
+    _begun_s: float = 0.0
+    _first: counters.Reading | None = None
+    _profiled: Profiled | None = None
+    _calls: counters.SystemCalls = field(default_factory=counters.SystemCalls)
+
+    def attach(self, pids: Iterable[int]) -> None:
+        """Find the process that works, and put its profiler there."""
+        self._chosen = chosen = choose(pids)
+        if chosen is None:
+            self._missing.append(
+                "nothing was collected: the server's processes cannot be read here; run Prony on the server's "
+                "host and as its user or as root"
+            )
+            return
+        try:
+            self._profiler = self.find(chosen)
+            self._profiler.attach()
+            self._attached = True
+        except Unavailable as fault:
+            self._missing.append(str(fault))
+
+    def begin(self, window_s: float) -> None:
+        """The window is open, for so many seconds at the most."""
+        self._begun_s = time.monotonic()
+        if self._chosen is None:
+            return
+        self._first = counters.reading(self._chosen.every)
+        schedule = Schedule(
+            self._begun_s,
+            tuple(self._begun_s + window_s * (one + 1) / SLICES for one in range(SLICES)),
+            self._over.wait,
+        )
+        jobs: list[Callable[[], None]] = [lambda: self._count_calls(window_s)]
+        if self._attached:
+            jobs.append(lambda: self._profile(schedule))
+        for job in jobs:
+            thread = threading.Thread(target=job, daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _profile(self, schedule: Schedule) -> None:
+        assert self._profiler is not None, "attached"
+        try:
+            self._profiled = self._profiler.profile(schedule)
+        except Unavailable as fault:
+            self._missing.append(str(fault))
+        except Exception as fault:  # a defect here must not cost the trial
+            self._missing.append(f"{self._profiler.name} failed: {type(fault).__name__}: {fault}")
+
+    def _count_calls(self, window_s: float) -> None:
+        if self._over.wait(window_s * CALLS_FROM):
+            return
+        assert self._chosen is not None, "begun"
+        counter = counters.CallCounter()
+        try:
+            counter.start(self._chosen.every)
+            self._over.wait(max(0.0, self._begun_s + window_s * CALLS_TO - time.monotonic()))
+        finally:
+            self._calls = counter.stop()
+
+    def end(self) -> Profile:
+        """The window is closed, or the server ended."""
+        last = None if self._chosen is None or self._first is None else counters.reading(self._chosen.every)
+        ended_s = time.monotonic()
+        self._over.set()
+        for thread in self._threads:
+            thread.join(ENDS_WITHIN_S)
+            if thread.is_alive():
+                self._missing.append(f"the profiler did not end within {ENDS_WITHIN_S:.0f} s")
+        self.detach()
+        found = self._profiled or Profiled(event="", interval_s=None)
+        return Profile(
+            runtime="native" if self._chosen is None else self._chosen.runtime,
+            profiler=self._profiler.name if self._profiler is not None and self._profiled is not None else "",
+            event=found.event,
+            interval_s=found.interval_s,
+            ended_s=ended_s - self._begun_s if self._first is not None else 0.0,
+            cpu=found.cpu,
+            allocation=found.allocation,
+            locks=found.locks,
+            counters=None if last is None else self._counted(last, found),
+            timeline=found.timeline,
+            missing=tuple(
+                dict.fromkeys((*self._missing, *self._apart(), *found.missing, *self._uncounted()))
+            ),
+        )
+
+    def _counted(self, last: counters.Reading, found: Profiled) -> Counters:
+        assert self._first is not None, "begun"
+        kernel = counters.between(self._first, last)
+        return kernel.model_copy(
+            update={
+                "system_calls": self._calls.by_name,
+                "system_calls_s": self._calls.seconds or None,
+                "allocated_bytes": found.allocated_bytes,
+                "collections": found.collections,
+                "collection_pause_s": found.collection_pause_s,
+            }
+        )
+
+    def _apart(self) -> list[str]:
+        chosen = self._chosen
+        if (
+            chosen is None
+            or self._profiled is None
+            or self._profiled.every_process
+            or chosen.share >= MINOR_SHARE
+        ):
+            return []
+        return [
+            f"one process of {len(chosen.every)} was profiled, which had {chosen.share:.0%} of their CPU time; "
+            "its shares are taken for all of them"
+        ]
+
+    def _uncounted(self) -> list[str]:
+        return [self._calls.missing] if self._calls.missing else []
+
+    def detach(self) -> None:
+        """Take the profiler off; may be called at any time, twice as well."""
+        self._over.set()
+        if self._profiler is not None and self._attached:
+            self._attached = False
+            self._profiler.detach()

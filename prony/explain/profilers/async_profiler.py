@@ -1,0 +1,224 @@
+"""async-profiler in a running JVM: CPU samples with Java, native and kernel frames, then allocations and locks;
+pauses and collections from the JVM's own log.
+
+Its library is loaded by attach and stays loaded, stopped. Must not know the trial.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from prony.evidence.profile import Stack
+from prony.explain import attach
+from prony.explain.attach import NotAttached
+from prony.explain.profilers import jvm_log
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, collapsed, grown
+from prony.server import proc
+
+LIBRARY = "libasyncProfiler.so"
+FOLDERS = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
+"""By machine, as the artifact has them."""
+INTERVAL_S = 0.001
+"""Of CPU time between two samples of a thread: 10,000 samples of a CPU that is busy for 10 s."""
+EVENTS = ("cpu", "ctimer", "itimer")
+"""In the order of preference: perf events with kernel frames, a timer per thread, a timer of the process."""
+ALLOCATION_BYTES = 512 * 1024
+"""Between two samples of allocations."""
+LOCK_NS = 10_000
+"""Waits that are shorter are left out."""
+CPU_SHARE = 0.8
+"""Of the profiled time; allocations and locks have half of the rest each, so that neither's cost is in it."""
+
+
+class AsyncProfiler:
+    """async-profiler on one JVM. `library`: the folder of the artifact's libraries."""
+
+    def __init__(self, pid: int, libraries: Path, version: str) -> None:
+        self._pid = pid
+        self._libraries = libraries
+        self._version = version
+        self._folder: Path | None = None
+        self._library: Path | None = None
+        self._event = ""
+        self._running = False
+        self._log: jvm_log.JvmLog | None = None
+
+    @property
+    def name(self) -> str:
+        return f"async-profiler {self._version}"
+
+    def attach(self) -> None:
+        """Load the library, and start and stop it once: what it sets up is not done under the window."""
+        machine = FOLDERS.get(platform.machine())
+        if machine is None:
+            raise Unavailable(f"async-profiler has no library for {platform.machine()}")
+        try:
+            self._library = self._reachable(self._libraries / machine / LIBRARY)
+            self._folder = self._own_folder()
+            self._event = self._first_event()
+        except OSError as fault:
+            raise Unavailable(
+                f"async-profiler could not be put beside the JVM {self._pid} ({fault}); run Prony as its user "
+                "or as root"
+            ) from fault
+        except NotAttached as fault:
+            raise Unavailable(str(fault)) from fault
+        self._log = jvm_log.JvmLog(self._pid, self._inner(self._folder / "jvm.log"))
+
+    def profile(self, schedule: Schedule) -> Profiled:
+        """CPU samples in slices, then allocations, then locks."""
+        if self._log is not None:
+            self._log.open()
+        try:
+            return self._profile(schedule)
+        except (NotAttached, OSError) as fault:
+            raise Unavailable(f"async-profiler ended early: {fault}") from fault
+
+    def _profile(self, schedule: Schedule) -> Profiled:
+        ends = schedule.ends_s
+        first = max(1, round(CPU_SHARE * len(ends)))
+        rest = ends[first:]
+        cpu, more = Slices(schedule.begins_s), {}
+        went_on = self._phase(
+            cpu, f"event={self._event},interval={round(INTERVAL_S * 1e6)}us", ends[:first], schedule
+        )
+        half = len(rest) // 2
+        options = {
+            "alloc": (f"event=alloc,alloc={ALLOCATION_BYTES},total", rest[:half]),
+            "lock": (f"event=lock,lock={LOCK_NS}ns,total", rest[half:]),
+        }
+        for kind, (words, until) in options.items():
+            slices = more[kind] = Slices(schedule.begins_s)
+            if went_on and until:
+                went_on = self._phase(slices, words, until, schedule)
+        missing = []
+        sampled = cpu.sampling("samples")
+        if sampled is not None and not any(frame.endswith("_[k]") for frame in sampled.frames):
+            missing.append(
+                "kernel frames are missing: kernel.perf_event_paranoid is "
+                f"{_paranoid()} and kernel.kptr_restrict may hide symbols; to see them: sysctl "
+                "kernel.perf_event_paranoid=1 kernel.kptr_restrict=0, or run Prony as root"
+            )
+        told = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.Told()
+        return Profiled(
+            event=self._event,
+            interval_s=INTERVAL_S,
+            cpu=sampled,
+            allocation=more["alloc"].sampling("bytes"),
+            locks=more["lock"].sampling("ns"),
+            timeline=told.events,
+            allocated_bytes=told.allocated_bytes,
+            collections=told.collections,
+            collection_pause_s=told.collection_pause_s,
+            missing=(*missing, *told.missing),
+        )
+
+    def _phase(self, slices: Slices, options: str, ends_s: tuple[float, ...], schedule: Schedule) -> bool:
+        """One kind of samples from now to the last of `ends_s`; False once the load is over."""
+        output = ",total" if options.endswith(",total") else ""
+        start = options.removesuffix(",total")
+        self._order(f"start,{start},cstack=vm")
+        self._running = True
+        since_s, before = time.monotonic(), dict[Stack, int]()
+        went_on = True
+        for end_s in ends_s:
+            went_on = schedule.wait_until(end_s)
+            stacks = self._dump(output)
+            now_s = time.monotonic()
+            slices.add(since_s, now_s, grown(stacks, before))
+            since_s, before = now_s, stacks
+            if not went_on:
+                break
+        self._order("stop")
+        self._running = False
+        return went_on
+
+    def detach(self) -> None:
+        """Stop it and remove its files; the library stays in the JVM, as a JVM unloads none."""
+        if self._running:
+            with suppress(NotAttached):
+                self._order("stop")
+            self._running = False
+        if self._log is not None:
+            self._log.stop()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _first_event(self) -> str:
+        refusals = []
+        for event in EVENTS:
+            try:
+                self._order(f"start,event={event},interval=10ms")
+                self._order("stop")
+                return event
+            except NotAttached as fault:
+                refusals.append(str(fault))
+        raise Unavailable(f"async-profiler can sample with none of {', '.join(EVENTS)}: {refusals[-1]}")
+
+    def _order(self, options: str) -> None:
+        """A command; what it complains of is in the file that it is given. Raises NotAttached."""
+        assert self._library is not None and self._folder is not None, "attached"
+        log = self._folder / "said"
+        try:
+            attach.load(self._pid, self._library, f"{options},log={self._inner(log)}")
+        except NotAttached as fault:
+            said = log.read_text(errors="replace").strip() if log.exists() else ""
+            raise NotAttached(f"{fault}{': ' if said else ''}{said}") from fault
+
+    def _dump(self, output: str) -> dict[Stack, int]:
+        assert self._folder is not None, "attached"
+        file = self._folder / "collapsed"
+        self._order(f"dump,collapsed{output},ann,lib,file={self._inner(file)}")
+        return collapsed(file.read_text(errors="replace"))
+
+    # -- files that both sides see
+
+    @property
+    def _root(self) -> Path:
+        """The JVM's file system; ours where it is the same, since its path may not be allowed to us."""
+        root = attach.root_of(self._pid)
+        try:
+            return Path("/") if root.samefile("/") else root
+        except OSError:
+            return Path("/")
+
+    def _inner(self, path: Path) -> Path:
+        """The same file as the JVM names it."""
+        return Path("/") / path.relative_to(self._root)
+
+    def _reachable(self, library: Path) -> Path:
+        """The library's path for the JVM: where it is, or a copy in its container. The path is always the
+        same, so that a second explanation finds what the first has loaded.
+        """
+        if self._root == Path("/") and os.access(library, os.R_OK) and proc.owner(self._pid) == os.geteuid():
+            return library
+        folder = self._root / "tmp" / f"prony-async-profiler-{self._version}"
+        folder.mkdir(mode=0o755, exist_ok=True)
+        if folder.stat().st_uid not in (0, os.geteuid()):
+            raise NotAttached(f"{folder} belongs to somebody else; remove it")
+        copy = folder / LIBRARY
+        if not copy.exists():
+            shutil.copyfile(library, copy)
+            copy.chmod(0o755)
+        return self._inner(copy)
+
+    def _own_folder(self) -> Path:
+        """For what it writes: only its user and we may read there."""
+        folder = Path(tempfile.mkdtemp(prefix="prony-profile-", dir=self._root / "tmp"))
+        owner = proc.owner(self._pid)
+        if owner is not None and owner != os.geteuid():
+            os.chown(folder, owner, -1)
+        return folder
+
+
+def _paranoid() -> str:
+    try:
+        return Path("/proc/sys/kernel/perf_event_paranoid").read_text(encoding="ascii").strip()
+    except OSError:
+        return "not readable"

@@ -1,0 +1,97 @@
+"""What a profiler is to the collector. Must not know any of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from prony.evidence.profile import Sampling, Stack, TimelineEvent, sampling
+
+
+class Unavailable(Exception):
+    """This profiler cannot be used on this process; `str()` is one sentence: why, and what it would take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """When slices end, all on CLOCK_MONOTONIC. `ended` says that the load, and so the profile, is over."""
+
+    begins_s: float
+    ends_s: tuple[float, ...]
+    ended: Callable[[float], bool]
+    """Waits for so many seconds at the most; True once the load is over."""
+
+    def wait_until(self, moment_s: float) -> bool:
+        """False when the load was over before that moment."""
+        return not self.ended(max(0.0, moment_s - time.monotonic()))
+
+
+@dataclass(slots=True)
+class Slices:
+    """Slices of one kind of samples, as they are made."""
+
+    begins_s: float
+    made: list[tuple[float, float, Mapping[Stack, int]]] = field(default_factory=list)
+
+    def add(self, start_s: float, end_s: float, stacks: Mapping[Stack, int]) -> None:
+        """One slice, in seconds of CLOCK_MONOTONIC."""
+        self.made.append((start_s - self.begins_s, end_s - self.begins_s, stacks))
+
+    def sampling(self, unit: Literal["samples", "bytes", "ns"]) -> Sampling | None:
+        """All of them as a stored value; None where there is none."""
+        return sampling(unit, self.made) if self.made else None
+
+
+@dataclass(frozen=True, slots=True)
+class Profiled:
+    """What a profiler found."""
+
+    event: str
+    interval_s: float | None
+    cpu: Sampling | None = None
+    allocation: Sampling | None = None
+    locks: Sampling | None = None
+    timeline: tuple[TimelineEvent, ...] = ()
+    allocated_bytes: int | None = None
+    collections: int | None = None
+    collection_pause_s: float | None = None
+    every_process: bool = False
+    """Whether the samples are of all processes of the server, not of the one that was chosen."""
+    missing: tuple[str, ...] = ()
+
+
+class Profiler(Protocol):
+    """One profiler on one server. Methods are called in this order, from one thread."""
+
+    @property
+    def name(self) -> str:
+        """With its version."""
+
+    def attach(self) -> None:
+        """Before the window: all that takes long. Raises Unavailable."""
+
+    def profile(self, schedule: Schedule) -> Profiled:
+        """Collect until the schedule's end. Raises Unavailable when it failed meanwhile."""
+
+    def detach(self) -> None:
+        """Leave the process as it was, as far as that can be done; may be called twice, never raises."""
+
+
+def collapsed(text: str) -> dict[Stack, int]:
+    """The lines `frame;frame;frame weight` of a collapsed profile; others are left out."""
+    found: dict[Stack, int] = {}
+    for line in text.splitlines():
+        stack, _, weight = line.rpartition(" ")
+        if stack and weight.isdigit():
+            frames = tuple(stack.split(";"))
+            found[frames] = found.get(frames, 0) + int(weight)
+    return found
+
+
+def grown(now: Mapping[Stack, int], before: Mapping[Stack, int]) -> dict[Stack, int]:
+    """What came between two readings of a profile that only grows."""
+    return {
+        stack: weight - before.get(stack, 0) for stack, weight in now.items() if weight > before.get(stack, 0)
+    }
