@@ -25,7 +25,7 @@ from prony.cli.launched import AskedTrial
         "budget",
         "explain",
         "attach",
-    ),  # fmt: skip
+    ),
     beside_resume=("junit", "markdown"),
     continued=lambda **files: {"also": GateFiles(**files).write},
 )

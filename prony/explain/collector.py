@@ -16,10 +16,10 @@ from prony.explain import counters
 from prony.explain.processes import Chosen, choose
 from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
 
-SLICES = 20
+SLICES = 12
 """The window is cut into so many: intervals come from how much they differ."""
 CALLS_FROM, CALLS_TO = 0.8, 0.98
-"""Of the window: system calls are counted there, beside allocations, since counting makes each call slower."""
+"""Of the window: system calls are counted there, beside allocations, as counting makes each call slower."""
 MINOR_SHARE = 0.9
 """Of the CPU time of all processes of a server: what one process has at least to stand for all of them."""
 ENDS_WITHIN_S = 60.0
@@ -51,8 +51,8 @@ class Collector:
         self._chosen = chosen = choose(pids)
         if chosen is None:
             self._missing.append(
-                "nothing was collected: the server's processes cannot be read here; run Prony on the server's "
-                "host and as its user or as root"
+                "nothing was collected: the server's processes cannot be read here; run Prony on the "
+                "server's host and as its user or as root"
             )
             return
         try:
@@ -94,12 +94,8 @@ class Collector:
         if self._over.wait(window_s * CALLS_FROM):
             return
         assert self._chosen is not None, "begun"
-        counter = counters.CallCounter()
-        try:
-            counter.start(self._chosen.every)
-            self._over.wait(max(0.0, self._begun_s + window_s * CALLS_TO - time.monotonic()))
-        finally:
-            self._calls = counter.stop()
+        until_s = self._begun_s + window_s * CALLS_TO
+        self._calls = counters.count_calls(self._chosen.every, self._over.wait, until_s)
 
     def end(self) -> Profile:
         """The window is closed, or the server ended."""
@@ -151,8 +147,8 @@ class Collector:
         ):
             return []
         return [
-            f"one process of {len(chosen.every)} was profiled, which had {chosen.share:.0%} of their CPU time; "
-            "its shares are taken for all of them"
+            f"one process of {len(chosen.every)} was profiled, which had {chosen.share:.0%} of their CPU "
+            "time; its shares are taken for all of them"
         ]
 
     def _uncounted(self) -> list[str]:

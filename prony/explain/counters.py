@@ -5,11 +5,13 @@ From /proc; system calls by name by perf, where it may be used. Must not know wh
 
 from __future__ import annotations
 
+import os
+import select
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,16 +26,12 @@ _MINFLT, _MAJFLT = 7, 9
 ALL_CALLS = "raw_syscalls:sys_enter"
 CALLS = (
     "read", "write", "readv", "writev", "recvfrom", "sendto", "recvmsg", "sendmsg", "sendfile", "epoll_wait",
-    "epoll_pwait", "epoll_pwait2", "epoll_ctl", "poll", "ppoll", "select", "futex", "accept", "accept4", "close",
-    "openat", "newfstat", "fcntl", "setsockopt", "shutdown", "io_uring_enter", "sched_yield", "nanosleep",
-    "clock_nanosleep", "clock_gettime", "gettimeofday", "getpid", "getrandom", "mmap", "munmap", "madvise",
-    "mprotect", "rt_sigprocmask", "tgkill",
+    "epoll_pwait", "epoll_ctl", "futex", "accept4", "close", "clock_nanosleep", "sched_yield",
+    "io_uring_enter",
 )  # fmt: skip
 """What servers call; the rest of `ALL_CALLS` is `other`."""
-ELAPSED = "duration_time"
-"""perf's own clock of what it counted, in nanoseconds: its start takes a while."""
 TRACING = ("/sys/kernel/tracing", "/sys/kernel/debug/tracing")
-STOP_S = 5.0
+READY_S, STOP_S = 3.0, 10.0
 Number = TypeVar("Number", int, float)
 
 
@@ -112,51 +110,76 @@ class SystemCalls:
     missing: str = ""
 
 
-class CallCounter:
-    """`perf stat` on the kernel's tracepoints of system calls."""
+def count_calls(pids: Collection[int], over: Callable[[float], bool], until_s: float) -> SystemCalls:
+    """System calls of all threads of these processes, until a moment of CLOCK_MONOTONIC or until `over`,
+    which waits so long at the most, is true.
 
-    def __init__(self) -> None:
-        self._process: subprocess.Popen[str] | None = None
-        self._begun_s = 0.0
-        self._why = ""
-
-    def start(self, pids: Collection[int]) -> None:
-        """From now on, for all threads of these processes."""
-        program = shutil.which("perf")
-        if program is None:
-            self._why = (
-                "system calls were not counted: perf is not installed (package linux-perf or linux-tools)"
-            )
-            return
-        events = ",".join((ALL_CALLS, ELAPSED, *(f"syscalls:sys_enter_{name}" for name in _known())))
-        self._process = subprocess.Popen(
-            [program, "stat", "-x", ";", "-e", events, "-p", ",".join(map(str, pids))],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
+    By `perf stat` on the kernel's tracepoints, begun and ended by its control pipes: opening the counters of
+    all threads takes it a while.
+    """
+    program = shutil.which("perf")
+    if program is None:
+        return SystemCalls(
+            missing="system calls were not counted: perf is not installed (package linux-perf, linux-tools "
+            "or perf)"
         )
-        self._begun_s = time.monotonic()
+    events = ",".join((ALL_CALLS, *(f"syscalls:sys_enter_{name}" for name in _known())))
+    orders, ours = os.pipe()
+    theirs, told = os.pipe()
+    command = [
+        program, "stat", "-x", ";", "-D", "-1", "--control", f"fd:{orders},{told}", "-e", events,
+        "-p", ",".join(map(str, pids)),
+    ]  # fmt: skip
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        pass_fds=(orders, told),
+    )
+    os.close(orders)
+    os.close(told)
+    begun_s = ended_s = None
+    try:
+        if _order(ours, theirs, b"enable\n", READY_S):
+            begun_s = time.monotonic()
+            over(max(0.0, until_s - begun_s))
+            _order(ours, theirs, b"disable\n", STOP_S)
+            ended_s = time.monotonic()
+    finally:
+        os.close(ours)
+        os.close(theirs)
+        said = _ended(process)
+    if begun_s is None or ended_s is None:
+        return counted(said, 0.0)
+    return counted(said, ended_s - begun_s)
 
-    def stop(self) -> SystemCalls:
-        """Until now."""
-        if self._process is None:
-            return SystemCalls(missing=self._why)
-        seconds = time.monotonic() - self._begun_s
-        process, self._process = self._process, None
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
-        try:
-            said = process.communicate(timeout=STOP_S)[1]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            said = process.communicate()[1]
-        return counted(said, seconds)
+
+def _order(ours: int, theirs: int, words: bytes, within_s: float) -> bool:
+    """Whether perf has done it."""
+    try:
+        os.write(ours, words)
+    except OSError:
+        return False
+    ready, _, _ = select.select([theirs], [], [], within_s)
+    return bool(ready) and bool(os.read(theirs, 64))
+
+
+def _ended(process: subprocess.Popen[str]) -> str:
+    """What it printed, once it has ended."""
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    try:
+        return process.communicate(timeout=STOP_S)[1]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[1]
 
 
 def counted(said: str, seconds: float) -> SystemCalls:
-    """What `perf stat -x ';'` printed: rows of count, unit, event. `seconds`: as it seems from outside."""
+    """What `perf stat -x ';'` printed: rows of count, unit, event."""
     found: dict[str, int] = {}
     for line in said.splitlines():
         fields = line.split(";")
@@ -170,10 +193,9 @@ def counted(said: str, seconds: float) -> SystemCalls:
             f"({last.strip()}); run Prony as root, or allow it: sysctl kernel.perf_event_paranoid=-1 and "
             "read permission on /sys/kernel/tracing"
         )
-    elapsed_ns = found.pop(ELAPSED, 0)
     named = {name.removeprefix("syscalls:sys_enter_"): number for name, number in found.items() if number}
     other = every - sum(named.values())
-    return SystemCalls(elapsed_ns / 1e9 or seconds, {**named, **({"other": other} if other > 0 else {})})
+    return SystemCalls(seconds, {**named, **({"other": other} if other > 0 else {})})
 
 
 def _known() -> list[str]:

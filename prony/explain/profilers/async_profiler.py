@@ -1,5 +1,5 @@
-"""async-profiler in a running JVM: CPU samples with Java, native and kernel frames, then allocations and locks;
-pauses and collections from the JVM's own log.
+"""async-profiler in a running JVM: CPU samples with Java, native and kernel frames, then allocations and
+locks; pauses and collections from the JVM's own log.
 
 Its library is loaded by attach and stays loaded, stopped. Must not know the trial.
 """
@@ -18,7 +18,7 @@ from prony.evidence.profile import Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
 from prony.explain.profilers import jvm_log
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, collapsed, grown
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, collapsed
 from prony.server import proc
 
 LIBRARY = "libasyncProfiler.so"
@@ -64,8 +64,8 @@ class AsyncProfiler:
             self._event = self._first_event()
         except OSError as fault:
             raise Unavailable(
-                f"async-profiler could not be put beside the JVM {self._pid} ({fault}); run Prony as its user "
-                "or as root"
+                f"async-profiler could not be put beside the JVM {self._pid} ({fault}); run Prony as its "
+                "user or as root"
             ) from fault
         except NotAttached as fault:
             raise Unavailable(str(fault)) from fault
@@ -90,8 +90,8 @@ class AsyncProfiler:
         )
         half = len(rest) // 2
         options = {
-            "alloc": (f"event=alloc,alloc={ALLOCATION_BYTES},total", rest[:half]),
-            "lock": (f"event=lock,lock={LOCK_NS}ns,total", rest[half:]),
+            "alloc": (f"event=alloc,alloc={ALLOCATION_BYTES}", rest[:half]),
+            "lock": (f"event=lock,lock={LOCK_NS}ns", rest[half:]),
         }
         for kind, (words, until) in options.items():
             slices = more[kind] = Slices(schedule.begins_s)
@@ -120,23 +120,20 @@ class AsyncProfiler:
         )
 
     def _phase(self, slices: Slices, options: str, ends_s: tuple[float, ...], schedule: Schedule) -> bool:
-        """One kind of samples from now to the last of `ends_s`; False once the load is over."""
-        output = ",total" if options.endswith(",total") else ""
-        start = options.removesuffix(",total")
-        self._order(f"start,{start},cstack=vm")
-        self._running = True
-        since_s, before = time.monotonic(), dict[Stack, int]()
+        """One kind of samples from now to the last of `ends_s`; False once the load is over. Each slice is a
+        profile of its own. On a host that is late, slices whose time is over are left out.
+        """
+        weighed = "" if f"event={self._event}" in options else "total,"
         went_on = True
         for end_s in ends_s:
+            if not went_on or (end_s < time.monotonic() and end_s != ends_s[-1]):
+                continue
+            self._order(f"start,{options},cstack=vm")
+            self._running = True
+            since_s = time.monotonic()
             went_on = schedule.wait_until(end_s)
-            stacks = self._dump(output)
             now_s = time.monotonic()
-            slices.add(since_s, now_s, grown(stacks, before))
-            since_s, before = now_s, stacks
-            if not went_on:
-                break
-        self._order("stop")
-        self._running = False
+            slices.add(since_s, now_s, self._stopped(weighed))
         return went_on
 
     def detach(self) -> None:
@@ -163,7 +160,8 @@ class AsyncProfiler:
 
     def _order(self, options: str) -> None:
         """A command; what it complains of is in the file that it is given. Raises NotAttached."""
-        assert self._library is not None and self._folder is not None, "attached"
+        assert self._library is not None, "attached"
+        assert self._folder is not None, "attached"
         log = self._folder / "said"
         try:
             attach.load(self._pid, self._library, f"{options},log={self._inner(log)}")
@@ -171,10 +169,11 @@ class AsyncProfiler:
             said = log.read_text(errors="replace").strip() if log.exists() else ""
             raise NotAttached(f"{fault}{': ' if said else ''}{said}") from fault
 
-    def _dump(self, output: str) -> dict[Stack, int]:
+    def _stopped(self, how: str) -> dict[Stack, int]:
         assert self._folder is not None, "attached"
         file = self._folder / "collapsed"
-        self._order(f"dump,collapsed{output},ann,lib,file={self._inner(file)}")
+        self._order(f"stop,collapsed,{how}ann,lib,file={self._inner(file)}")
+        self._running = False
         return collapsed(file.read_text(errors="replace"))
 
     # -- files that both sides see

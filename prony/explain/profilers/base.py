@@ -88,10 +88,3 @@ def collapsed(text: str) -> dict[Stack, int]:
             frames = tuple(stack.split(";"))
             found[frames] = found.get(frames, 0) + int(weight)
     return found
-
-
-def grown(now: Mapping[Stack, int], before: Mapping[Stack, int]) -> dict[Stack, int]:
-    """What came between two readings of a profile that only grows."""
-    return {
-        stack: weight - before.get(stack, 0) for stack, weight in now.items() if weight > before.get(stack, 0)
-    }
