@@ -148,7 +148,8 @@ def sentence(found: Difference) -> str:
     pair = f"{found.more} and {found.less}"
     if found.low_us is None or found.high_us is None:
         return (
-            f"{pair}: the difference of the CPU time per request has no interval (fewer than 3 trials each)"
+            f"{pair}: CPU time per request differs by {found.us:.1f} µs, without an interval: that takes "
+            f"{MIN_TRIALS} trials each"
         )
     size = f"{found.us:.1f} µs [{found.low_us:.1f}, {found.high_us:.1f}]"
     shown = [part for part in found.parts if part.shown]

@@ -172,9 +172,8 @@ class Rules:
             return _Step(here or (Place(Part.KERNEL) if entered else inherited), False, True)
         if above is not None and above.holds and (here is None or here.part is not Part.PROFILER):
             return _Step(inherited, True, False)
-        holds = (
-            rule is not None and here is not None and (rule.holds or (above is None and bool(rule.thread)))
-        )
+        if rule is None or here is None:
+            return _Step(inherited, False, False)
         return _Step(here, rule.holds or (above is None and bool(rule.thread)), False)
 
     def _rule(self, text: str, frame: Frame, *, root: bool) -> tuple[Rule | None, str]:

@@ -1,0 +1,164 @@
+"""One server's explanation as a value: the profile of its explained trial and the cost of its measured ones,
+put together. Pure functions; must not know reports or where trials are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from prony.evidence.profile import Counters, Profile
+from prony.explain.budget import Budget, Shares, budget, shares
+from prony.explain.cost import ProfilerCost, profiler_cost
+from prony.explain.difference import WITNESSES, Difference, Side, difference
+from prony.explain.rules import Frame, Rules
+
+LEAST_SEEN = 0.8
+"""A profiler that saw less of the CPU time than this is named beside the budget."""
+MOST_CLASSES = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the trials that count said, and the explained one: requests/s, us of CPU time per request."""
+
+    rates: Sequence[float]
+    cpu_us: Sequence[float]
+    profiled_rate: float | None
+    profiled_cpu_us: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """A class of objects and its share of the bytes allocated."""
+
+    name: str
+    share: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a request cost one server, and where."""
+
+    server: str
+    where: str
+    """What tells its cell from the others of its part: workload and load; empty where there is one."""
+    profiler: str
+    """Its name and version; empty where there was none."""
+    event: str
+    cost: ProfilerCost
+    budget: Budget | None
+    """None where there is no profile, or no measured cost."""
+    per_request: Mapping[str, float]
+    """Counters of the explained trial per request, by their names in `WITNESSES`."""
+    allocated: tuple[Allocated, ...]
+    """The classes of which most bytes were allocated."""
+    missing: tuple[str, ...]
+    """What could not be said, and what it would take."""
+    shares: Shares | None = field(default=None, repr=False)
+    values_us: tuple[float, ...] = ()
+
+
+def explain(
+    server: str,
+    profile: Profile | None,
+    rules: Rules,
+    measured: Measured,
+    *,
+    where: str = "",
+    fault: str = "",
+) -> Explanation:
+    """`fault`: why there is no profile, in one sentence."""
+    cost = profiler_cost(measured.rates, measured.profiled_rate, measured.cpu_us, measured.profiled_cpu_us)
+    missing = [*([fault] if fault else []), *(profile.missing if profile is not None else ())]
+    found: Shares | None = None
+    made: Budget | None = None
+    if profile is not None and profile.cpu is not None and profile.cpu.total:
+        try:
+            found = shares(profile.cpu, rules, seen_share=seen_share(profile))
+        except ValueError as empty:
+            missing.append(f"no budget: {empty}")
+    if found is not None and not measured.cpu_us:
+        missing.append("no budget: no measured trial counts, or the server's CPU time could not be read")
+    elif found is not None:
+        made = budget(measured.cpu_us, found)
+        if made.seen_share is not None and made.seen_share < LEAST_SEEN:
+            missing.append(
+                f"the profiler saw {made.seen_share:.0%} of the server's CPU time".replace("%", " %")
+                + "; the rest is not attributed"
+            )
+    elif profile is None and not missing:
+        missing.append("no explained trial has ended")
+    return Explanation(
+        server,
+        where,
+        profile.profiler if profile is not None else "",
+        profile.event if profile is not None else "",
+        cost,
+        made,
+        per_request(profile.counters, measured.profiled_rate) if profile is not None else {},
+        _allocated(profile) if profile is not None else (),
+        tuple(dict.fromkeys(missing)),
+        found,
+        tuple(measured.cpu_us),
+    )
+
+
+def seen_share(profile: Profile) -> float | None:
+    """The CPU time that the samples stand for ÷ what the kernel accounted to the process; None: not known."""
+    counters, sampling = profile.counters, profile.cpu
+    if sampling is None or counters is None or not counters.cpu_s or not profile.interval_s:
+        return None
+    profiled_s = sum(part.end_s - part.start_s for part in sampling.slices)
+    if profiled_s <= 0 or counters.seconds <= 0 or sampling.unit != "samples":
+        return None
+    return sampling.total * profile.interval_s / (counters.cpu_s * profiled_s / counters.seconds)
+
+
+def per_request(counters: Counters | None, rate: float | None) -> dict[str, float]:
+    """The counters that could be read, per request."""
+    if counters is None or not rate or counters.seconds <= 0:
+        return {}
+    requests = counters.seconds * rate
+    found: dict[str, float | None] = {
+        "switches_voluntary": _per(counters.switches_voluntary, requests),
+        "switches_involuntary": _per(counters.switches_involuntary, requests),
+        "allocated_bytes": _per(counters.allocated_bytes, requests),
+    }
+    if counters.faults_minor is not None:
+        found["faults"] = (counters.faults_minor + (counters.faults_major or 0)) / requests
+    if counters.system_calls is not None and counters.system_calls_s:
+        found["system_calls"] = sum(counters.system_calls.values()) / (counters.system_calls_s * rate)
+    return {name: value for name in WITNESSES if (value := found.get(name)) is not None}
+
+
+def _per(count: int | None, requests: float) -> float | None:
+    return None if count is None else count / requests
+
+
+def _allocated(profile: Profile) -> tuple[Allocated, ...]:
+    """By the last frame of the allocation samples."""
+    sampling = profile.allocation
+    if sampling is None or not sampling.total:
+        return ()
+    bytes_of: dict[str, int] = {}
+    for part in sampling.slices:
+        for node, weight in part.weights.items():
+            name = Frame.of(sampling.frames[sampling.names[node]]).dotted
+            bytes_of[name] = bytes_of.get(name, 0) + weight
+    most = sorted(bytes_of.items(), key=lambda one: -one[1])[:MOST_CLASSES]
+    return tuple(Allocated(name, weight / sampling.total) for name, weight in most)
+
+
+def differences(explained: Sequence[Explanation]) -> tuple[Difference, ...]:
+    """Of every pair under the same load, in the order of the servers."""
+    found = []
+    for at, one in enumerate(explained):
+        for other in explained[at + 1 :]:
+            if one.where == other.where and one.shares and other.shares and one.budget and other.budget:
+                sides = [
+                    Side(side.server, side.values_us, found_shares, side.per_request)
+                    for side, found_shares in ((one, one.shares), (other, other.shares))
+                ]
+                found.append(difference(*sides))
+    return tuple(found)
