@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from statistics import mean
 
 MOST = 0.10
-"""A profiler that changes throughput or CPU time per request by more than this makes an explanation suspect."""
+"""A profiler that changes throughput or CPU time per request by more than this makes an
+explanation suspect.
+"""
 
 
 @dataclass(frozen=True, slots=True)

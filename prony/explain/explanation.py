@@ -59,6 +59,14 @@ class Explanation:
     values_us: tuple[float, ...] = ()
 
 
+@dataclass(frozen=True)
+class ExplanationView:
+    """What the explained trials of one part of a plan came to."""
+
+    servers: tuple[Explanation, ...]
+    differences: tuple[Difference, ...] = ()
+
+
 def explain(
     server: str,
     profile: Profile | None,

@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
+from importlib.resources import files
 from typing import NamedTuple
 
 from prony.evidence.profile import Sampling
@@ -28,6 +29,8 @@ WIDTH, ROW = 1200, 17
 """Pixels of the drawing; rows of text of 12 px."""
 LETTER = 7.3
 """Width of a letter of that text, at most."""
+
+SCRIPT = files("prony.explain").joinpath("flame.js").read_text(encoding="utf-8")
 
 FILL: Mapping[Part, str] = {
     Part.APPLICATION: "#f2b8b5",
@@ -73,7 +76,7 @@ class Box(NamedTuple):
 
 
 def readable(text: str) -> str:
-    """A frame as a person reads it: Java with dots and without how it was compiled, threads without numbers."""
+    """A frame as a person reads it: Java with dots, not how it was compiled; threads without numbers."""
     frame = Frame.of(text)
     if frame.kind in JAVA:
         return frame.dotted
@@ -85,7 +88,7 @@ def readable(text: str) -> str:
 
 
 def tree(sampling: Sampling, rules: Rules | None = None, *, total: float | None = None) -> Node:
-    """All slices as one tree. `total`: what the whole stands for (us per request); by default the samples'."""
+    """All slices as one tree. `total`: what the whole stands for, by default the samples."""
     root = Node("all")
     places = rules.places(sampling) if rules is not None else None
     nodes: list[Node] = []
@@ -127,7 +130,7 @@ def _add_up(root: Node) -> None:
 
 
 def boxes(root: Node) -> tuple[list[Box], float]:
-    """What is drawn, and the smallest share that was: at most MOST_BOXES boxes, names in alphabetical order."""
+    """What is drawn, and the smallest share that was: at most MOST_BOXES boxes, callees by their names."""
     if root.weight <= 0:
         return [], SMALLEST
     widths = sorted((node.weight / root.weight for node in _every(root)), reverse=True)
@@ -179,7 +182,8 @@ def difference_svg(root: Node, *, title: str, unit: str, standalone: bool = Fals
     def told(node: Node) -> str:
         apart = node.weight - node.other
         sign = "+" if apart >= 0 else "−"
-        return f"{node.name}: {_amount(node.weight)} against {_amount(node.other)} {unit} ({sign}{_amount(abs(apart))})"
+        both = f"{_amount(node.weight)} against {_amount(node.other)} {unit}"
+        return f"{node.name}: {both} ({sign}{_amount(abs(apart))})"
 
     def fill(node: Node) -> str:
         apart = (node.weight - node.other) / most
@@ -228,8 +232,8 @@ def _svg(
 
 
 def fit(name: str, width: float) -> str:
-    """The text of a box: the whole name, the last segments of a Java name, or its beginning; nothing where three
-    letters have no room.
+    """The text of a box: the whole name, the last segments of a Java name, or its beginning; nothing where
+    three letters have no room.
     """
     letters = int((width - 6) / LETTER)
     if letters < 3:
@@ -238,63 +242,6 @@ def fit(name: str, width: float) -> str:
         return name
     short = ".".join(name.split(".")[-2:]) if "." in name and " " not in name else name
     return short if len(short) <= letters else short[: letters - 1] + "…"
-
-
-SCRIPT = """
-"use strict";
-document.querySelectorAll("svg.flame").forEach(function (svg) {
-  var W = 1200, boxes = Array.prototype.slice.call(svg.querySelectorAll("g[data-x]"));
-  var names = boxes.map(function (g) { return g.querySelector("title").textContent; });
-  function draw(x0, w0) {
-    boxes.forEach(function (g, i) {
-      var x = (g.dataset.x - x0) / w0, w = g.dataset.w / w0, r = g.querySelector("rect");
-      var a = Math.max(0, x), b = Math.min(1, x + w), t = g.querySelector("text");
-      g.style.display = b - a < 0.0004 ? "none" : "";
-      r.setAttribute("x", a * W); r.setAttribute("width", Math.max(0.3, (b - a) * W - 0.4));
-      if (!t) {
-        t = document.createElementNS("http://www.w3.org/2000/svg", "text");
-        t.setAttribute("y", +r.getAttribute("y") + 12.5); t.setAttribute("fill", "#1c1f24"); g.appendChild(t);
-      }
-      var n = Math.floor(((b - a) * W - 6) / 7.3), s = names[i].split(": ")[0];
-      if (s.length > n && s.indexOf(" ") < 0) { s = s.split(".").slice(-2).join("."); }
-      t.setAttribute("x", a * W + 3);
-      t.textContent = n < 3 ? "" : s.length > n ? s.slice(0, n - 1) + "\\u2026" : s;
-    });
-  }
-  boxes.forEach(function (g) {
-    g.setAttribute("tabindex", "0"); g.style.cursor = "pointer";
-    function zoom() { draw(+g.dataset.x, +g.dataset.w); }
-    g.addEventListener("click", zoom);
-    g.addEventListener("keydown", function (e) { if (e.key === "Enter") { zoom(); } });
-  });
-  function find(text) {
-    var hit = 0, end = -1;
-    boxes.forEach(function (g, i) {
-      var found = text && names[i].split(": ")[0].toLowerCase().indexOf(text.toLowerCase()) >= 0;
-      g.querySelector("rect").setAttribute("stroke", found ? "#000" : "none");
-      g.style.opacity = !text || found ? 1 : 0.35;
-    });
-    boxes.filter(function (g) { return g.style.opacity === "1" && text; })
-      .map(function (g) { return [+g.dataset.x, +g.dataset.x + +g.dataset.w]; })
-      .sort(function (a, b) { return a[0] - b[0] || b[1] - a[1]; })
-      .forEach(function (r) { hit += Math.max(0, r[1] - Math.max(r[0], end)); end = Math.max(end, r[1]); });
-    return hit;
-  }
-  if (svg.parentNode && svg.parentNode.nodeType === 1) {
-    var label = document.createElement("label"), input = document.createElement("input"), out = document.createElement("output");
-    label.textContent = "Search "; input.type = "search"; label.appendChild(input); label.appendChild(out);
-    label.className = "flame-search";
-    input.addEventListener("input", function () {
-      var hit = find(input.value);
-      out.textContent = input.value ? " " + (hit * 100).toFixed(1) + " %" : "";
-    });
-    svg.parentNode.insertBefore(label, svg);
-  } else {
-    svg.addEventListener("keydown", function (e) { if (e.key === "/") { find(prompt("Search for") || ""); } });
-  }
-});
-"""
-"""Zoom by click or Enter (the lowest box shows all again), search by name with the share of what was found."""
 
 
 def legend(parts: Sequence[Part]) -> list[tuple[str, str]]:

@@ -30,6 +30,7 @@ from prony.plan.objective import objectives
 from prony.plan.part import AATest, GateTest, Part, Search
 from prony.plan.plan import Cell, Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
+from prony.report.explained import explanations
 from prony.report.gate import GateView, view_of
 from prony.report.levels import levels_of
 from prony.report.position import position_view
@@ -159,6 +160,7 @@ def _part(
         skipped=tuple(one for one in plan.skipped if one.part == part.name),
         failure=_failure(plan, part, bool(own)),
         shared=shared_views(cells) if part.search is None else (),
+        explanation=explanations(cells),
     )
     match part.shape:
         case "sweep":
@@ -252,6 +254,7 @@ def _cell(cell: Cell, label: str, trials: Sequence[TrialView]) -> CellView:
         label,
         trials=tuple(t for t in current if t.record.kind == "trial"),
         controls=tuple(t for t in current if t.record.kind == "control"),
+        explained=tuple(t for t in current if t.record.kind == "explained"),
         superseded=tuple(t for t in ordered if t not in current),
     )
 

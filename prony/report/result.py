@@ -21,6 +21,7 @@ from prony.compare.scaling import Scaling
 from prony.compare.shared import CarryOver, LoadRatio
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
+from prony.explain.explanation import ExplanationView
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.percentiles import Percentile, median_interval
@@ -212,6 +213,8 @@ class CellView:
     """What tells it from the other cells of its part."""
     trials: tuple[TrialView, ...] = ()
     controls: tuple[TrialView, ...] = ()
+    explained: tuple[TrialView, ...] = ()
+    """Trials with a profiler: in no figure and no statistic."""
     superseded: tuple[TrialView, ...] = ()
     """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
     drift: float | None = None
@@ -330,6 +333,8 @@ class PartView:
     """Of a comparison of one workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None
     """Of a comparison: the stored A/A experiment that fits."""
+    explanation: ExplanationView | None = None
+    """Where CPU time goes; None where no trial ran with a profiler."""
     failure: str = ""
     """Why a part that had to follow another was not run: one sentence."""
     findings: tuple[Finding, ...] = ()

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from prony.compare.noninferiority import Change
 from prony.judge.finding import Status
+from prony.report import explained
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.result import PartView, ResultView
@@ -80,7 +81,13 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
     if part.failure:
         out.line()
         out.text(Text.assemble(("invalid", STATUS_STYLE[Status.INVALID]), f"  {part.failure}"), 2)
-    for block in (*blocks(part), *hosts(part), rejected(part), left_out(part)):
+    for block in (
+        *blocks(part),
+        *explained.blocks(part.explanation),
+        *hosts(part),
+        rejected(part),
+        left_out(part),
+    ):
         if block is not None:
             out.block(block)
     _findings(finding_groups(part), out)

@@ -10,7 +10,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from prony.host.fingerprint import describe, differences
 from prony.judge.finding import Status
-from prony.report.html.page import SITE_POLICY, render_html
+from prony.report.html.page import SCRIPT_HASH, SITE_POLICY, render_html
 from prony.report.reading import load_result
 from prony.report.two_results import beside, blocks
 from prony.store import Search, running
@@ -57,7 +57,8 @@ def experiment(site: Site, request: Request) -> Response:
         return render_html(load_result(site.store, row.id), above=Markup(above), more_style=site.own_style)
 
     page = site.drawn_once(key, drawn)
-    return HTMLResponse(page, headers={"Content-Security-Policy": REPORT_POLICY})
+    runs = f"; script-src '{SCRIPT_HASH}'" if SCRIPT_HASH in page else ""
+    return HTMLResponse(page, headers={"Content-Security-Policy": REPORT_POLICY + runs})
 
 
 def live(site: Site, request: Request) -> Response:

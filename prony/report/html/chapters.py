@@ -12,10 +12,10 @@ from markupsafe import Markup
 
 from prony.judge.finding import Status
 from prony.plan.part import Shape
-from prony.report import comparison, shared, single
+from prony.report import comparison, explained, shared, single
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import socket_drawings, sweep_drawings
+from prony.report.html import explained_chapter, socket_drawings, sweep_drawings
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
@@ -77,7 +77,8 @@ def chapters(drawer: Drawer) -> list[Chapter]:
     part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
-    made = [*_BY_LAYOUT[part.layout](part, drawer), _hosts(part), _findings(part), _trials(part)]
+    own = _BY_LAYOUT[part.layout](part, drawer)
+    made = [*own, _explained(part), _hosts(part), _findings(part), _trials(part)]
     return [chapter for chapter in made if chapter.items]
 
 
@@ -209,6 +210,30 @@ _BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
 def _legend(drawer: Drawer) -> tuple[Key, ...]:
     servers = drawer.part.servers
     return tuple((mark_of(drawer.places[server.address]), server.address) for server in servers)
+
+
+def _explained(part: PartView) -> Chapter:
+    view = part.explanation
+    if view is None:
+        return Chapter("explained", "Where CPU time goes", ())
+    drawn = explained_chapter.bars(view)
+    cost, *told = explained.blocks(view)
+    bars = [Charts((drawn[0],), drawn[1], "large")] if drawn is not None else []
+    items: list[Item] = [cost, *bars, *told]
+    for heading, drawing in explained_chapter.flames(part):
+        items.append(Folded(heading, (Charts((drawing,), form="large"),)))
+    lines = tuple(explained_chapter.timelines(part))
+    if lines:
+        items.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"),)))
+    allocated = explained_chapter.allocated_table(view)
+    if allocated is not None:
+        items.append(Folded("Allocated classes", (allocated,)))
+    lead = (
+        "CPU time of the server per request. The total is measured, without a profiler; its parts are the "
+        "shares of one more trial with one, of one process. In a flame graph a box is a function, its width "
+        "the CPU time of all that it called; the callers stand below. Click a box to enlarge it."
+    )
+    return Chapter("explained", "Where CPU time goes", tuple(items), lead)
 
 
 def _hosts(part: PartView) -> Chapter:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from dataclasses import dataclass
 from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from prony.explain.flame import SCRIPT
 from prony.report.findings import concerns, failures
 from prony.report.html.chapters import Chapter, chapters
 from prony.report.html.drawings import Drawer
@@ -26,6 +29,21 @@ POLICY = f"{_NOTHING}; form-action 'none'"
 """Nothing may be loaded, run or sent: the page is complete as it stands."""
 SITE_POLICY = f"{_NOTHING}; form-action 'self'"
 """On a site, whose part of the page has a form: the button that logs out."""
+
+SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}"
+"""Of the flame graphs' script, as a policy names it."""
+
+
+def policy(view: ResultView, base: str = POLICY) -> str:
+    """What the page may do. With flame graphs their script may run, and no other: it is named by its hash."""
+    if not explains(view):
+        return base
+    return f"{base}; script-src '{SCRIPT_HASH}'"
+
+
+def explains(view: ResultView) -> bool:
+    """Whether the page has flame graphs."""
+    return any(part.explanation is not None for part in view.parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +88,7 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
         environment()
         .get_template("page.html.j2")
         .render(
-            policy=POLICY if above is None else SITE_POLICY,
+            policy=policy(view, POLICY if above is None else SITE_POLICY),
             referrer="no-referrer" if above is None else "same-origin",  # a form's origin goes with it
             style=Markup(style() + more_style),
             above=above,
@@ -84,6 +102,7 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
             concerns=concerns(view),
             failures=failures(view),
             parts=parts,
+            script=Markup(SCRIPT) if explains(view) else None,
             places=places,
             marks={server: mark_of(place) for server, place in places.items()},
             subtitles={server.address: _subtitle(server) for server in view.servers},

@@ -1,0 +1,174 @@
+"""Where the CPU time of a request goes, as tables and sentences: what the profiler cost, the budget by part,
+the differences of the pairs, and the counters beside them.
+
+Pure but for `explanations`, which reads the rules from the catalogue. Must not know how a block is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.explain.budget import PartCost
+from prony.explain.difference import WITNESSES
+from prony.explain.explanation import Explanation, ExplanationView, Measured, differences, explain
+from prony.explain.rules import Part, rules_for
+from prony.plan.catalogue_roots import roots
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.result import HEADLINE, CellView
+
+CPU = "server_cpu_us_per_request"
+LEAST_NAMED = 0.01
+"""Packages and subsystems below this share of the cost are not listed by themselves."""
+MOST_NAMED = 5
+"""Per part, in the table of packages."""
+
+
+def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
+    """Of the cells that have an explained trial; None where no cell has one."""
+    asked = [cell for cell in cells if cell.explained]
+    several = len({(c.cell.trial.workload.name, c.cell.trial.load_name) for c in asked}) > 1
+    found = []
+    for cell in asked:
+        trial = cell.explained[-1]
+        profile = trial.record.evidence.profile
+        measured = Measured(
+            [rate for one in cell.counting if (rate := one.figure(HEADLINE)) is not None],
+            [us for one in cell.counting if (us := one.figure(CPU)) is not None],
+            trial.figure(HEADLINE),
+            trial.figure(CPU),
+        )
+        runtime = profile.runtime if profile is not None else "native"
+        found.append(
+            explain(
+                cell.cell.server,
+                profile,
+                rules_for(runtime, cell.cell.server, roots("servers")),
+                measured,
+                where=f"{cell.cell.trial.workload.name}, {cell.cell.trial.load_name}" if several else "",
+                fault=trial.record.failure or "",
+            )
+        )
+    return ExplanationView(tuple(found), differences(found)) if found else None
+
+
+def blocks(view: ExplanationView | None) -> list[Block]:
+    """What a terminal and a page show."""
+    if view is None:
+        return []
+    made: list[Block | None] = [
+        cost_lines(view),
+        budget_table(view),
+        difference_lines(view),
+        witness_table(view),
+        missing_lines(view),
+    ]
+    return [one for one in made if one is not None]
+
+
+def cost_lines(view: ExplanationView) -> Lines:
+    """What each profiler cost: it stands first, as it says what the rest is worth."""
+    lines = []
+    for one in view.servers:
+        if one.profiler:
+            event = f" ({one.event})" if one.event else ""
+            lines.append(f"{_name(one)}: {one.profiler}{event}; {one.cost.sentence}")
+    return Lines(
+        "Explanation", tuple(lines), note="one more trial per server with a profiler, in no figure above"
+    )
+
+
+def budget_table(view: ExplanationView) -> Table | None:
+    """CPU time per request by part; servers as columns."""
+    told = [one for one in view.servers if one.budget is not None]
+    if not told:
+        return None
+    rows: list[Row] = []
+    for part in Part:
+        costs = [next((c for c in one.budget.parts if c.part is part), None) for one in told if one.budget]
+        if any(costs):
+            rows.append(Row(part.value, tuple(map(_cost, costs)), unit="µs"))
+            rows += _named(part, costs)
+    whole = tuple(
+        TableCell(f"{one.budget.cpu_us:.1f}", _between(one.budget.low_us, one.budget.high_us))
+        for one in told
+        if one.budget is not None
+    )
+    rows.append(Row("CPU time per request", whole, unit="µs"))
+    return Table(
+        tuple(Column(_name(one)) for one in told),
+        (Section(tuple(rows)),),
+        title="CPU time per request by part",
+        note="the mean of the measured trials × the shares of the profile, 95 %",
+        heading="Part",
+    )
+
+
+def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
+    """The packages and subsystems of a part, the most costly first."""
+    most: dict[str, float] = {}
+    for cost in costs:
+        for one in cost.names if cost is not None else ():
+            if one.name and one.share >= LEAST_NAMED:
+                most[one.name] = max(most.get(one.name, 0.0), one.us)
+    rows = []
+    for name in sorted(most, key=lambda name: -most[name])[:MOST_NAMED]:
+        values = [
+            next((one.us for one in cost.names if one.name == name), 0.0) if cost is not None else 0.0
+            for cost in costs
+        ]
+        rows.append(
+            Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values), unit="µs")
+        )
+    return [] if len(rows) == 1 and part.value == rows[0].label.removeprefix("· ") else rows
+
+
+def _cost(cost: PartCost | None) -> TableCell:
+    return (
+        TableCell("–") if cost is None else TableCell(f"{cost.us:.1f}", _between(cost.low_us, cost.high_us))
+    )
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return f"{low:.1f} to {high:.1f}" if low is not None and high is not None else ""
+
+
+def difference_lines(view: ExplanationView) -> Lines | None:
+    """A sentence per pair."""
+    lines = tuple(one.sentence for one in view.differences)
+    note = "intervals of a pair's parts hold together"
+    return Lines("Differences in CPU time per request", lines, note=note, marked=True) if lines else None
+
+
+def witness_table(view: ExplanationView) -> Table | None:
+    """Counters per request, of the explained trials."""
+    told = [one for one in view.servers if one.per_request]
+    rows = [
+        Row(
+            words.removesuffix(" per request"),
+            tuple(
+                TableCell(f"{one.per_request[name]:,.{decimals}f}" if name in one.per_request else "–")
+                for one in told
+            ),
+        )
+        for name, (words, decimals) in WITNESSES.items()
+        if any(name in one.per_request for one in told)
+    ]
+    if not rows:
+        return None
+    columns = tuple(Column(_name(one)) for one in told)
+    return Table(
+        columns,
+        (Section(tuple(rows)),),
+        title="Per request",
+        note="kernel and runtime counters of the explained trials",
+    )
+
+
+def missing_lines(view: ExplanationView) -> Lines | None:
+    """What could not be said, and what it would take."""
+    lines = tuple(f"{_name(one)}: {what}" for one in view.servers for what in one.missing)
+    return Lines("Not explained", lines, style="yellow") if lines else None
+
+
+def _name(one: Explanation) -> str:
+    return f"{one.server}, {one.where}" if one.where else one.server

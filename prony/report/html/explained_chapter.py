@@ -1,0 +1,129 @@
+"""The chapter on where CPU time goes: budgets as bars, flame graphs, a time line of each runtime, the tables.
+
+Must not know how a chapter becomes HTML.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+
+from prony.evidence.profile import Profile
+from prony.explain.bars import budget_bars, timeline
+from prony.explain.explanation import Explanation, ExplanationView
+from prony.explain.flame import Node, compared, difference_svg, flame_svg, legend, tree
+from prony.explain.rules import Part, Rules, rules_for
+from prony.plan.catalogue_roots import roots
+from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.html.drawings import Drawing
+from prony.report.result import PartView, TrialView
+
+MOST_FLAMES = 8
+"""Servers of which a page holds flame graphs; further ones are in the exports."""
+MOST_DIFFERENCES = 6
+Key = tuple[Markup, str]
+
+
+def keys(parts: list[Part]) -> tuple[Key, ...]:
+    """The colours of the parts."""
+    return tuple(
+        (Markup('<span class="swatch" style="background:{}"></span>').format(colour), name)
+        for colour, name in legend(parts)
+    )
+
+
+def bars(view: ExplanationView) -> tuple[Drawing, tuple[Key, ...]] | None:
+    """Each server's budget on one scale."""
+    told = [(one.server, one.budget) for one in view.servers if one.budget is not None]
+    if not told:
+        return None
+    parts = [part for part in Part if any(budget.share(part) for _, budget in told)]
+    words = "CPU time per request by part. " + "; ".join(
+        f"{server}: " + ", ".join(f"{cost.part.value} {cost.us:.1f} µs" for cost in budget.parts)
+        for server, budget in told
+    )
+    return Drawing(words, Markup(budget_bars(told, title=words))), keys(parts)
+
+
+def flames(part: PartView) -> list[tuple[str, Drawing]]:
+    """A flame graph per server, then one per pair, then allocations: each with its heading."""
+    if part.explanation is None:
+        return []
+    found: list[tuple[str, Drawing]] = []
+    for one, trial in _explained(part)[:MOST_FLAMES]:
+        root = _tree(one, trial)
+        if root is not None:
+            words = f"Flame graph of {one.server}, CPU time per request"
+            found.append((f"Flame graph: {one.server}", _drawing(flame_svg(root, title=words, unit="µs"))))
+    by_name = {(one.server, one.where): trial for one, trial in _explained(part)}
+    told = {(one.server, one.where): one for one, _ in _explained(part)}
+    for apart in part.explanation.differences[:MOST_DIFFERENCES]:
+        where = next((key[1] for key in told if key[0] == apart.more), "")
+        more, less = (apart.more, where), (apart.less, where)
+        if more in told and less in told:
+            above, below = _tree(told[more], by_name[more]), _tree(told[less], by_name[less])
+            if above is not None and below is not None:
+                words = (
+                    f"Differential flame graph of {apart.more}: red is CPU time per request that "
+                    f"{apart.less} does not need in the same function under the same callers, blue is "
+                    "what it needs more"
+                )
+                drawn = difference_svg(compared(above, below), title=words, unit="µs")
+                found.append((f"Difference: {apart.more} against {apart.less}", _drawing(drawn)))
+    for one, trial in _explained(part)[:MOST_FLAMES]:
+        profile = trial.record.evidence.profile
+        if profile is not None and profile.allocation is not None and profile.allocation.total:
+            each = one.per_request.get("allocated_bytes")
+            root = tree(profile.allocation, _rules(one, profile), total=each)
+            words = f"Flame graph of {one.server}, allocated bytes"
+            unit = "bytes per request" if each is not None else "bytes sampled"
+            found.append((f"Allocations: {one.server}", _drawing(flame_svg(root, title=words, unit=unit))))
+    return found
+
+
+def timelines(part: PartView) -> list[Drawing]:
+    """What each runtime did over the window of its explained trial."""
+    found = []
+    for one, trial in _explained(part):
+        profile = trial.record.evidence.profile
+        if profile is not None and profile.timeline:
+            until_s = max(profile.ended_s, max(e.start_s + e.duration_s for e in profile.timeline))
+            words = (
+                f"{one.server}: collections, compilations and stalls over the window of its explained trial"
+            )
+            found.append(
+                Drawing(words, Markup(timeline(profile.timeline, until_s, title=words)), heading=one.server)
+            )
+    return found
+
+
+def allocated_table(view: ExplanationView) -> Table | None:
+    """The classes of which most bytes were allocated, a server after the other."""
+    rows = [
+        Row(one.name, (TableCell(server.server), TableCell(f"{one.share:.1%}".replace("%", " %"))))
+        for server in view.servers
+        for one in server.allocated
+    ]
+    columns = (Column("Server", number=False), Column("Share of the bytes"))
+    return Table(columns, (Section(tuple(rows)),), heading="Class", caption="Allocated") if rows else None
+
+
+def _explained(part: PartView) -> list[tuple[Explanation, TrialView]]:
+    cells = [cell for cell in part.cells if cell.explained]
+    of = part.explanation.servers if part.explanation is not None else ()
+    return [(one, cell.explained[-1]) for one, cell in zip(of, cells, strict=True)]
+
+
+def _tree(one: Explanation, trial: TrialView) -> Node | None:
+    """In us per request; None without samples or a measured cost."""
+    profile = trial.record.evidence.profile
+    if profile is None or profile.cpu is None or not profile.cpu.total or one.budget is None:
+        return None
+    return tree(profile.cpu, _rules(one, profile), total=one.budget.cpu_us)
+
+
+def _rules(one: Explanation, profile: Profile) -> Rules:
+    return rules_for(profile.runtime, one.server, roots("servers"))
+
+
+def _drawing(svg: str) -> Drawing:
+    return Drawing("", Markup('<div class="scroll flames">{}</div>').format(Markup(svg)))
