@@ -56,6 +56,8 @@ def _part(part: PartView) -> out.PartOut:
         note=part.part.note,
         shape=part.part.shape,
         verdict=part.status.value,
+        explanations=_explanations(part),
+        differences=list(part.explanation.differences) if part.explanation is not None else [],
         failure=part.failure,
         cells=[_cell(cell) for cell in part.cells],
         skipped=list(part.skipped),
@@ -179,6 +181,23 @@ def _counters(trial: TrialView) -> out.CountsOut:
         sessions_completed=window.sessions_completed,
         **whole,
     )
+
+
+def _explanations(part: PartView) -> list[out.ExplanationOut]:
+    return [
+        out.ExplanationOut(
+            server=one.server,
+            where=one.where,
+            profiler=one.profiler,
+            event=one.event,
+            cost=one.cost,
+            budget=one.budget,
+            per_request=dict(one.per_request),
+            allocated=list(one.allocated),
+            missing=list(one.missing),
+        )
+        for one in (part.explanation.servers if part.explanation is not None else ())
+    ]
 
 
 def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:

@@ -17,6 +17,10 @@ from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import ProcessFacts
+from prony.explain.budget import Budget
+from prony.explain.cost import ProfilerCost
+from prony.explain.difference import Difference
+from prony.explain.explanation import Allocated
 from prony.judge.finding import Finding
 from prony.plan.objective import Objective
 from prony.plan.plan import PublishedFigures, Skipped
@@ -194,6 +198,20 @@ class CrossCheckOut(Out):
     left_out: dict[str, str] = Field(description="tool -> why it did not run")
 
 
+class ExplanationOut(Out):
+    """Where the CPU time of a server's requests goes, of one more trial with a profiler."""
+
+    server: str
+    where: str = Field(description="workload and load, where a part explains several")
+    profiler: str = Field(description="name and version; empty where none could be used")
+    event: str
+    cost: ProfilerCost = Field(description="what the profiler changed, as shares")
+    budget: Budget | None = Field(description="CPU time per request by part; the parts add up to cpu_us")
+    per_request: dict[str, float] = Field(description="counters of the explained trial per request")
+    allocated: list[Allocated] = Field(description="the classes of which most bytes were allocated")
+    missing: list[str] = Field(description="what could not be said, and what it would take")
+
+
 class PartOut(Out):
     """Cells that are read together."""
 
@@ -202,6 +220,10 @@ class PartOut(Out):
     note: str
     shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
     verdict: Verdict
+    explanations: list[ExplanationOut] = Field(default_factory=list, description="empty unless asked for")
+    differences: list[Difference] = Field(
+        default_factory=list, description="of explained servers: CPU time per request, attributed to parts"
+    )
     failure: str = Field(description="why a part that follows another was not run; else empty")
     cells: list[CellOut]
     skipped: list[Skipped]

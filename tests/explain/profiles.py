@@ -31,11 +31,34 @@ def recorded(slices: int = 8, *, seed: int = 1) -> Sampling:
 
 THREAD = "[worker-1 tid=7]"
 STAGED: Mapping[str, Stack] = {
-    "application": (THREAD, "java/lang/Thread.run_[0]", "org/apache/tomcat/Pool.run_[j]", "shop/Burn.spin_[j]"),
-    "framework": (THREAD, "org/apache/tomcat/Pool.run_[j]", "org/springframework/web/Mvc.go_[j]", "java/util/HashMap.get_[i]"),
+    "application": (
+        THREAD,
+        "java/lang/Thread.run_[0]",
+        "org/apache/tomcat/Pool.run_[j]",
+        "shop/Burn.spin_[j]",
+    ),
+    "framework": (
+        THREAD,
+        "org/apache/tomcat/Pool.run_[j]",
+        "org/springframework/web/Mvc.go_[j]",
+        "java/util/HashMap.get_[i]",
+    ),
     "container": (THREAD, "java/lang/Thread.run_[0]", "org/apache/tomcat/Pool.run_[j]"),
-    "kernel network": (THREAD, "org/apache/tomcat/Pool.run_[j]", "libc.so.6`write", "do_syscall_64_[k]", "tcp_sendmsg_[k]", "memcpy_[k]"),
-    "kernel scheduling and locks": (THREAD, "shop/Hand.over_[j]", "libjvm.so`Unsafe_Unpark", "__x64_sys_futex_[k]", "native_x_[k]"),
+    "kernel network": (
+        THREAD,
+        "org/apache/tomcat/Pool.run_[j]",
+        "libc.so.6`write",
+        "do_syscall_64_[k]",
+        "tcp_sendmsg_[k]",
+        "memcpy_[k]",
+    ),
+    "kernel scheduling and locks": (
+        THREAD,
+        "shop/Hand.over_[j]",
+        "libjvm.so`Unsafe_Unpark",
+        "__x64_sys_futex_[k]",
+        "native_x_[k]",
+    ),
     "runtime": ("[G1 Conc#0 tid=9]", "libjvm.so`thread_native_entry", "libc.so.6`__memmove_avx"),
 }
 """One stack for each of six parts."""
@@ -66,7 +89,13 @@ def profile(cpu: Sampling | None, **changes: object) -> Profile:
         "started_s": 0.0,
         "ended_s": 10.0,
         "cpu": cpu,
-        "counters": Counters(seconds=10.0, switches_voluntary=150_000, system_calls={"read": 1500, "write": 1500}, system_calls_s=0.1, allocated_bytes=150_000_000),
+        "counters": Counters(
+            seconds=10.0,
+            switches_voluntary=150_000,
+            system_calls={"read": 1500, "write": 1500},
+            system_calls_s=0.1,
+            allocated_bytes=150_000_000,
+        ),
         "timeline": (
             TimelineEvent(kind="collection", start_s=1.5, duration_s=0.004),
             TimelineEvent(kind="compilation", start_s=2.0, duration_s=0.0),
