@@ -54,8 +54,18 @@ class Explaining:
                     raise Unavailable(self._why)
                 libraries, version = self._async_profiler
                 return AsyncProfiler(chosen.pid, libraries, version)
-            case _:
-                raise Unavailable(f"there is no profiler for {chosen.runtime} yet")
+            case "python":
+                from prony.explain.profilers.py_spy import PySpy
+
+                return PySpy(chosen.pid)
+            case "node":
+                from prony.explain.profilers.node import NodeProfiler
+
+                return NodeProfiler(chosen.pid)
+            case "native":
+                from prony.explain.profilers.perf import Perf
+
+                return Perf(chosen.every)
 
 
 def explained(plan: Plan, trials: Sequence[StoredTrial]) -> Plan:

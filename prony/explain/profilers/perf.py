@@ -1,0 +1,192 @@
+"""`perf record` on the processes of a server: native and kernel frames of any program, of all its processes.
+
+Frame pointers are walked: a native server built without them shows kernel frames and the function that runs.
+Must not know the trial.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from prony.evidence.profile import Stack
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony.server import tool
+
+FREQUENCY_PER_S = 999
+"""Samples per second of CPU time; not a divisor of usual timers."""
+EVENT = "cpu-clock"
+"""A timer of the kernel: it is there where no hardware counters are (virtual machines)."""
+KERNEL = re.compile(r"^\[(kernel\.kallsyms|guest\.kernel.*)\]|\.ko(\.\w+)?$")
+HEADER = re.compile(r"^\S.*?\s(\d+\.\d+):")
+FRAME = re.compile(r"^\s+[0-9a-f]+ (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)$")
+STOP_S, READ_S = 15.0, 120.0
+UNKNOWN = "[unknown]`[unknown]"
+JIT_MAP = re.compile(r"perf-\d+\.map$")
+
+
+class Perf:
+    """perf on all processes of a server."""
+
+    def __init__(self, pids: Sequence[int]) -> None:
+        self._pids = tuple(pids)
+        self._program = ""
+        self._version = ""
+        self._recording: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="prony-perf-")
+
+    @property
+    def name(self) -> str:
+        return f"perf {self._version}"
+
+    @property
+    def _data(self) -> Path:
+        return Path(self._folder.name) / "perf.data"
+
+    def attach(self) -> None:
+        """Whether it may be used is tried on the server itself."""
+        program = shutil.which("perf")
+        if program is None:
+            raise Unavailable(
+                "no CPU profile: perf is not installed, which native servers need; install it (package "
+                "linux-perf, linux-tools or perf)"
+            )
+        self._program = program
+        self._version = tool.ask_version([program, "--version"], r"perf version (\S+)", "install it anew")
+        tried = subprocess.run(
+            [*self._record(), "--", "sleep", "0.01"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=READ_S,
+        )
+        if tried.returncode != 0:
+            raise Unavailable(f"no CPU profile: {_refused(tried.stderr)}")
+
+    def _record(self) -> list[str]:
+        return [
+            self._program, "record", "--quiet", "-e", EVENT, "-F", str(FREQUENCY_PER_S), "--call-graph", "fp",
+            "--clockid", "CLOCK_MONOTONIC", "-p", ",".join(map(str, self._pids)), "-o", str(self._data),
+        ]  # fmt: skip
+
+    def profile(self, schedule: Schedule) -> Profiled:
+        """One recording, cut by the time of its samples."""
+        self._recording = subprocess.Popen(
+            self._record(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+        )
+        schedule.wait_until(schedule.ends_s[-1])
+        said = self._stopped()
+        read = subprocess.run(
+            [self._program, "script", "--ns", "-F", "comm,time,ip,sym,dso", "-i", str(self._data)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=READ_S,
+        )
+        if read.returncode != 0:
+            raise Unavailable(f"no CPU profile: {_refused(said or read.stderr)}")
+        samples = list(parsed(read.stdout.splitlines()))
+        slices = cut(samples, schedule)
+        found = slices.sampling("samples")
+        return Profiled(
+            event=EVENT,
+            interval_s=1 / FREQUENCY_PER_S,
+            cpu=found,
+            every_process=True,
+            missing=tuple(lacking(samples)),
+        )
+
+    def _stopped(self) -> str:
+        process, self._recording = self._recording, None
+        if process is None:
+            return ""
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        try:
+            return process.communicate(timeout=STOP_S)[1]
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.communicate()[1]
+
+    def detach(self) -> None:
+        """End it, and remove its recording."""
+        self._stopped()
+        self._folder.cleanup()
+
+
+def parsed(lines: Iterable[str]) -> Iterator[tuple[float, Stack]]:
+    """Samples of `perf script`: time, and the stack with its outermost frame first."""
+    time_s, frames = None, list[str]()
+    for line in (*lines, ""):
+        header = HEADER.match(line)
+        if header is not None:
+            time_s, frames = float(header[1]), []
+        elif (found := FRAME.match(line)) is not None:
+            frames.append(_frame(found[1], found[2]))
+        elif not line.strip() and time_s is not None:
+            if frames:
+                known = [frame for frame in frames[1:] if frame != UNKNOWN]
+                yield time_s, tuple(reversed((frames[0], *known)))
+            time_s = None
+
+
+def _frame(symbol: str, library: str) -> str:
+    symbol = symbol.replace(";", ",")
+    if KERNEL.search(library):
+        return f"{symbol}_[k]"
+    if JIT_MAP.search(library):
+        return symbol
+    return f"{Path(library).name}`{symbol}"
+
+
+def cut(samples: Iterable[tuple[float, Stack]], schedule: Schedule) -> Slices:
+    """Samples by slice; those before the first or after the last are left out."""
+    starts = (schedule.begins_s, *schedule.ends_s[:-1])
+    found: list[dict[Stack, int]] = [{} for _ in starts]
+    for time_s, stack in samples:
+        place = next((at for at, end_s in enumerate(schedule.ends_s) if time_s < end_s), None)
+        if place is not None and time_s >= schedule.begins_s:
+            found[place][stack] = found[place].get(stack, 0) + 1
+    slices = Slices(schedule.begins_s)
+    for start_s, end_s, stacks in zip(starts, schedule.ends_s, found, strict=True):
+        if stacks:
+            slices.add(start_s, end_s, stacks)
+    return slices
+
+
+def lacking(samples: Sequence[tuple[float, Stack]]) -> Iterator[str]:
+    """What a reader misses in these stacks, a sentence each."""
+    if not samples:
+        yield "no CPU sample was taken: the server used no CPU time, or perf was stopped too early"
+        return
+    leaves = [stack[-1] for _, stack in samples]
+    if not any(frame.endswith("_[k]") for _, stack in samples for frame in stack):
+        yield (
+            "kernel frames are missing: sysctl kernel.perf_event_paranoid=1 kernel.kptr_restrict=0 shows "
+            "them, or run Prony as root"
+        )
+    unknown = sum("[unknown]" in leaf for leaf in leaves) / len(leaves)
+    if unknown > 0.2:
+        yield (
+            f"{unknown:.0%} of the samples are in code without symbols: install the debug symbols of the "
+            "server and its libraries, or build it without stripping"
+        )
+
+
+def _refused(said: str) -> str:
+    line = next((one.strip() for one in said.splitlines() if one.strip()), "it said nothing")
+    return (
+        f"perf may not sample the server ({line}); run Prony as root, or sysctl kernel.perf_event_paranoid=1"
+    )

@@ -1,0 +1,146 @@
+"""py-spy on a Python process: Python frames and those of its native libraries.
+
+It reads the process's memory from outside, a program of its own (the extra `explain`). It samples threads
+that are on a CPU, by the wall clock; the kernel's frames it does not see. Must not know the trial.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from prony.evidence.profile import Stack
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, collapsed
+from prony.server import tool
+
+PROGRAM = "py-spy"
+RATE_PER_S = 200
+SHORTEST_SLICE_S = 1.0
+"""It starts anew for each slice, and reads the symbols of all libraries first."""
+STOP_S = 30.0
+FRAME = re.compile(r"^(.*) \(([^()]*?)(?::\d+)?\)$")
+NATIVE = re.compile(r"\.(c|cc|cpp|cxx|h|hpp|rs|S|so(\.[\d.]+)?)$|^$")
+"""Sources and libraries of native code; all else is Python, modules without a file as well."""
+KERNEL = (
+    "kernel frames are missing: py-spy does not see them; the time of a system call is that of the function "
+    "that made it"
+)
+
+
+class PySpy:
+    """py-spy on one process."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._program = ""
+        self._version = ""
+        self._native = True
+        self._recording: subprocess.Popen[str] | None = None
+        self._folder = tempfile.TemporaryDirectory(prefix="prony-py-spy-")
+
+    @property
+    def name(self) -> str:
+        return f"py-spy {self._version}"
+
+    def attach(self) -> None:
+        """Whether it may read the process is tried once, with native frames and without."""
+        beside = Path(sys.executable).with_name(PROGRAM)
+        program = str(beside) if beside.is_file() else shutil.which(PROGRAM)
+        if program is None:
+            raise Unavailable(
+                "no CPU profile: py-spy is not installed, which servers in Python need: "
+                "pip install 'prony[explain]'"
+            )
+        self._program = program
+        self._version = tool.ask_version([program, "--version"], r"py-spy (\S+)", "install it anew")
+        said = ""
+        for self._native in (True, False):
+            command = [program, "dump", "--pid", str(self._pid), *(["--native"] if self._native else [])]
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=STOP_S)
+            if done.returncode == 0:
+                return
+            said = said or done.stderr
+        line = next((one.strip() for one in said.splitlines() if one.strip()), "it said nothing")
+        raise Unavailable(
+            f"no CPU profile: py-spy may not read the process {self._pid} ({line}); run Prony as root, or "
+            "allow it: sysctl kernel.yama.ptrace_scope=0, in a container the capability SYS_PTRACE"
+        )
+
+    def profile(self, schedule: Schedule) -> Profiled:
+        """A recording for each slice, or for several where they are short."""
+        slices = Slices(schedule.begins_s)
+        since_s = schedule.begins_s
+        for end_s in schedule.ends_s:
+            if end_s - since_s < SHORTEST_SLICE_S:
+                continue
+            begun_s = time.monotonic()
+            went_on = True
+            if begun_s < end_s:
+                stacks, went_on = self._slice(schedule, end_s)
+                slices.add(begun_s, time.monotonic(), stacks)
+            since_s = end_s
+            if not went_on:
+                break
+        found = slices.sampling("samples")
+        if found is None or not found.total:
+            raise Unavailable("no CPU profile: py-spy took no sample in the window; measure for longer")
+        native = () if self._native else ("native frames are missing: py-spy could not unwind them here",)
+        return Profiled(
+            event="on CPU, by the wall clock",
+            interval_s=1 / RATE_PER_S,
+            cpu=found,
+            missing=(KERNEL, *native),
+        )
+
+    def _slice(self, schedule: Schedule, end_s: float) -> tuple[dict[Stack, int], bool]:
+        file = Path(self._folder.name) / "raw"
+        file.unlink(missing_ok=True)
+        self._recording = subprocess.Popen(
+            [
+                self._program, "record", "--pid", str(self._pid), "--rate", str(RATE_PER_S), "--duration",
+                "unlimited", "--format", "raw", "--function", "--output", str(file),
+                *(["--native"] if self._native else []),
+            ],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )  # fmt: skip
+        went_on = schedule.wait_until(end_s)
+        self._stop()
+        text = file.read_text(errors="replace") if file.exists() else ""
+        return {tuple(map(frame, stack)): weight for stack, weight in collapsed(text).items()}, went_on
+
+    def _stop(self) -> None:
+        """It writes what it has when it is interrupted."""
+        process, self._recording = self._recording, None
+        if process is None:
+            return
+        with suppress(ProcessLookupError):
+            process.send_signal(signal.SIGINT)
+        try:
+            process.wait(timeout=STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def detach(self) -> None:
+        """End it, and remove its recordings."""
+        self._stop()
+        self._folder.cleanup()
+
+
+def frame(said: str) -> str:
+    """`name (file)` as a frame of a profile."""
+    found = FRAME.match(said)
+    if found is None:
+        return said
+    name, file = found[1], found[2]
+    return f"{Path(file).name}`{name}" if NATIVE.search(file) else f"{file}`{name}_[s]"
