@@ -154,7 +154,7 @@ def shares(sampling: Sampling, rules: Rules, *, seen_share: float | None = None)
     for row, piece in enumerate(sampling.slices):
         for node, weight in piece.weights.items():
             counts[row, column[places[node]]] += weight
-    own = np.asarray([place.part is Part.PROFILER for place in every])
+    own = np.asarray([place.part is Part.PROFILER for place in every], dtype=bool)
     everything = float(counts.sum())
     kept = counts[:, ~own]
     total = float(kept.sum())

@@ -217,8 +217,7 @@ def _thread(name: str) -> str:
 def _package(frame: Frame) -> str:
     """The library that a function belongs to, as its users name it."""
     if frame.kind in JAVA:
-        segments = frame.dotted.split("$")[0].split(".")
-        packages = [one for one in segments if one and one[0].islower()]
+        packages = frame.name.split("/")[:-1]
         long = packages[:1] and packages[0] in ("com", "org", "net", "io", "de", "ch", "jakarta", "javax")
         return ".".join(packages[: 3 if long else 2])
     _, inside, path = frame.place.replace("site-packages/", "node_modules/").rpartition("node_modules/")

@@ -67,8 +67,8 @@ STAGED: Mapping[str, Stack] = {
 def staged(
     shares: Mapping[str, float], *, samples: int = 1000, slices: int = 10, spread: float = 0.0, seed: int = 0
 ) -> Sampling:
-    """Samples of a server whose true shares are known. `spread`: by how much (standard deviation of the log) a
-    part's share differs from slice to slice.
+    """Samples of a server whose true shares are known. `spread`: standard deviation of the log of a
+    part's share from slice to slice.
     """
     draw = np.random.default_rng(seed)
     names = list(shares)

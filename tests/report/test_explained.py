@@ -1,0 +1,108 @@
+"""Explained trials in reports: in no figure, and told on the terminal, the page and in JSON."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from prony.report.delivery import as_plain
+from prony.report.export import to_json
+from prony.report.html.page import SCRIPT_HASH, render_html
+from prony.report.result import ResultView
+from prony.report.schema import json_schema
+from prony.report.terminal import render
+from tests.explain.profiles import profile, recorded
+
+from . import factory
+
+NAMES = ("spring-tomcat", "spring-undertow")
+
+
+def result(*, explained: bool = True, failure: str | None = None, blocks: int = 5) -> ResultView:
+    """A comparison of two servers, each with an explained trial after it or without."""
+    trials = [
+        factory.trial(factory.record(name, block, at, quick=False))
+        for block in range(blocks)
+        for at, name in enumerate(NAMES)
+    ]
+    for at, name in enumerate(NAMES if explained else ()):
+        record = factory.record(name, blocks, at, quick=False, kind="explained", failure=failure)
+        found = None if failure else profile(recorded(seed=at), missing=("page faults: not readable here",))
+        evidence = record.evidence.model_copy(update={"profile": found})
+        trials.append(factory.trial(record.model_copy(update={"evidence": evidence})))
+    return factory.experiment(trials, NAMES, quick=False, blocks=blocks, published=False)
+
+
+def terminal(view: ResultView) -> str:
+    console = Console(width=130, force_terminal=False)
+    with console.capture() as shown:
+        render(view, console)
+    return shown.get()
+
+
+def test_an_explained_trial_is_in_no_figure() -> None:
+    """Tables, ratios, verdicts and counts are the same with and without."""
+    plain, told = (json.loads(json.dumps(as_plain(to_json(result(explained=one))))) for one in (False, True))
+    for view in (plain, told):
+        for part in view["parts"]:
+            part.pop("explanations")
+            part.pop("differences")
+    assert plain == told
+
+
+def test_the_terminal_tells_cost_budget_differences_and_what_is_missing() -> None:
+    text = terminal(result())
+    order = [
+        "with the profiler: throughput",
+        "CPU time per request by part",
+        "· Spring MVC",
+        "Differences in CPU time per request",
+        "more CPU time per request than",
+        "voluntary context switches",
+        "page faults: not readable here",
+    ]
+    places = [text.index(one) for one in order]
+    assert places == sorted(places)
+    assert "Explanation" not in terminal(result(explained=False))
+
+
+def test_the_page_has_flame_graphs_and_only_their_script_may_run() -> None:
+    page = render_html(result())
+    assert page.count('class="flame"') == 3  # one each, and their difference
+    assert page.count("<script>") == 1
+    assert f"script-src &#39;{SCRIPT_HASH}&#39;" in page
+    plain = render_html(result(explained=False))
+    assert "<script" not in plain
+    assert "script-src" not in plain
+
+
+def test_the_json_holds_the_budget_and_fits_its_schema() -> None:
+    made = json.loads(json.dumps(as_plain(to_json(result())), allow_nan=False))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
+    (part,) = made["parts"]
+    first, _ = part["explanations"]
+    assert sum(one["us"] for one in first["budget"]["parts"]) == pytest.approx(first["budget"]["cpu_us"])
+    (apart,) = part["differences"]
+    assert sum(one["us"] for one in apart["parts"]) == pytest.approx(apart["us"])
+    assert apart["sentence"]
+
+
+def test_a_server_that_died_under_the_profiler_leaves_its_figures() -> None:
+    view = result(failure="the server exited with code 134 under load")
+    text = terminal(view)
+    assert "spring-tomcat: the server exited with code 134 under load" in text
+    assert "CPU time per request by part" not in text
+    assert "vs spring-undertow" in text or "spring-undertow" in text
+    assert 'class="flame"' not in render_html(view)
+
+
+def test_one_trial_each_has_a_budget_without_intervals_and_no_difference() -> None:
+    view = result(blocks=1)
+    assert view.parts[0].explanation is not None
+    for one in view.parts[0].explanation.servers:
+        assert one.budget is not None
+        assert one.budget.low_us is None
+    assert "without an interval: that takes 3 trials each" in " ".join(terminal(view).split())
