@@ -155,7 +155,7 @@ peers: ## Other load generators for comparing: Artillery from npm, JMeter from M
 	$(PYTHON) tools/fetch.py artillery jmeter oha
 
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
-	$(PIP_COMPILE) --extra hosts --extra postgresql --extra serve --extra parquet --extra elasticsearch --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+	$(PIP_COMPILE) --extra explain --extra hosts --extra postgresql --extra serve --extra parquet --extra elasticsearch --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
 	for name in postgresql ziglang; do $(PIP_COMPILE) --output-file=tools/pinned/$$name/requirements.txt tools/pinned/$$name/requirements.in; done
 	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
 	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund

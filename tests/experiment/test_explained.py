@@ -1,0 +1,135 @@
+"""Explained trials: one for each cell, when all others have ended, and in no figure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from prony.errors import UsageError
+from prony.experiment import explaining, trials
+from prony.experiment.explaining import Explaining, explained
+from prony.plan.load import SteadyWindow
+from prony.plan.part import Part
+from prony.plan.plan import MAIN, Cell, Plan
+from prony.report.reading import result_view
+from prony.store import StoredTrial
+from tests.experiment.conftest import Answer, Bench, cell, plan
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    fetched: list[int] = []
+    monkeypatch.setattr(Explaining, "prepare", lambda _self, targets, _on_line: fetched.append(len(targets)))
+    return fetched
+
+
+def with_explanation(asked: Plan) -> Plan:
+    cells = tuple(one.model_copy(update={"explain": True}) for one in asked.cells)
+    return asked.model_copy(update={"cells": cells})
+
+
+def test_explained_trials_run_last_with_a_collector_and_without_what_only_figures_need(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, nothing_is_fetched: list[int]
+) -> None:
+    given: list[tuple[Any, Any]] = []
+    run_trial = trials.__dict__["run_trial"]
+
+    def remembering(plan: Any, *rest: Any, **named: Any) -> Any:
+        given.append((plan, named["profile"]))
+        return run_trial(plan, *rest, **named)
+
+    monkeypatch.setattr(trials, "run_trial", remembering)
+    asked = with_explanation(plan(cell("a", 2, controls=1), cell("b", 2, controls=1)))
+    _, found = bench.run(asked)
+    assert [one.record.kind for one in found] == ["trial"] * 4 + ["control"] * 2 + ["explained"] * 2
+    assert [one.record.server for one in found][-2:] == ["a", "b"]
+    assert [profile is not None for _, profile in given] == [False] * 6 + [True] * 2
+    last = given[-1][0]
+    assert (last.scaling_probe, last.published_requests, last.beside) == (False, None, ())
+    assert last.load == asked.cells[1].trial.load
+    assert nothing_is_fetched == [2]
+
+
+def test_a_plan_without_explanations_fetches_nothing(bench: Bench, nothing_is_fetched: list[int]) -> None:
+    _, found = bench.run(plan(cell("a"), cell("b")))
+    assert [one.record.kind for one in found] == ["trial"] * 2
+    assert nothing_is_fetched == []
+
+
+def test_the_window_of_an_explained_trial_is_not_cut_short() -> None:
+    precise = cell("a").trial.model_copy(update={"measured": SteadyWindow(window_s=10, precision=0.02)})
+    found = cell("a").model_copy(update={"trial": precise}).explained.measured
+    assert found == SteadyWindow(window_s=10)
+
+
+def view_of(bench: Bench, found: list[StoredTrial]) -> Any:
+    return result_view(bench.store.experiment(found[0].record.experiment_id), found)
+
+
+def test_every_figure_is_the_same_with_and_without_an_explanation(
+    bench: Bench,
+) -> None:
+    speed = {"a": 1000.0, "b": 1300.0}
+
+    def answer(one: Cell, number: int) -> Answer:
+        slowed = 0.1 if number >= 5 else 1.0  # the explained trial is the sixth of its cell
+        return {"requests_per_s": speed[one.server] * (1 + number / 100) * slowed}, ()
+
+    bench.answer = answer
+    asked = plan(
+        cell("a", 5), cell("b", 5), parts=(Part(name=MAIN, title="c", shape="comparison", band=0.02),)
+    )
+    _, without = bench.run(asked)
+    bench.ran.clear()
+    _, with_one = bench.run(with_explanation(asked))
+    assert len(with_one) == len(without) + 2
+    first, second = view_of(bench, without), view_of(bench, with_one)
+    (one,), (other,) = first.parts, second.parts
+    assert one.comparison is not None
+    assert one.comparison.pairs[0].ratio is not None
+    assert one.comparison == other.comparison
+    assert [t.figures for t in one.counting] == [t.figures for t in other.counting]
+    assert [len(c.explained) for c in other.cells] == [1, 1]
+    assert [t.record.kind for t in other.trials] == ["trial"] * 10
+    assert [c.superseded for c in other.cells] == [(), ()]
+
+
+def test_a_stored_experiment_can_be_explained_later(bench: Bench) -> None:
+    asked = plan(cell("a", 2), cell("b", 2))
+    identifier = bench.experiment(asked).run()
+    stored, found = bench.stored(identifier)
+    wanted = explained(stored, found)
+    bench.store.update_plan(identifier, wanted.as_stored())
+    bench.experiment(wanted).resume(identifier)
+    _, after = bench.stored(identifier)
+    assert [one.record.kind for one in after] == ["trial"] * 4 + ["explained"] * 2
+    assert [one.record.id for one in after][:4] == [one.record.id for one in found]
+    assert len({one.record.id for one in after}) == 6
+
+
+def test_an_experiment_without_a_measured_trial_has_nothing_to_explain() -> None:
+    with pytest.raises(UsageError, match="nothing to explain"):
+        explained(plan(cell("a")), [])
+
+
+def test_a_profiler_that_cannot_be_fetched_is_said_by_the_profile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.undo()
+    from prony.errors import EnvironmentFault
+    from prony.explain.processes import Chosen
+    from prony.explain.profilers.base import Unavailable
+
+    def fails(_on_line: object) -> Any:
+        raise EnvironmentFault("Maven (mvn) was not found on the PATH")
+
+    monkeypatch.setattr("prony.server.build.async_profiler", fails)
+    found = explaining.Explaining()
+
+    class Target:
+        built = None
+
+    found.prepare([Target()], lambda _name, _line: None)  # type: ignore[list-item]
+    with pytest.raises(Unavailable, match=r"could not be fetched: Maven \(mvn\) was not found"):
+        found.collector().find(Chosen(1, "jvm", (1,), 1.0))

@@ -1,0 +1,130 @@
+"""What goes wrong while a profile is collected is a sentence in it. The processes that are read are real."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+
+import pytest
+
+from prony.evidence.profile import Profile
+from prony.explain.collector import Collector
+from prony.explain.processes import Chosen, choose, runtime_of
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+
+
+class FakeProfiler:
+    """Takes one sample per slice, or fails."""
+
+    name = "made up 1"
+
+    def __init__(self, refuses: str = "", fails: Exception | None = None) -> None:
+        self.refuses, self.fails = refuses, fails
+        self.detached = 0
+
+    def attach(self) -> None:
+        if self.refuses:
+            raise Unavailable(self.refuses)
+
+    def profile(self, schedule: Schedule) -> Profiled:
+        if self.fails is not None:
+            raise self.fails
+        slices = Slices(schedule.begins_s)
+        since_s = schedule.begins_s
+        for end_s in schedule.ends_s:
+            went_on = schedule.wait_until(end_s)
+            slices.add(since_s, end_s, {("main", "work"): 1})
+            since_s = end_s
+            if not went_on:
+                break
+        return Profiled(event="cpu", interval_s=0.01, cpu=slices.sampling("samples"))
+
+    def detach(self) -> None:
+        self.detached += 1
+
+
+@pytest.fixture(autouse=True)
+def without_perf(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("prony.explain.counters.shutil.which", lambda _name: None)
+
+
+def collected(
+    profiler: FakeProfiler, window_s: float = 0.2, finds: Callable[[], None] = lambda: None
+) -> Profile:
+    def find(chosen: Chosen) -> FakeProfiler:
+        assert chosen.pid == os.getpid()
+        finds()
+        return profiler
+
+    collector = Collector(find)
+    collector.attach([os.getpid()])
+    collector.begin(window_s)
+    while collector._threads[-1].is_alive():
+        collector._threads[-1].join()
+    return collector.end()
+
+
+def test_a_profile_has_its_slices_and_the_kernels_counters() -> None:
+    profiler = FakeProfiler()
+    found = collected(profiler)
+    assert (found.runtime, found.profiler, found.event) == ("python", "made up 1", "cpu")
+    assert found.cpu is not None
+    assert found.cpu.total == len(found.cpu.slices) > 1
+    assert found.counters is not None
+    assert found.counters.switches_voluntary is not None
+    assert found.counters.system_calls is None
+    assert [one.partition(":")[0] for one in found.missing] == ["system calls were not counted"]
+    assert profiler.detached == 1
+
+
+def refuse() -> None:
+    raise Unavailable("no profiler here; install one")
+
+
+@pytest.mark.parametrize(
+    ("profiler", "finds", "said"),
+    [
+        (FakeProfiler(), refuse, "no profiler here; install one"),
+        (FakeProfiler(refuses="ptrace is not allowed"), lambda: None, "ptrace is not allowed"),
+        (FakeProfiler(fails=Unavailable("it ended early")), lambda: None, "it ended early"),
+        (FakeProfiler(fails=KeyError("x")), lambda: None, "made up 1 failed: KeyError: 'x'"),
+    ],
+)
+def test_what_goes_wrong_is_a_sentence(profiler: FakeProfiler, finds: Callable[[], None], said: str) -> None:
+    found = collected(profiler, finds=finds)
+    assert found.profiler == ""
+    assert found.cpu is None
+    assert found.counters is not None
+    assert said in found.missing
+
+
+def test_a_server_that_cannot_be_read_has_a_profile_that_says_so() -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+
+    def find(_chosen: Chosen) -> FakeProfiler:
+        pytest.fail("nobody is chosen")
+
+    collector = Collector(find)
+    collector.attach([ended.pid])
+    collector.begin(0.1)
+    found = collector.end()
+    assert found.counters is None
+    (said,) = found.missing
+    assert said.startswith("nothing was collected")
+
+
+def test_the_runtime_is_told_by_what_is_in_the_process() -> None:
+    assert runtime_of(os.getpid()) == "python"
+    with subprocess.Popen(["sleep", "30"]) as other:
+        try:
+            assert runtime_of(other.pid) == "native"
+            found = choose([os.getpid(), other.pid])
+        finally:
+            other.kill()
+    assert found is not None
+    assert (found.pid, found.runtime) == (os.getpid(), "python")
+    assert set(found.every) == {os.getpid(), other.pid}
+    assert 0.9 < found.share <= 1.0

@@ -1,0 +1,183 @@
+"""What profilers print becomes stacks: parsers and slices, without any process."""
+
+from __future__ import annotations
+
+import pytest
+
+from prony.evidence.profile import Profile, sampling
+from prony.explain import counters
+from prony.explain.profilers import jvm_log, node, perf, py_spy
+from prony.explain.profilers.base import Schedule, collapsed
+
+
+def schedule(*ends_s: float) -> Schedule:
+    return Schedule(100.0, ends_s, lambda _wait_s: False)
+
+
+def test_a_stored_profile_keeps_every_stack_and_weight() -> None:
+    first = {("a", "b"): 3, ("a", "b", "c"): 1, ("d",): 2}
+    second = {("a", "b"): 1, ("a",): 5}
+    made = sampling("samples", [(0.0, 1.0, first), (1.0, 2.0, second)])
+    profile = Profile(runtime="native", profiler="perf 6", cpu=made)
+    read = Profile.model_validate_json(profile.model_dump_json()).cpu
+    assert read is not None
+    assert [read.stacks(one) for one in read.slices] == [first, second]
+    assert read.all_stacks() == {("a", "b"): 4, ("a", "b", "c"): 1, ("d",): 2, ("a",): 5}
+    assert read.total == 12
+    assert len(read.parents) == 4
+
+
+def test_a_frame_of_a_collapsed_profile_may_hold_blanks() -> None:
+    text = "a;void Table<Mark, narrowOop> f(int) 11\na;b 2\na;b 3\nnot a line\n"
+    assert collapsed(text) == {("a", "void Table<Mark, narrowOop> f(int)"): 11, ("a", "b"): 5}
+
+
+PERF = """\
+server/7 100.100000000:
+\tffffffff8100 finish_task_switch.isra.0+0x5 ([kernel.kallsyms])
+\tffffffff8101 __schedule ([kernel.kallsyms])
+\t    7f0001 epoll_wait+0x10 (/usr/lib/libc.so.6)
+\t    7f0002 serve;loop (/opt/app/server (deleted))
+\t    000000 [unknown] ([unknown])
+
+my server 100.900000000:
+\t    7f0003 [unknown] (/opt/app/server)
+
+late 103.000000000:
+\t    7f0003 handle (/opt/app/server)
+"""
+
+
+def test_samples_of_perf_are_cut_by_their_time() -> None:
+    samples = list(perf.parsed(PERF.splitlines()))
+    assert [time_s for time_s, _ in samples] == [100.1, 100.9, 103.0]
+    assert samples[0][1] == (
+        "server (deleted)`serve,loop",
+        "libc.so.6`epoll_wait",
+        "__schedule_[k]",
+        "finish_task_switch.isra.0_[k]",
+    )
+    found = perf.cut(samples, schedule(100.5, 101.0, 102.0)).sampling("samples")
+    assert found is not None
+    assert [(one.start_s, one.end_s, one.total) for one in found.slices] == [(0.0, 0.5, 1), (0.5, 1.0, 1)]
+
+
+def test_what_perf_cannot_see_is_said() -> None:
+    assert list(perf.lacking([(1.0, ("a`b", "read_[k]"))])) == []
+    kernel, symbols = perf.lacking([(1.0, ("server`[unknown]",))])
+    assert "kernel.perf_event_paranoid" in kernel
+    assert "debug symbols" in symbols
+    (nothing,) = perf.lacking([])
+    assert "no CPU sample" in nothing
+
+
+@pytest.mark.parametrize(
+    ("said", "frame"),
+    [
+        ("Http.http1 (http1.py:105)", "http1.py`Http.http1_[s]"),
+        ("<module> (app/server.py)", "app/server.py`<module>_[s]"),
+        ("connection_task (connection_task:1)", "connection_task`connection_task_[s]"),
+        ("_run (<frozen runpy>:86)", "<frozen runpy>`_run_[s]"),
+        ("UVStream_write (loop.c:110085)", "loop.c`UVStream_write"),
+        ("write (/usr/lib/x86_64-linux-gnu/libc.so.6)", "libc.so.6`write"),
+        ("void f(int) (libx.so)", "libx.so`void f(int)"),
+        ("thread (0x7F12)", "0x7F12`thread_[s]"),
+        ("nothing known", "nothing known"),
+    ],
+)
+def test_frames_of_py_spy(said: str, frame: str) -> None:
+    assert py_spy.frame(said) == frame
+
+
+def v8_node(number: int, name: str, url: str = "", hits: int = 0, *children: int) -> dict[str, object]:
+    call = {"functionName": name, "url": url}
+    return {"id": number, "callFrame": call, "hitCount": hits, "children": list(children)}
+
+
+def test_a_profile_of_v8_without_the_time_in_which_nothing_ran() -> None:
+    profile = {
+        "nodes": [
+            v8_node(1, "(root)", "", 0, 2, 3, 4, 6),
+            v8_node(2, "(idle)", "", 900),
+            v8_node(3, "(program)", "", 7),
+            v8_node(4, "", "file:///app/server.js", 2, 5),
+            v8_node(5, "writev", "", 4),
+            v8_node(6, "(garbage collector)", "", 1),
+        ]
+    }
+    assert node.stacks(profile) == {
+        ("(program)",): 7,
+        ("/app/server.js`(anonymous)_[s]",): 2,
+        ("/app/server.js`(anonymous)_[s]", "node`writev"): 4,
+        ("(garbage collector)",): 1,
+    }
+
+
+def test_allocations_of_v8_are_bytes_by_stack() -> None:
+    leaf = {"callFrame": {"functionName": "f", "url": "node:net"}, "selfSize": 64, "children": []}
+    head = {
+        "callFrame": {},
+        "children": [{"callFrame": {"functionName": "g", "url": "a.js"}, "children": [leaf]}],
+    }
+    assert node.allocated(head) == {("a.js`g_[s]", "node:net`f_[s]"): 64}
+
+
+JVM = """\
+[100500000000ns][gc             ] GC(0) Pause Young (Normal) (G1 Evacuation Pause) 60M->20M(256M) 12.500ms
+[100500400000ns][safepoint      ] Safepoint "G1Collect", Time since last: 1 ns, Total: 13000000 ns
+[100600000000ns][safepoint      ] Safepoint "ICBufferFull", Time since last: 1 ns, Total: 4000 ns
+[100700000000ns][jit,compilation] 5188       3       java.util.TreeMap::contains (11 bytes)
+[100800000000ns][jit,compilation] 5190 %  b  4       app.Handler::serve @ 5 (120 bytes)
+[101000000000ns][gc             ] GC(1) Pause Young (Normal) 90M->25M(256M) 7.500ms
+[101000000000ns][gc             ] GC(2) Concurrent Mark Cycle 3.1ms
+not a line of it
+"""
+
+
+def test_the_log_of_a_jvm() -> None:
+    mib = 1 << 20
+    told = jvm_log.read(JVM.splitlines(), 100.0, 10 * mib, 30 * mib)
+    assert told.collections == 2
+    assert told.collection_pause_s == pytest.approx(0.020)
+    assert told.allocated_bytes == (50 + 70 + 5) * mib
+    assert [one.kind for one in told.events] == ["safepoint", "collection", "compilation", "collection"]
+    first = next(one for one in told.events if one.kind == "collection")
+    assert (first.start_s, first.duration_s) == (pytest.approx(0.4875), pytest.approx(0.0125))
+    assert told.events[2].text == "app.Handler::serve"
+    assert told.missing == ()
+
+
+def test_of_too_many_events_the_longest_are_kept() -> None:
+    many = [
+        f'[{100_000_000_000 + at}ns][safepoint] Safepoint "X", Total: {1_000_000 + at} ns'
+        for at in range(jvm_log.MOST_EVENTS + 5)
+    ]
+    told = jvm_log.read(many, 100.0, None, None)
+    assert len(told.events) == jvm_log.MOST_EVENTS
+    assert min(one.duration_s for one in told.events) == pytest.approx(0.001000005)
+    assert told.allocated_bytes is None
+    assert len(told.missing) == 1
+
+
+def test_system_calls_that_are_not_named_are_the_rest() -> None:
+    said = (
+        "100;;raw_syscalls:sys_enter;7;100.00;;\n60;;syscalls:sys_enter_read;7;100.00;;\n"
+        "0;;syscalls:sys_enter_futex;7;100.00;;\n<not counted>;;syscalls:sys_enter_write;0;0.00;;\n"
+    )
+    found = counters.counted(said, 2.0)
+    assert (found.seconds, found.by_name, found.missing) == (2.0, {"read": 60, "other": 40}, "")
+
+
+def test_tracepoints_that_may_not_be_read_are_said_in_a_sentence() -> None:
+    found = counters.counted("Error:\nNo permission to enable raw_syscalls:sys_enter event.\n", 2.0)
+    assert found.by_name is None
+    assert "No permission" in found.missing
+    assert "perf_event_paranoid" in found.missing
+
+
+def test_counters_never_go_back() -> None:
+    first = counters.Reading(1.0, 2.0, 100, 5, 7, 0, 0.5)
+    last = counters.Reading(3.0, 2.5, 90, 8, 9, None, 0.75)
+    found = counters.between(first, last)
+    assert (found.seconds, found.cpu_s, found.switches_voluntary) == (2.0, 0.5, 0)
+    assert (found.switches_involuntary, found.faults_major, found.run_queue_wait_s) == (3, None, 0.25)

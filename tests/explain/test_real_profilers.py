@@ -1,0 +1,144 @@
+"""Each profiler on a real process that burns its CPU in a function of a known name."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.evidence.profile import Sampling
+from prony.explain import attach
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+from prony.explain.profilers.node import NodeProfiler
+from prony.explain.profilers.perf import Perf
+from prony.explain.profilers.py_spy import PySpy
+
+PYTHON = """
+def burns_here():
+    total = 0
+    for number in range(200_000):
+        total += number * number
+    return total
+
+print("ready", flush=True)
+while True:
+    burns_here()
+"""
+NODE = """
+function burnsHere() {
+  let sum = 0;
+  for (let i = 0; i < 2e6; i++) { sum = (sum * 31 + i) % 1000003; }
+  return sum;
+}
+console.log("ready");
+(function again() { globalThis.sum = burnsHere(); setImmediate(again); })();
+"""
+
+
+@contextmanager
+def running(*command: str) -> Iterator[int]:
+    """A process that has said that it is ready."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip() == "ready"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def profiled(profiler: Profiler, slices: int = 3, slice_s: float = 1.1) -> Profiled:
+    try:
+        profiler.attach()
+    except Unavailable as fault:
+        pytest.skip(str(fault))
+    try:
+        begins_s = time.monotonic()
+        ends = tuple(begins_s + slice_s * (one + 1) for one in range(slices))
+        return profiler.profile(Schedule(begins_s, ends, threading.Event().wait))
+    finally:
+        profiler.detach()
+
+
+def share_of(found: Sampling | None, word: str) -> float:
+    """Of the samples that have a frame with this word."""
+    assert found is not None
+    stacks = found.all_stacks()
+    return sum(n for stack, n in stacks.items() if any(word in one for one in stack)) / sum(stacks.values())
+
+
+def test_py_spy_names_the_function_that_burns() -> None:
+    with running(sys.executable, "-c", PYTHON) as pid:
+        found = profiled(PySpy(pid))
+    assert share_of(found.cpu, "`burns_here_[s]") > 0.8
+
+
+def test_perf_sees_the_native_frames_of_any_program() -> None:
+    with running(sys.executable, "-c", PYTHON) as pid:
+        found = profiled(Perf([pid]))
+    assert found.cpu is not None
+    assert share_of(found.cpu, "python") > 0.8
+    assert found.every_process
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_inspector_of_node_names_the_function_that_burns() -> None:
+    with running("node", "-e", NODE) as pid:
+        found = profiled(NodeProfiler(pid), slices=4, slice_s=0.7)
+    assert share_of(found.cpu, "burnsHere_[s]") > 0.8
+
+
+@contextmanager
+def java() -> Iterator[int]:
+    if shutil.which("java") is None:
+        pytest.skip("no JDK is installed")
+    with running("java", "-Xmx64m", str(Path(__file__).with_name("Burns.java"))) as pid:
+        yield pid
+
+
+def test_async_profiler_names_the_method_that_burns_and_what_allocates() -> None:
+    from prony.explain.profilers.async_profiler import AsyncProfiler
+    from prony.server.build import async_profiler, quiet
+
+    try:
+        libraries, version = async_profiler(quiet)
+    except EnvironmentFault as fault:
+        pytest.skip(str(fault))
+    with java() as pid:
+        found = profiled(AsyncProfiler(pid, libraries, version), slices=10, slice_s=0.6)
+        assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
+        assert share_of(found.allocation, "byte[]") > 0.5
+        assert found.allocated_bytes
+        assert not list(Path(attach.root_of(pid), "tmp").glob("prony-profile-*"))
+        assert "all=off" in next(
+            (one for one in attach.jcmd(pid, "VM.log list").splitlines() if "jvm.log" in one), "all=off"
+        )
+
+
+def test_a_jvm_is_asked_without_a_jdk() -> None:
+    with java() as pid:
+        assert "VM" in attach.jcmd(pid, "VM.version")
+        with pytest.raises(attach.NotAttached, match=r"refused No\.such"):
+            attach.jcmd(pid, "No.such")
+        with pytest.raises(attach.NotAttached, match=r"did not take nowhere\.so"):
+            attach.load(pid, Path("/nowhere.so"), "")
+
+
+def test_a_process_that_would_end_by_the_signal_is_not_asked() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        try:
+            with pytest.raises(attach.NotAttached, match="does not take SIGQUIT"):
+                attach.jcmd(process.pid, "VM.version")
+            assert process.poll() is None
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
