@@ -89,7 +89,9 @@ class TrialOut(Out):
     id: str
     block: int
     position: int
-    kind: Literal["trial", "control"] = Field(description="a control takes no part in the comparison")
+    kind: Literal["trial", "control", "explained"] = Field(
+        description="a control takes no part in the comparison"
+    )
     process: ProcessFacts | None = Field(
         default=None,
         description="where it measured several loads: which process, and the place of this load in it",

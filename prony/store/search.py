@@ -101,7 +101,7 @@ def _completed(connection: Connection, found: list[FoundExperiment]) -> list[Fou
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.verdict, func.count().label("trials"))
         .select_from(schema.trials.join(schema.trial_summaries))
-        .where(_T.experiment_id.in_(ids))
+        .where(_T.experiment_id.in_(ids), _T.kind != "explained")
         .group_by(_T.experiment_id, _T.server, _T.workload, _TS.verdict)
         .order_by(func.min(_TS.number))
     )

@@ -105,7 +105,7 @@ def test_a_plan_that_shares_nothing_has_the_order_that_it_always_had() -> None:
 
 def test_controls_and_searches() -> None:
     given = [one.model_copy(update={"controls": 1}) for one in cells(users=(1, 8), trials=1)]
-    assert [one.process for one in plan(given).order() if one.control] == [None] * 4
+    assert [one.process for one in plan(given).order() if one.kind == "control"] == [None] * 4
     search = Search(objectives="p99<50ms", highest_per_s=1e5, resolution=0.05, most_trials=9)
     rates = [
         cell_of(
