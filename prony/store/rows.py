@@ -104,7 +104,7 @@ class FoundExperiment:
     fingerprint_key: str
     hostname: str
     verdicts: dict[Status, int] = field(default_factory=dict)
-    """Trials by the verdict of their newest judgement, controls and repeated ones among them, but no explained
+    """Trials by the verdict of their newest judgement: controls and repeated ones too, but no explained
     ones.
     """
     servers: tuple[str, ...] = ()
