@@ -142,7 +142,8 @@ def test_the_log_of_a_jvm() -> None:
     assert told.allocated_bytes == (50 + 70 + 5) * mib
     assert [one.kind for one in told.events] == ["safepoint", "collection", "compilation", "collection"]
     first = next(one for one in told.events if one.kind == "collection")
-    assert (first.start_s, first.duration_s) == (pytest.approx(0.4875), pytest.approx(0.0125))
+    assert first.start_s == pytest.approx(0.4875)
+    assert first.duration_s == pytest.approx(0.0125)
     assert told.events[2].text == "app.Handler::serve"
     assert told.missing == ()
 
