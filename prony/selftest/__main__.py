@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from prony.selftest.explained import explain_tables
 from prony.selftest.gate_rule import ROUNDS as GATES
 from prony.selftest.gate_rule import gate_tables
 from prony.selftest.gate_runs import SAME, SLOWER, real_gates
@@ -26,6 +27,7 @@ SIMULATED: Mapping[str, Callable[[float, Say], str]] = {
     "usl": usl_table,
     "shared": lambda share, say: shared_tables(max(20, int(SHARED * share)), say),
     "gate-rule": lambda share, say: gate_tables(max(20, int(GATES * share)), say),
+    "explain": explain_tables,
     "steady": lambda share, say: steady_tables(max(2, round(TRIALS * share)), say),
 }
 """Sections that run nothing: from the share of the usual number of rounds to the tables."""

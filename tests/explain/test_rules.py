@@ -68,6 +68,10 @@ def test_jvm(stack: tuple[str, ...], part: Part, name: str) -> None:
         (("MainThread", "sanic/server/protocols/http_protocol.py`send_[s]"), Part.CONTAINER),
         (("MainThread", "/x/lib/python3.11/site-packages/jinja2/environment.py`render_[s]"), Part.FRAMEWORK),
         (("MainThread", "/x/lib/python3.11/asyncio/base_events.py`run_[s]"), Part.RUNTIME),
+        # py-spy sees no kernel: the C function that makes a system call stands for it.
+        (("MainThread", "shop/app.py`burn_[s]", "libc.so.6`write"), Part.NETWORK),
+        (("MainThread", "shop/app.py`burn_[s]", "libc.so.6`malloc"), Part.LIBRARY),
+        (("MainThread", "shop/app.py`burn_[s]", "ceval.c`_PyEval_EvalFrameDefault"), Part.APPLICATION),
     ],
 )
 def test_python(stack: tuple[str, ...], part: Part) -> None:
@@ -84,6 +88,9 @@ def test_python(stack: tuple[str, ...], part: Part) -> None:
         (("node:_http_outgoing`end_[s]",), Part.CONTAINER, "Node's HTTP"),
         (("(garbage collector)",), Part.RUNTIME, "garbage collection"),
         (("(program)",), Part.UNATTRIBUTED, ""),
+        # V8 sees no kernel: the binding that makes a system call stands for it.
+        (("node:net`_writevGeneric_[s]", "node`writev_[s]"), Part.NETWORK, "system calls"),
+        (("node:events`emit_[s]", "node`runMicrotasks_[s]"), Part.RUNTIME, "bindings"),
     ],
 )
 def test_node(stack: tuple[str, ...], part: Part, name: str) -> None:

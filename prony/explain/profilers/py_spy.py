@@ -105,7 +105,7 @@ class PySpy:
         self._recording = subprocess.Popen(
             [
                 self._program, "record", "--pid", str(self._pid), "--rate", str(RATE_PER_S), "--duration",
-                "unlimited", "--format", "raw", "--function", "--output", str(file),
+                "unlimited", "--format", "raw", "--function", "--full-filenames", "--output", str(file),
                 *(["--native"] if self._native else []),
             ],
             stdin=subprocess.DEVNULL,

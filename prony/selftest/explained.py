@@ -1,0 +1,223 @@
+"""Explanations where the truth is known: programs that count what they burn, call, allocate and hand over,
+profiled as a server's explained trial is; is it found in its part, and is the difference of two of them?
+
+`python -m prony.selftest --section explain`: about half a minute for each program. Must not know reports.
+"""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.evidence.profile import Profile
+from prony.explain.budget import shares
+from prony.explain.collector import Collector
+from prony.explain.difference import Difference, Side, difference
+from prony.explain.explanation import per_request, seen_share
+from prony.explain.processes import Chosen
+from prony.explain.profilers.async_profiler import AsyncProfiler
+from prony.explain.profilers.base import Profiler
+from prony.explain.profilers.py_spy import PySpy
+from prony.explain.rules import Part, rules_for
+from prony.selftest.tables import Say, table
+from prony.server.build import async_profiler
+from prony.server.jdk import find_jdks
+
+WARM_S, WINDOWS, PROFILED_S = 6.0, 6, 8.0
+"""Before anything is read; windows of half a second without a profiler; with it."""
+POINTS = 0.05
+"""A part is right when it is within five points of its truth."""
+PLAIN = {"burn_us": 100}
+
+
+@dataclass(frozen=True, slots=True)
+class Staged:
+    """One program and what its requests do."""
+
+    name: str
+    runtime: str
+    does: Mapping[str, int]
+
+
+STAGED = (
+    Staged("Java: burns 100 µs", "jvm", PLAIN),
+    Staged("Java: burns 200 µs", "jvm", {"burn_us": 200}),
+    Staged("Java: burns 100 µs, 40 system calls", "jvm", PLAIN | {"calls": 40}),
+    Staged("Java: burns 100 µs, allocates 64 KiB", "jvm", PLAIN | {"bytes": 65536}),
+    Staged("Java: burns 100 µs, hands over twice", "jvm", PLAIN | {"hand": 2}),
+    Staged("Java: burns 100 µs, waits for a lock held in sleep", "jvm", PLAIN | {"lock_us": 300}),
+    Staged("Python: burns 100 µs", "python", PLAIN),
+    Staged("Python: burns 200 µs", "python", {"burn_us": 200}),
+    Staged("Python: burns 100 µs, 40 system calls", "python", PLAIN | {"calls": 40}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a program said of itself, and what was found."""
+
+    staged: Staged
+    values_us: tuple[float, ...]
+    """CPU time per request by window, without the profiler."""
+    burned_share: float
+    """Of its CPU time, by its own account, while it was profiled."""
+    profile: Profile
+    rate: float
+
+    @property
+    def side(self) -> Side:
+        """For a difference. Raises ValueError without a sample."""
+        assert self.profile.cpu is not None, "profiled"
+        found = shares(self.profile.cpu, rules_for(self.staged.runtime), seen_share=seen_share(self.profile))
+        return Side(self.staged.name, self.values_us, found, per_request(self.profile.counters, self.rate))
+
+    @property
+    def application(self) -> float:
+        """The share that was attributed to the application."""
+        found = self.side.shares.parts.get(Part.APPLICATION)
+        return found.value if found is not None else 0.0
+
+
+class NotRun(Exception):
+    """Why a program could not be run here, in one sentence."""
+
+
+def run(staged: Staged, say: Say) -> Ran:
+    """Start it, let it warm up, read it without a profiler, then with. Raises NotRun."""
+    with _started(staged) as process:
+        assert process.stdout is not None, "a pipe"
+        begun = time.monotonic()
+        while time.monotonic() - begun < WARM_S:
+            _line(process)
+        read = [_line(process)]
+        read += [_line(process) for _ in range(WINDOWS)]
+        collector = Collector(_profiler)
+        collector.attach([process.pid])
+        first = _line(process)
+        collector.begin(PROFILED_S)
+        begun = time.monotonic()
+        while time.monotonic() - begun < PROFILED_S:
+            last = _line(process)
+        profile = collector.end()
+    if profile.cpu is None or not profile.cpu.total:
+        raise NotRun("; ".join(profile.missing) or "no sample was taken")
+    values = tuple((b[1] - a[1]) / (b[0] - a[0]) / 1000 for a, b in itertools.pairwise(read))
+    say(f"{staged.name}: {len(values)} windows, {profile.cpu.total} samples by {profile.profiler}")
+    took_s = time.monotonic() - begun
+    return Ran(
+        staged,
+        values,
+        (last[2] - first[2]) / (last[1] - first[1]),
+        profile,
+        (last[0] - first[0]) / took_s,
+    )
+
+
+def _profiler(chosen: Chosen) -> Profiler:
+    if chosen.runtime != "jvm":
+        return PySpy(chosen.pid)
+    return AsyncProfiler(chosen.pid, *async_profiler(lambda _stream, _line: None))
+
+
+@contextmanager
+def _started(staged: Staged) -> Iterator[subprocess.Popen[str]]:
+    folder = Path(__file__).parent / "staged"
+    if staged.runtime == "jvm":
+        jdks = [one for one in find_jdks() if one.has_compiler]
+        if not jdks:
+            raise NotRun("no JDK with a compiler was found")
+        command = [str(jdks[0].java), "-Xmx256m", str(folder / "Staged.java")]
+    else:
+        command = [sys.executable, str(folder / "staged.py")]
+    command += [f"{name}={value}" for name, value in staged.does.items()]
+    with tempfile.TemporaryFile("w+") as said:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
+        try:
+            yield process
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
+            process.wait()
+
+
+def _line(process: subprocess.Popen[str]) -> tuple[int, int, int]:
+    assert process.stdout is not None, "a pipe"
+    line = process.stdout.readline()
+    if not line:
+        raise NotRun(f"the program ended with {process.wait()}")
+    requests, cpu_ns, burned_ns = map(int, line.split())
+    return requests, cpu_ns, burned_ns
+
+
+def explain_tables(_share: float, say: Say) -> str:
+    """Both tables: shares, and differences from the plain program of the same language."""
+    ran: dict[str, Ran] = {}
+    told: list[tuple[str, ...]] = []
+    for staged in STAGED:
+        try:
+            ran[staged.name] = found = run(staged, say)
+        except (NotRun, OSError) as fault:
+            told.append((staged.name, "", "", "", f"not run: {fault}"))
+            continue
+        told.append(share_row(found))
+    rows = [difference_row(name, one, ran) for name, one in ran.items() if _plain(one, ran) is not one]
+    head = (
+        "program",
+        "burned, by its own clock",
+        "found as application",
+        "per request",
+        "within five points",
+    )
+    return "\n\n".join(
+        [
+            table(head, told),
+            table(("program, against the plain one", "known", "found"), [row for row in rows if row]),
+        ]
+    )
+
+
+def share_row(found: Ran) -> tuple[str, ...]:
+    """One program: its own share against the attributed one, and its counters."""
+    counted = found.side.per_request
+    names = {
+        "system_calls": "system calls",
+        "allocated_bytes": "bytes",
+        "switches_voluntary": "voluntary switches",
+    }
+    beside = ", ".join(f"{counted[key]:,.3g} {name}" for key, name in names.items() if key in counted)
+    right = abs(found.application - found.burned_share) <= POINTS
+    return (
+        found.staged.name,
+        f"{found.burned_share:.1%}",
+        f"{found.application:.1%}",
+        beside,
+        "yes" if right else "no",
+    )
+
+
+def _plain(one: Ran, ran: Mapping[str, Ran]) -> Ran | None:
+    return next(
+        (r for r in ran.values() if r.staged.runtime == one.staged.runtime and r.staged.does == PLAIN), None
+    )
+
+
+def difference_row(name: str, one: Ran, ran: Mapping[str, Ran]) -> tuple[str, ...] | None:
+    """A program against the plain one of its language; None without that."""
+    plain = _plain(one, ran)
+    if plain is None:
+        return None
+    found: Difference = difference(one.side, plain.side)
+    more = one.staged.does["burn_us"] - PLAIN["burn_us"]
+    known = (
+        f"+{more} µs application"
+        if more
+        else ", ".join(f"{k} {v}" for k, v in one.staged.does.items() if k != "burn_us")
+    )
+    return name, known, found.sentence
