@@ -153,6 +153,9 @@ class Profile(Record):
     ended_s: float = 0.0
     cpu: Sampling | None = None
     allocation: Sampling | None = None
+    sampled_cpu_s: float | None = None
+    """CPU time of the server from `started_s` until `sampled_s`, in which the CPU samples were taken."""
+    sampled_s: float | None = None
     locks: Sampling | None = None
     counters: Counters | None = None
     timeline: tuple[TimelineEvent, ...] = ()

@@ -43,6 +43,8 @@ class Collector:
     _threads: list[threading.Thread] = field(default_factory=list)
     _begun_s: float = 0.0
     _first: counters.Reading | None = None
+    _sampled: counters.Reading | None = None
+    """At the end of the CPU samples."""
     _profiled: Profiled | None = None
     _calls: counters.SystemCalls = field(default_factory=counters.SystemCalls)
 
@@ -94,6 +96,7 @@ class Collector:
         if self._over.wait(window_s * CALLS_FROM):
             return
         assert self._chosen is not None, "begun"
+        self._sampled = counters.reading(self._chosen.every)
         until_s = self._begun_s + window_s * CALLS_TO
         self._calls = counters.count_calls(self._chosen.every, self._over.wait, until_s)
 
@@ -116,6 +119,8 @@ class Collector:
             ended_s=ended_s - self._begun_s if self._first is not None else 0.0,
             cpu=found.cpu,
             allocation=found.allocation,
+            sampled_cpu_s=None if self._sampled is None else self._until(self._sampled).cpu_s,
+            sampled_s=None if self._sampled is None else self._until(self._sampled).seconds,
             locks=found.locks,
             counters=None if last is None else self._counted(last, found),
             timeline=found.timeline,
@@ -136,6 +141,10 @@ class Collector:
                 "collection_pause_s": found.collection_pause_s,
             }
         )
+
+    def _until(self, reading: counters.Reading) -> Counters:
+        assert self._first is not None, "begun"
+        return counters.between(self._first, reading)
 
     def _apart(self) -> list[str]:
         chosen = self._chosen

@@ -16,6 +16,8 @@ from prony.explain.rules import Frame, Rules
 LEAST_SEEN = 0.8
 """A profiler that saw less of the CPU time than this is named beside the budget."""
 MOST_CLASSES = 10
+SLACK_S = 1.0
+"""A slice may end so much after its time: what it has is written then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +116,15 @@ def explain(
 
 def seen_share(profile: Profile) -> float | None:
     """The CPU time that the samples stand for ÷ what the kernel accounted to the process; None: not known."""
-    counters, sampling = profile.counters, profile.cpu
-    if sampling is None or counters is None or not counters.cpu_s or not profile.interval_s:
+    sampling = profile.cpu
+    if sampling is None or not (profile.sampled_cpu_s and profile.sampled_s and profile.interval_s):
         return None
-    profiled_s = sum(part.end_s - part.start_s for part in sampling.slices)
-    if profiled_s <= 0 or counters.seconds <= 0 or sampling.unit != "samples":
+    within = [one for one in sampling.slices if one.end_s <= profile.sampled_s + SLACK_S]
+    profiled_s = sum(one.end_s - one.start_s for one in within)
+    if profiled_s <= 0:
         return None
-    return sampling.total * profile.interval_s / (counters.cpu_s * profiled_s / counters.seconds)
+    sampled_s = sum(one.total for one in within) * profile.interval_s
+    return sampled_s / (profile.sampled_cpu_s * profiled_s / profile.sampled_s)
 
 
 def per_request(counters: Counters | None, rate: float | None) -> dict[str, float]:

@@ -113,13 +113,9 @@ def test_a_difference_of_estimates_has_both_errors() -> None:
 
 
 def test_seen_is_sampled_over_accounted() -> None:
-    made = profile(
-        staged(TRUE, samples=9000, slices=9), interval_s=0.001, counters=Counters(seconds=10, cpu_s=10)
-    )
+    made = profile(staged(TRUE, samples=9000, slices=9), interval_s=0.001, sampled_cpu_s=10.0, sampled_s=10.0)
     assert seen_share(made) == pytest.approx(1.0)
-    half = profile(
-        staged(TRUE, samples=4500, slices=9), interval_s=0.001, counters=Counters(seconds=10, cpu_s=10)
-    )
+    half = profile(staged(TRUE, samples=4500, slices=9), interval_s=0.001, sampled_cpu_s=10.0, sampled_s=10.0)
     assert seen_share(half) == pytest.approx(0.5)
     told = explain("a", half, JVM, Measured([10], [5.0], 10, 5.0))
     assert LEAST_SEEN > 0.5

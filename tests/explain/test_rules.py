@@ -1,4 +1,4 @@
-"""Frames find their parts: on staged stacks, on a recorded profile, with a server's own rules before others."""
+"""Frames find their parts: staged stacks, a recorded profile, and a server's rules before its runtime's."""
 
 from __future__ import annotations
 
