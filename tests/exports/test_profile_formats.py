@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from prony.errors import UsageError
-from prony.evidence.profile import Profile, sampling
+from prony.evidence.profile import Profile, Stack, sampling
 from prony.report import exports
 from prony.report.result import ResultView, TrialView
 from tests.report import factory
 
-FIRST = {("java/Thread.run_[0]", "app/Burn.spin_[j]"): 3, ("libc.so.6`start_thread",): 1}
-SECOND = {("java/Thread.run_[0]", "app/Burn.spin_[j]"): 2}
+FIRST: dict[Stack, int] = {("java/Thread.run_[0]", "app/Burn.spin_[j]"): 3, ("libc.so.6`start_thread",): 1}
+SECOND: dict[Stack, int] = {("java/Thread.run_[0]", "app/Burn.spin_[j]"): 2}
 
 
 def explained(trial: TrialView) -> TrialView:
