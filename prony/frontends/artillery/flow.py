@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from prony.frontends.artillery.hooks import SCENARIO_KEYS, Hooks, at_start, of_scenario
+from prony.frontends.artillery.hooks import SCENARIO_KEYS, Hooks, at_start, captured, of_scenario
 from prony.frontends.artillery.loops import captured_list, sends_of, turns_of, uses_turn
 from prony.frontends.artillery.requests import JAVASCRIPT, ScriptSettings
 from prony.frontends.artillery.responses import Expected
@@ -95,8 +95,15 @@ def walked(
         drawn = dict(zip(lists, chosen, strict=True))
         shared = {} if hooks is None else hooks.shared
         bound = {name: value for name, value in drawn.items() if name not in shared}
-        here = replace(scope, constants={**scope.constants, **bound}, uses=UsedFeatures())
+        here = replace(
+            scope,
+            constants={**scope.constants, **bound},
+            uses=UsedFeatures(),
+            later=frozenset(captured(node.value)),
+        )
         loops = _walk_whole(walk, flow, here)
+        for said in here.uses.said:
+            walk.note(said)
         if not walk.steps:
             raise flow.wrong("at least one request whose condition can be true")
         suffix = f" ({len(found) + 1})" if found else ""

@@ -13,7 +13,7 @@ from prony.errors import UsageError
 from prony.frontends.artillery import script
 from prony.frontends.artillery.flags import COMMAND_LINE, Flags
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import NameScope, constant
+from prony.frontends.artillery.templates import UNDEFINED, NameScope, constant, settled
 
 
 def whole_script(given: Flags) -> ScriptNode:
@@ -60,7 +60,7 @@ def scope_of(config: ScriptNode, given: Flags) -> NameScope:
     constants: dict[str, Any] = {
         "$env": environment,
         "$processEnvironment": environment,
-        "$environment": given.values.get("environment", "undefined"),
+        **({"$environment": given.values["environment"]} if "environment" in given.values else {}),
         "$dirname": str(file.parent),
         "$scenarioFile": str(file),
         "$testId": "prony",
@@ -68,21 +68,23 @@ def scope_of(config: ScriptNode, given: Flags) -> NameScope:
     early = NameScope({**constants, **given.variables})
     variables = config.get("variables")
     for name, node in () if variables is None else variables.items():
-        constants[name] = _resolved(node, early)
+        value = _resolved(node, early)
+        if value is not UNDEFINED:
+            constants[name] = value
     constants |= given.variables
     target = config.get("target")
     if target is not None:
         constants["target"] = constant(target, NameScope(constants))
-    return NameScope(constants)
+    return NameScope(constants, uses=early.uses)
 
 
 def _resolved(node: ScriptNode, scope: NameScope) -> Any:
-    """A variable's value: its texts may name the environment."""
+    """A variable's value: its texts may name the environment, and draw."""
     if isinstance(node.value, list):
         return [_resolved(child, scope) for child in node.elements()]
     if isinstance(node.value, dict):
         return {key: _resolved(child, scope) for key, child in node.items()}
-    return constant(node, scope)
+    return settled(node, scope)
 
 
 def _dotenv(file: Path) -> Mapping[str, str]:

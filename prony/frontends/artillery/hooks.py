@@ -171,8 +171,8 @@ def of_scenario(
     """The functions of a scenario, and the scope in which its texts are read. None where it calls none."""
     if found is None or not calls(node.value):
         return None, scope
-    captured, referenced = set(_captured(node.value)), set(_referenced(node.value))
-    known = {*captured, *scope.fed, *(name for name in scope.constants if not name.startswith("$"))}
+    ours, referenced = set(captured(node.value)), set(_referenced(node.value))
+    known = {*ours, *scope.fed, *(name for name in scope.constants if not name.startswith("$"))}
     # A condition is given the variables under a name of its own.
     any_of_them = found.names_any or any(map(found.has_function, _conditions(node.value)))
     names = (known | referenced) if any_of_them else found.names & (known | referenced)
@@ -183,7 +183,7 @@ def of_scenario(
         {name: value for name, value in scope.constants.items() if name not in shared},
         {name: column for name, column in scope.fed.items() if name not in shared},
         {**scope.captured, **shared},
-        scope.kept | names | frozenset(captured),
+        scope.kept | names | frozenset(ours),
         scope.uses,
     )
     name = node.get("name")
@@ -244,17 +244,17 @@ def script_of(found: Processor, surroundings: Mapping[str, Any]) -> Script:
     return Script(file=str(found.file), args=(json.dumps(surroundings, ensure_ascii=False),))
 
 
-def _captured(value: Any) -> Iterator[str]:
+def captured(value: Any) -> Iterator[str]:
     """Names that something captures."""
     if isinstance(value, dict):
         for key, inner in value.items():
             if key == "capture":
                 specs = inner if isinstance(inner, list) else [inner]
                 yield from (str(one["as"]) for one in specs if isinstance(one, dict) and "as" in one)
-            yield from _captured(inner)
+            yield from captured(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _captured(inner)
+            yield from captured(inner)
 
 
 def _conditions(value: Any) -> Iterator[str]:

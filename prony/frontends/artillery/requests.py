@@ -24,6 +24,7 @@ from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import (
     NameScope,
     constant,
+    is_undefined,
     json_text,
     rendered,
     str_of,
@@ -43,6 +44,8 @@ CALLING = frozenset({"beforeRequest", "afterResponse"})
 """And with a processor."""
 MOST_REDIRECTS = 10
 """Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
+SAFE = "%/:?#[]@!$&'()*+,;=-._~|"
+"""Of a path; % stays: the script has encoded what it wanted encoded."""
 JAVASCRIPT = "name the JavaScript file in config.processor; in before and after write keys of the request"
 INSTEAD: Mapping[str, str] = {
     "beforeRequest": JAVASCRIPT,
@@ -222,6 +225,8 @@ def _where(
 ) -> tuple[str | None, str]:
     """The server, where it is another than the target, and the path."""
     server: str | None = None
+    if is_undefined(url, scope):
+        raise url.refused("a URL without a value", "use a variable that has one")
     text = rendered(url, scope).strip()
     if text.startswith(("http://", "https://")):
         scheme, _, rest = text.partition("://")
@@ -242,32 +247,33 @@ def _where(
         )
     path = path.partition("#")[0]
     if qs is not None:
-        pairs = "&".join(_pairs(qs, scope))
+        pairs = "&".join(_pairs(qs, scope, undefined=""))
         path = path.partition("?")[0] + (f"?{pairs}" if pairs else "")
-    # % stays: the script has encoded what it wanted encoded
-    plain = "${" not in path
-    return server, quote(path, safe="%/:?#[]@!$&'()*+,;=-._~{}|") if plain else _quoted_around(path)
+    path, mark, query = path.partition("?")
+    return server, _quoted_around(path, SAFE) + mark + _quoted_around(query, SAFE.replace("'", "") + "{}")
 
 
-def _quoted_around(path: str) -> str:
+def _quoted_around(path: str, safe: str) -> str:
     """Placeholders stay as they are."""
     out, at = "", 0
     while (start := path.find("${", at)) >= 0:
+        literal = path[start - 1 : start] == "$"  # which the plan model reads as ${
         end = path.find("}", start)
-        end = len(path) if end < 0 or path[start - 1 : start] == "$" else end + 1
-        if path[start - 1 : start] == "$":
-            end = start + 2
-        out += quote(path[at:start], safe="%/:?#[]@!$&'()*+,;=-._~{}|") + path[start:end]
+        end = start + 2 if literal else len(path) if end < 0 else end + 1
+        out += quote(path[at:start], safe=safe)
+        out += "%7B" if literal and "{" not in safe else path[start:end]
         at = end
-    return out + quote(path[at:], safe="%/:?#[]@!$&'()*+,;=-._~{}|")
+    return out + quote(path[at:], safe=safe)
 
 
-def _pairs(node: ScriptNode, scope: NameScope) -> list[str]:
-    """A query or form, as browsers write it."""
+def _pairs(node: ScriptNode, scope: NameScope, undefined: str) -> list[str]:
+    """A query or form, as browsers write it; a value that is undefined is this text."""
     found = []
     for key, child in node.items():
         for value in child.elements() if isinstance(child.value, list) else (child,):
             text = "" if value.value is None else str_of(value.value)
+            if is_undefined(value, scope):
+                text = undefined
             found.append(f"{text_of(key, value, scope, 'url')}={text_of(text, value, scope, 'url')}")
     return found
 
@@ -292,15 +298,18 @@ def _text_body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str |
     if method in ("get", "head"):
         raise params.children[given[0]].refused(f"a {method.upper()} with a body", "send it with post or put")
     if "json" in given and params.children["json"].value not in (False, 0, ""):
+        if is_undefined(params.children["json"], scope):
+            raise params.children["json"].refused("json without a value", "write the value")
         return json_text(params.children["json"], scope), "application/json"
     if "form" in given:
-        return "&".join(_pairs(params.children["form"], scope)), "application/x-www-form-urlencoded"
+        pairs = _pairs(params.children["form"], scope, undefined="undefined")
+        return "&".join(pairs), "application/x-www-form-urlencoded"
     if "body" not in given:
         return None, None
     body = params.children["body"]
     if not isinstance(body.value, str):
         raise body.refused("a body that is not a text", "use json for a structure, or put the text in quotes")
-    return rendered(body, scope), None
+    return ("" if is_undefined(body, scope) else rendered(body, scope)), None
 
 
 def _headers(
@@ -309,7 +318,9 @@ def _headers(
     headers: dict[str, str] = {"user-agent": USER_AGENT} if settings.headers is None else {}
     for given in (settings.headers, params.get("headers")):
         for name, value in () if given is None else given.items():
-            headers[name.lower()] = rendered(value, scope)
+            headers.pop(name.lower(), None)
+            if not is_undefined(value, scope):
+                headers[name.lower()] = rendered(value, scope)
     if content_type is not None:
         headers.setdefault("content-type", content_type)
     gzip = params.children.get("gzip")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import random
 import re
+import string
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
@@ -16,6 +18,12 @@ Escape = Literal["plain", "url", "json"]
 TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
 CALL = re.compile(r"(\$[A-Za-z0-9_]+)\s*\(([^)]*)\)")
 NAME = re.compile(r"[\w$][\w$.\[\]'\"-]*")
+ASKED = re.compile(r"[\s\w$.\[\]'\"-]*")
+"""What Artillery takes for a variable, and writes as `undefined` where there is none."""
+CALLED = re.compile(r"\{\{\s*(\$[A-Za-z0-9_]+)\s*\(\s*[A-Za-z0-9_,\s]*\s*\)\s*\}\}")
+"""What it takes for a call of a function."""
+LETTERS = string.ascii_letters + string.digits
+FUNCTIONS = frozenset({"$randomNumber", "$randomString"})
 USER_UUID = "user_uuid"
 """The variable of a scenario that holds $uuid, drawn once for each user."""
 RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", "iteration", USER_UUID})
@@ -32,11 +40,23 @@ class FeederColumn:
     """The value is kept as JSON."""
 
 
+class Undefined:
+    """The value of what has none: Artillery leaves it out, or writes this word."""
+
+    def __str__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = Undefined()
+
+
 @dataclass(slots=True)
 class UsedFeatures:
     """What a scenario's texts turned out to use."""
 
     uuids: int = 0
+    said: list[str] = field(default_factory=list)
+    """A sentence for each text that is sent as nobody can have meant it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +71,8 @@ class NameScope:
     kept: frozenset[str] = frozenset()
     """Names in the script of captured values that are kept as JSON."""
     uses: UsedFeatures = field(default_factory=UsedFeatures)
+    later: frozenset[str] = frozenset()
+    """Names that the scenario captures somewhere."""
 
     def bound(self, **constants: Any) -> NameScope:
         """With these constants on top (names as keywords, `$` written `_S_`)."""
@@ -87,11 +109,37 @@ def constant(node: ScriptNode, scope: NameScope) -> Any:
     if not isinstance(node.value, str) or "{{" not in node.value:
         return node.value
     found = list(parts(node.value, node, scope))
+    for part in found:
+        if isinstance(part, LiteralPart) and part.why:
+            raise UsageError(f"{node.place}: {part.why}")
     if len(found) == 1 and isinstance(found[0], LiteralPart):
         return found[0].value
     if all(isinstance(part, LiteralPart) for part in found):
         return "".join(part.text for part in found if isinstance(part, LiteralPart))
     raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
+
+
+def settled(node: ScriptNode, scope: NameScope) -> Any:
+    """The value of a variable, with what Artillery draws once for the whole run; UNDEFINED where it has none.
+    Raises Refused.
+    """
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return node.value
+    found = list(parts(node.value, node, scope))
+    if len(found) == 1 and isinstance(found[0], LiteralPart):
+        return found[0].value
+    if any(isinstance(part, RenderedPart) for part in found):
+        scope.uses.said.append(f"{node.place}: {node.shown} is drawn once for the run, as by Artillery")
+    return "".join(part.text if isinstance(part, LiteralPart) else _drawn(part, node) for part in found)
+
+
+def _drawn(part: RenderedPart, node: ScriptNode) -> str:
+    match part.inside.split():
+        case ["random", "int", low, high]:
+            return str(random.randint(int(low), int(high)))
+        case ["random", "string", length]:
+            return "".join(random.choices(LETTERS, k=int(length)))
+    raise node.refused("a variable of a variable", "write the value")
 
 
 def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
@@ -101,10 +149,22 @@ def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
     return any(isinstance(part, RenderedPart) for part in parts(node.value, node, scope))
 
 
+def is_undefined(node: ScriptNode, scope: NameScope) -> bool:
+    """Whether it has no value at all, and is left out of what is sent."""
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return False
+    only, *more = parts(node.value, node, scope)
+    return not more and isinstance(only, LiteralPart) and only.value is UNDEFINED
+
+
 def json_text(node: ScriptNode, scope: NameScope) -> str:
     """The value as JSON, as JSON.stringify writes it."""
     if isinstance(node.value, dict):
-        pairs = (f"{_key(key, child, scope)}:{json_text(child, scope)}" for key, child in node.items())
+        pairs = (
+            f"{_key(key, child, scope)}:{json_text(child, scope)}"
+            for key, child in node.items()
+            if not is_undefined(child, scope)
+        )
         return "{" + ",".join(pairs) + "}"
     if isinstance(node.value, list):
         return "[" + ",".join(json_text(child, scope) for child in node.elements()) + "]"
@@ -114,6 +174,8 @@ def json_text(node: ScriptNode, scope: NameScope) -> str:
     if len(found) == 1 and "{{" in node.value:
         only = found[0]
         if isinstance(only, LiteralPart):
+            if only.value is UNDEFINED:  # in a list
+                return "null"
             return json_value(only.value).replace("${", "$${")
         if only.numeric or only.kept:
             return f"${{{only.inside}}}"
@@ -143,7 +205,7 @@ def str_of(value: Any) -> str:
         return value
     if value is None:
         return "null"
-    return json_value(value)
+    return str(value) if isinstance(value, Undefined) else json_value(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +213,8 @@ class LiteralPart:
     """A part that is known before the run."""
 
     value: Any
+    why: str = ""
+    """Why it has no value, where that is so."""
 
     @property
     def text(self) -> str:
@@ -177,25 +241,42 @@ class RenderedPart:
 
 def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart | RenderedPart]:
     """The literal parts of a text and what stands between `{{` and `}}`. Raises Refused."""
+    strange = [name for name in CALLED.findall(text) if name not in FUNCTIONS]
+    if strange:
+        why = f"there is no function {strange[0]}()"
+        yield _without_value(why, "the whole text is undefined", node, scope)
+        return
     at = 0
     for match in TOKEN.finditer(text):
         if match.start() > at:
             yield LiteralPart(text[at : match.start()])
-        yield _token(match[1], node, scope)
+        yield _token(match[1], match[0], node, scope)
         at = match.end()
     if at < len(text) or not text:
         yield LiteralPart(text[at:])
 
 
-def _token(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart | RenderedPart:
+def _without_value(
+    why: str, then: str, node: ScriptNode, scope: NameScope, value: Any = UNDEFINED
+) -> LiteralPart:
+    said = f"{node.place}: {why}; {then}, as with Artillery"
+    if said not in scope.uses.said:
+        scope.uses.said.append(said)
+    return LiteralPart(value, why)
+
+
+def _token(inside: str, whole: str, node: ScriptNode, scope: NameScope) -> LiteralPart | RenderedPart:
     call = CALL.fullmatch(inside)
-    if call is not None:
+    if call is not None and CALLED.search(whole):
         return _called(call[1], [word.strip() for word in call[2].split(",") if word.strip()], node)
     if inside == "$uuid":
         scope.uses.uuids += 1
         return RenderedPart(USER_UUID)
+    if not ASKED.fullmatch(inside):
+        why = f"{{{{ {inside} }}}} is neither a variable nor a function"
+        return _without_value(why, "it is sent as it is written", node, scope, whole)
     if not NAME.fullmatch(inside):
-        raise node.refused(f"the expression {{{{ {inside} }}}}", "use a variable, or write the value")
+        return _unknown(inside, node, scope)
     if inside in scope.captured:
         return RenderedPart(scope.captured[inside], kept=inside in scope.kept)
     if inside in scope.constants:
@@ -203,7 +284,7 @@ def _token(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart | Ren
     if inside in scope.fed:
         fed = scope.fed[inside]
         return RenderedPart(fed.placeholder, fed.numeric, fed.kept)
-    return _part(inside, scope) or LiteralPart(_within(inside, node, scope))
+    return _part(inside, scope) or _within(inside, node, scope)
 
 
 def words_of(path: str) -> list[str]:
@@ -223,16 +304,23 @@ def _part(inside: str, scope: NameScope) -> RenderedPart | None:
     return RenderedPart(f"{whole} | at /{'/'.join(rest)}", kept=True)
 
 
-def _within(inside: str, node: ScriptNode, scope: NameScope) -> Any:
+def _unknown(name: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
+    known = ", ".join(sorted({*scope.captured, *scope.fed, *scope.constants} - {"$processEnvironment"}))
+    why = f"'{name}' is not known here, expected one of: {known}"
+    return _without_value(why, "it is undefined", node, scope)
+
+
+def _within(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
     """A value inside a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
     first, *rest = words_of(inside)
     if first in scope.captured:
         raise node.refused(
             f"a part of the captured value '{inside}'", "capture that part with its own JSON path"
         )
+    if first in scope.later:
+        raise node.refused(f"'{first}', which is captured later", "capture it before, or set it in variables")
     if first not in scope.constants:
-        known = ", ".join(sorted({*scope.captured, *scope.fed, *scope.constants} - {"$processEnvironment"}))
-        raise UsageError(f"{node.place}: '{inside}' is not known here; expected one of: {known}")
+        return _unknown(inside, node, scope)
     value = scope.constants[first]
     for word in rest:
         if isinstance(value, Mapping) and word in value:
@@ -241,8 +329,8 @@ def _within(inside: str, node: ScriptNode, scope: NameScope) -> Any:
             value = value[int(word)]
         else:
             hint = "; set the environment variable" if first in ("$env", "$processEnvironment") else ""
-            raise UsageError(f"{node.place}: '{inside}': no '{word}' in {first}{hint}")
-    return value
+            return _without_value(f"'{inside}': no '{word}' in {first}{hint}", "it is undefined", node, scope)
+    return LiteralPart(value)
 
 
 def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
@@ -260,9 +348,7 @@ def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
         if not 1 <= length <= 4096:
             raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters")
         return RenderedPart(f"random string {length}")
-    raise node.refused(
-        f"the function {name}()", "use $randomNumber, $randomString or $uuid, or set a variable in a function"
-    )
+    raise AssertionError(f"{name} is one of {FUNCTIONS}")
 
 
 def _key(key: str, node: ScriptNode, scope: NameScope) -> str:

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+import re
+
 from prony.frontends.artillery.phases import span_s
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import NameScope, constant
 from prony.plan.think import Think
 
+DRAWN_S = re.compile(r"\s*\{\{\s*\$randomNumber\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)\s*\}\}\s*")
+"""A pause of some seconds."""
+
 
 def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
     """A pause. Raises UsageError."""
     given = node.children["think"]
+    drawn = DRAWN_S.fullmatch(str(given.value))
+    if drawn is not None:
+        low_s, high_s = sorted((int(drawn[1]), int(drawn[2])))
+        scope.uses.said.append(
+            f"{given.place}: a pause of {low_s} to {high_s} s is drawn evenly, also between whole seconds"
+        )
+        return Think(kind="uniform", min_ms=low_s * 1000.0, max_ms=high_s * 1000.0)
     seconds = span_s(constant(given, scope))
     if seconds is None or not 0 <= seconds < 86_400:
         raise given.wrong("seconds, or a text such as 500ms")

@@ -75,6 +75,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     config, notes = config_of(root, given)
     notes += root.unread("the key", SCRIPT_KEYS)
     scope = scope_of(config, given)
+    notes += scope.uses.said
     notes += left_out(root, config)
     plugins = _plugins(config)
     http, defaults = _http(config, notes)

@@ -287,7 +287,7 @@ def test_conditions_on_columns(tmp_path: Path) -> None:
 
 def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> None:
     (step,) = flow(tmp_path, "- post: {url: '/a${b}', body: 'x ${y}', headers: {h: '${z}'}}")
-    assert (step.path, step.body, step.headers["h"]) == ("/base/a$${b}", "x $${y}", "$${z}")
+    assert (step.path, step.body, step.headers["h"]) == ("/base/a$%7Bb%7D", "x $${y}", "$${z}")
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
         ("- get: {url: /, formData: {a: b}}", "a GET with a body", "post or put"),
         ("- post: {url: /, formData: {a: {path: b}}}", "a part of formData: 'path'", "fromFile"),
         ("- get: {url: /, json: {a: b}}", "a GET with a body", "post or put"),
-        ("- get: {url: '/{{ $fake() }}'}", "the function $fake()", "use $randomNumber"),
+        ("- get: {url: '/{{ $fake() }}'}", "a URL without a value", "that has one"),
         ("- get: {url: /, capture: {xpath: //a, as: b}}", "capture 'xpath'", "json, regexp or header"),
         ("- get: {url: /, capture: {json: '$.a[?(@.b)]', as: b}}", "the JSONPath", "filters such as"),
         ("- get: {url: /, capture: {json: '$.a[-1]', as: b}}", "the JSONPath", "slices"),
@@ -328,7 +328,7 @@ def test_what_is_not_done_is_refused_with_its_line(
         ("  plugins: {fuzzer: {}}\n", "the plugin 'fuzzer' is not supported"),
         ("  http: {cookieJarOptions: {}}\n", "config.http.cookieJarOptions is not supported"),
         ("  payload: {path: no.csv, fields: [a]}\n", "expected a CSV file that can be read"),
-        ("  variables: {a: '{{ $env.NO_SUCH_WORD_HERE }}'}\n", "set the environment variable"),
+        ("  timeout: '{{ $env.NO_SUCH_WORD_HERE }}'\n", "set the environment variable"),
         ("  timeout: never\n", "s.yml:4: found 'never'; expected seconds above 0"),
     ],
 )  # fmt: skip
