@@ -72,6 +72,8 @@ def test_waits_for_the_first_settings_of_few_requests_are_no_ones_queue() -> Non
     finding = judged(over_http2(max_concurrent_streams=100, **few))
     assert finding.status is Status.UNKNOWN
     assert "first SETTINGS" in finding.advice
+    idle = f.part(over_http2(max_concurrent_streams=100, **few), "server_window", cpu_user_s=2.0)
+    assert bound(idle, BoundLimits()).name != "streams"
     assert (
         judged(over_http2(max_concurrent_streams=100, **few | {"stream_wait_sum_s": 0.5})).status
         is Status.VALID

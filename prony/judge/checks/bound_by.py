@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
-from prony.judge.checks.streams import StreamsLimits, waits
+from prony.judge.checks.streams import StreamsLimits, only_at_the_start, waits
 from prony.judge.finding import Finding, Status, no_window
 from prony.judge.links import LinkLimits, full_link
 from prony.judge.more_users import probed
@@ -214,6 +214,8 @@ def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
             FLOW_CONTROL,
             f"bodies waited for the server's window for {percent(blocked)} of the service time",
         )
+    if only_at_the_start(evidence):
+        return None
     return STREAMS, f"requests waited for a stream for {percent(waited)} of the service time"
 
 

@@ -45,7 +45,7 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
         status = Status.SUSPECT
     if share > limits.streams_wait_invalid_share:
         status = Status.INVALID
-    beginning = waited >= blocked and _only_at_the_start(counts, evidence)
+    beginning = waited >= blocked and only_at_the_start(evidence)
     if beginning and status is not Status.VALID:
         status = Status.UNKNOWN
     return Finding(
@@ -70,13 +70,17 @@ def waits(evidence: Evidence) -> tuple[float, float] | None:
     return counts.stream_wait_sum_s / whole_s, counts.send_blocked_sum_s / whole_s
 
 
-def _only_at_the_start(counts: Http2Counts, evidence: Evidence) -> bool:
+def only_at_the_start(evidence: Evidence) -> bool:
     """Whether no more requests waited than find their connection without the server's first SETTINGS, and its
     limit is none of what was asked for: every load has these waits, and few requests weigh them.
     """
     shared, asked = evidence.load.shared_connections, evidence.load.streams_per_connection
+    window = measured(evidence)
+    counts = None if window is None else window.http2
+    if counts is None or shared is None or asked is None:
+        return False
     most = counts.max_concurrent_streams
-    if shared is None or asked is None or (most is not None and most < asked):
+    if most is not None and most < asked:
         return False
     return counts.stream_waits <= shared * (asked - 1)
 
