@@ -457,8 +457,8 @@ class ResultView:
 
     @property
     def planned(self) -> int:
-        """Trials that the plan asks for, so far as it has been drawn up."""
-        return len(self.plan.order())
+        """Trials that the plan asks for, so far as it has been drawn up; explained ones are none of them."""
+        return sum(one.kind != "explained" for one in self.plan.order())
 
     @property
     def external(self) -> bool:

@@ -92,6 +92,7 @@ def test_every_figure_is_the_same_with_and_without_an_explanation(
     assert [t.figures for t in one.counting] == [t.figures for t in other.counting]
     assert [len(c.explained) for c in other.cells] == [1, 1]
     assert [t.record.kind for t in other.trials] == ["trial"] * 10
+    assert second.planned == first.planned == 10
     assert [c.superseded for c in other.cells] == [(), ()]
 
 

@@ -16,7 +16,7 @@ public final class Burns {
         System.out.println("ready");
         while (true) {
             sink += burnsHere();
-            kept = new byte[4096];
+            kept = new byte[65_536];
         }
     }
 }

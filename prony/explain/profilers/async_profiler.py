@@ -32,6 +32,8 @@ ALLOCATION_BYTES = 512 * 1024
 """Between two samples of allocations."""
 LOCK_NS = 10_000
 """Waits that are shorter are left out."""
+SHORTEST_SLICE_S = 0.2
+"""Of each kind there is one slice at least, on a host that is late as well."""
 CPU_SHARE = 0.8
 """Of the profiled time; allocations and locks have half of the rest each, so that neither's cost is in it."""
 
@@ -131,7 +133,7 @@ class AsyncProfiler:
             self._order(f"start,{options},cstack=vm")
             self._running = True
             since_s = time.monotonic()
-            went_on = schedule.wait_until(end_s)
+            went_on = schedule.wait_until(max(end_s, since_s + SHORTEST_SLICE_S))
             now_s = time.monotonic()
             slices.add(since_s, now_s, self._stopped(weighed))
         return went_on
