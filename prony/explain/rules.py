@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import translate
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import NamedTuple
@@ -45,7 +46,7 @@ class Part(StrEnum):
     KERNEL = "other kernel"
     UNATTRIBUTED = "not attributed"
     PROFILER = "profiler"
-    """The profiler's own work, which no measured trial has: in no budget."""
+    """What is in no budget: the profiler's own work, and waits that it took for work."""
 
 
 class Rule(Record):
@@ -231,6 +232,7 @@ def read(path: Path) -> RuleFile:
     return validate(RuleFile, data, path, lines)
 
 
+@cache
 def defaults(runtime: str) -> tuple[RuleFile, ...]:
     """Those of a runtime (jvm, python, node, native), of native code and of the kernel."""
     made: list[RuleFile] = []

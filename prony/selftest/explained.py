@@ -7,7 +7,6 @@ profiled as a server's explained trial is; is it found in its part, and is the d
 from __future__ import annotations
 
 import itertools
-import re
 import subprocess
 import sys
 import tempfile
@@ -18,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prony.evidence.profile import Profile
-from prony.explain.budget import shares
+from prony.explain.budget import Estimate, cost, shares
 from prony.explain.collector import Collector
-from prony.explain.difference import Difference, Side, difference
+from prony.explain.difference import Side, difference
 from prony.explain.explanation import per_request, seen_share
 from prony.explain.processes import Chosen
 from prony.explain.profilers.async_profiler import AsyncProfiler
@@ -35,9 +34,15 @@ WARM_S, WINDOWS, PROFILED_S = 6.0, 6, 8.0
 """Before anything is read; windows of half a second without a profiler; with it."""
 POINTS = 0.05
 """A part is right when it is within five points of its truth."""
+DIFFERENCES = (
+    "program, against the plain one",
+    "application, by its own clock",
+    "application, found",
+    "holds it",
+    "other parts that are shown, µs",
+)
 PLAIN = {"jvm": {"burn_us": 100}, "python": {"burn_us": 2000}}
 """Of an interpreter more: reading a clock is not free there."""
-BURN = re.compile(r"\bburn(_\[\w\])?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class Ran:
     values_us: tuple[float, ...]
     """CPU time per request by window, without the profiler."""
     burned_share: float
-    """Of its CPU time, by its own account, while it was profiled."""
+    """Of the CPU time of its process, by the clock of the thread that burns, while it was profiled."""
     profile: Profile
     rate: float
 
@@ -88,12 +93,9 @@ class Ran:
         return found.value if found is not None else 0.0
 
     @property
-    def named(self) -> float:
-        """The share of `burn` and what it calls, in the application or not."""
-        assert self.profile.cpu is not None, "profiled"
-        stacks = self.profile.cpu.all_stacks()
-        own = sum(weight for stack, weight in stacks.items() if any(map(BURN.search, stack)))
-        return own / self.profile.cpu.total * min(1.0, seen_share(self.profile) or 1.0)
+    def burned_us(self) -> Estimate:
+        """Per request, by its own clock."""
+        return cost([value * self.burned_share for value in self.values_us])
 
 
 class NotRun(Exception):
@@ -175,13 +177,13 @@ def explain_tables(_share: float, say: Say) -> str:
         try:
             ran[staged.name] = found = run(staged, say)
         except (NotRun, OSError) as fault:
-            told.append((staged.name, "", "", "", "", f"not run: {fault}"))
+            told.append((staged.name, "", "", "", f"not run: {fault}"))
             continue
         told.append(share_row(found))
     rows = [difference_row(name, one, ran) for name, one in ran.items() if _plain(one, ran) is not one]
     head = (
         "program",
-        "burned, by its own clock",
+        "application, by its own clock",
         "found as application",
         "per request",
         "within five points",
@@ -189,7 +191,7 @@ def explain_tables(_share: float, say: Say) -> str:
     return "\n\n".join(
         [
             table(head, told),
-            table(("program, against the plain one", "known", "found"), [row for row in rows if row]),
+            table(DIFFERENCES, [row for row in rows if row]),
         ]
     )
 
@@ -203,11 +205,10 @@ def share_row(found: Ran) -> tuple[str, ...]:
         "switches_voluntary": "voluntary switches",
     }
     beside = ", ".join(f"{counted[key]:,.3g} {name}" for key, name in names.items() if key in counted)
-    right = abs(found.named - found.burned_share) <= POINTS
+    right = abs(found.application - found.burned_share) <= POINTS
     return (
         found.staged.name,
         f"{found.burned_share:.1%}",
-        f"{found.named:.1%}",
         f"{found.application:.1%}",
         beside,
         "yes" if right else "no",
@@ -230,11 +231,23 @@ def difference_row(name: str, one: Ran, ran: Mapping[str, Ran]) -> tuple[str, ..
     plain = _plain(one, ran)
     if plain is None:
         return None
-    found: Difference = difference(one.side, plain.side)
-    more = one.staged.does["burn_us"] - PLAIN[one.staged.runtime]["burn_us"]
-    known = (
-        f"+{more} µs application"
-        if more
-        else ", ".join(f"{k} {v}" for k, v in one.staged.does.items() if k != "burn_us")
+    known = one.burned_us.minus(plain.burned_us).value
+    found = difference(one.side, plain.side)
+    sign = 1 if found.more == name else -1
+    told = {part.part: part for part in found.parts}
+    mine = told.get(Part.APPLICATION)
+    if mine is None or mine.low_us is None or mine.high_us is None:
+        return name, f"{known:+.1f} µs", "no interval", "", ""
+    low, high = sorted((sign * mine.low_us, sign * mine.high_us))
+    others = [
+        f"{sign * part.us:+.1f} {part.part.value}"
+        for part in found.parts
+        if part.shown and part.part is not Part.APPLICATION
+    ]
+    return (
+        name,
+        f"{known:+.1f} µs",
+        f"{sign * mine.us:+.1f} µs [{low:.1f}, {high:.1f}]",
+        "yes" if low <= known <= high else "no",
+        ", ".join(others),
     )
-    return name, known, found.sentence

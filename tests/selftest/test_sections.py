@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from prony.selftest import explained as explained_module
 from prony.selftest import steady_tables as steady_tables_module
 from prony.selftest.__main__ import SECTIONS, marks
+from prony.selftest.explained import explain_tables
 from prony.selftest.faults.clean_run import BUSY
 from prony.selftest.faults.entries import ALL
 from prony.selftest.faults.single_trial import markdown
@@ -35,6 +37,8 @@ def printed(section: str) -> str:
         return steady_tables(1)
     if section == "shared":
         return shared_tables(2)
+    if section == "explain":
+        return explain_tables(1, lambda _: None)
     return usl_table(0.0) if section == "usl" else markdown([])
 
 
@@ -50,13 +54,14 @@ def test_the_page_has_its_marks(section: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule", "shared"]
+    "section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule", "shared", "explain"]
 )
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     section: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(steady_tables_module, "NOISES", (0.01,))  # rows are not asked for
     monkeypatch.setattr(steady_tables_module, "AUTOCORRELATIONS", (0.0,))
+    monkeypatch.setattr(explained_module, "STAGED", ())
     begin, end = marks(section)
     _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)
     wanted = headings(printed(section))

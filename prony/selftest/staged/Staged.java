@@ -5,7 +5,7 @@ import java.util.concurrent.atomic.AtomicLong;
 
 /**
  * Requests of which it is known what they cost: `java Staged.java burn_us=80 calls=0 bytes=0 hand=0 lock_us=0`. Twice
- * a second a line: requests, CPU ns of the process, CPU ns of burn() by its thread's own clock, bytes allocated.
+ * a second a line: requests, CPU ns of the process, CPU ns of the application by its thread's own clock.
  */
 public final class Staged {
     private static final AtomicLong burned = new AtomicLong(), requests = new AtomicLong();
@@ -58,12 +58,12 @@ public final class Staged {
                 while (true) {
                     long begun = threads.getCurrentThreadCpuTime();
                     sink += burn(rounds);
+                    for (long left = bytes; left > 0; left -= 1024) {
+                        kept = new byte[1008]; // and a header of 16
+                    }
                     burned.addAndGet(threads.getCurrentThreadCpuTime() - begun);
                     for (long at = 0; at < calls; at++) {
                         null_.write(1);
-                    }
-                    for (long left = bytes; left > 0; left -= 1024) {
-                        kept = new byte[1008]; // and a header of 16
                     }
                     for (long at = 0; at < hand; at++) {
                         work.put(1);
