@@ -3,8 +3,10 @@
 use crate::client::Client;
 use crate::connection::{Config, Event};
 use crate::fields::Fields;
+use crate::frame::PREFACE;
 use crate::head::{Heads, Reads};
 use crate::hpack::{Encoder, Indexing};
+use crate::server::Server;
 
 const CONFIG: Config = Config {
     stream_window_bytes: 70_000,
@@ -85,6 +87,54 @@ pub fn client_reads(bytes: &[u8], cuts: &[usize]) {
     pieces.push(&bytes[at..]);
     let cut = hear(pieces.into_iter());
     assert_eq!(whole, cut);
+}
+
+/// A server hears the same of a client's frames however they are cut, takes no more streams than it
+/// allows, and answers what it took.
+pub fn server_reads(bytes: &[u8], cuts: &[usize]) {
+    let mut at = 0;
+    let mut pieces = vec![PREFACE];
+    for cut in cuts {
+        let to = (at + cut).min(bytes.len());
+        pieces.push(&bytes[at..to]);
+        at = to;
+    }
+    pieces.push(&bytes[at..]);
+    let whole = serve([PREFACE, bytes].into_iter());
+    assert_eq!(whole, serve(pieces.into_iter()));
+}
+
+/// What a server is told of requests, and how it ended. What it is told of bodies depends on the
+/// cuts, but for their ends.
+fn serve<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<String>, Option<String>) {
+    const MOST_STREAMS: u32 = 5;
+    let (mut told, mut out) = (Vec::new(), Vec::new());
+    let mut server = Server::new(CONFIG, MOST_STREAMS, &mut out);
+    let mut response = Fields::default();
+    response.push(b":status", b"200", Indexing::Kept);
+    for mut piece in pieces {
+        loop {
+            let (answered, said) = match server.read(&mut piece, &mut out) {
+                Ok(Some(Event::Data { end: false, .. })) => continue,
+                Ok(Some(Event::Data { key, .. })) => (Some(key), format!("end of {key}")),
+                Ok(Some(event @ Event::Head { key, end, .. })) => {
+                    (end.then_some(key), format!("{event:?}"))
+                }
+                Ok(Some(event @ Event::Trailers { key })) => (Some(key), format!("{event:?}")),
+                Ok(Some(event)) => (None, format!("{event:?}")),
+                Ok(None) => break,
+                Err(error) => return (told, Some(error.to_string())),
+            };
+            told.push(said);
+            assert!(server.open_streams() <= MOST_STREAMS as usize);
+            if let Some(key) = answered {
+                server.respond(key, &response, false, &mut out);
+                server.send(key, b"hello", true, &mut out);
+            }
+        }
+        assert!(piece.is_empty(), "bytes were left");
+    }
+    (told, None)
 }
 
 /// No header block panics or becomes more than is allowed, and what was read can be written again.
