@@ -53,7 +53,10 @@ pub fn read_request(
     };
     into.push(b":method", method, Indexing::Kept);
     into.push(b":scheme", scheme, Indexing::Kept);
-    into.push(b":authority", authority, Indexing::Kept);
+    // Empty it may not be (RFC 9113, section 8.3.1).
+    if !authority.is_empty() {
+        into.push(b":authority", authority, Indexing::Kept);
+    }
     into.push(b":path", path, kept(true));
     let mut body_bytes = 0;
     for (name, value) in fields() {
@@ -238,6 +241,8 @@ mod tests {
         )
         .unwrap();
         assert_eq!(fields(&request)[3], ":path=/ Kept");
+        read_request(b"GET / HTTP/1.1\r\n\r\n", b"http", true, &mut request).unwrap();
+        assert_eq!(fields(&request)[2], ":path=/ Kept");
         assert_eq!(
             read_request(b"GET / HTTP/1.1\r\n", b"http", true, &mut request),
             None

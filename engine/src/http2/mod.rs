@@ -4,6 +4,7 @@
 //! and records are those of every load. It must not know what users do.
 
 mod connections;
+mod ending;
 mod message;
 mod receiving;
 mod sending;
@@ -58,6 +59,21 @@ enum PlaceState {
     /// Waits for the connection that it is to share.
     Joining,
     Attached,
+}
+
+impl Place {
+    /// Its request is over, or given up. A wait that this ends counts as any other: the longest ones
+    /// end so.
+    fn give_up(&mut self, now_ns: u64, figures: &mut Http2Figures) {
+        let body = self.body.take();
+        if let Some(since_ns) = body.and_then(|body| body.blocked_ns) {
+            figures.was_blocked(now_ns.saturating_sub(since_ns));
+        }
+        if let Some(waiting) = self.waiting.take() {
+            figures.waited_for_stream(now_ns.saturating_sub(waiting.since_ns));
+        }
+        self.stream = 0;
+    }
 }
 
 #[derive(Debug)]

@@ -3,7 +3,7 @@
 use prony_h2::{Client, ErrorCode};
 use prony_h2::{Event, Tally};
 
-use super::connections::{End, lost};
+use super::ending::{End, lost};
 use super::{Http2Driver, SideState, Told};
 use crate::measure::counters::ErrorKind;
 use crate::measure::http2::Http2Figures;
@@ -57,6 +57,11 @@ impl<D: Driver> Http2Driver<D> {
         let Some(mut client) = self.sides[side as usize].client.take() else {
             return self.wire.release(received);
         };
+        // Asked for only where a body may have waited.
+        let now_ns = match self.sides[side as usize].senders.is_empty() {
+            true => 0,
+            false => self.wire.now_ns(),
+        };
         let mut follows = Follows::default();
         let mut touched = Vec::new();
         let mut out = std::mem::take(&mut self.sides[side as usize].out);
@@ -67,6 +72,7 @@ impl<D: Driver> Http2Driver<D> {
             places: &mut self.places,
             told: &mut self.told,
             figures: &mut self.figures,
+            now_ns,
             completed: 0,
             draining: self.sides[side as usize].draining,
         };
@@ -140,6 +146,7 @@ struct View<'a> {
     places: &'a mut [super::Place],
     told: &'a mut std::collections::VecDeque<Told>,
     figures: &'a mut Http2Figures,
+    now_ns: u64,
     /// Responses that came whole.
     completed: u64,
     draining: bool,
@@ -208,8 +215,7 @@ impl View<'_> {
         let place = &mut self.places[conn as usize];
         place.text.end();
         place.touched = false;
-        place.stream = 0;
-        place.body = None;
+        place.give_up(self.now_ns, self.figures);
         self.completed += 1;
         self.told.push_back(Told::Text(conn));
         if self.draining {
@@ -221,8 +227,7 @@ impl View<'_> {
         let place = &mut self.places[conn as usize];
         place.text.clear();
         place.touched = false;
-        place.stream = 0;
-        place.body = None;
+        place.give_up(self.now_ns, self.figures);
         self.told.push_back(Told::Net(lost(conn, kind, reason)));
         if self.draining {
             self.told.push_back(Told::Leaves(conn));

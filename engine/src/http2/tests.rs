@@ -300,6 +300,32 @@ fn requests_beyond_what_the_server_takes_wait_in_the_client_and_are_counted() {
     assert_eq!(figures.longest_stream_wait_ns, 7_000);
 }
 
+/// The longest waits are those that end in a time-out.
+#[test]
+fn a_wait_that_is_given_up_counts() {
+    let mut test = Test::connected(2, 1, 1);
+    test.sends(0);
+    test.sends(1);
+    test.driver.wire.now_ns = 5_000;
+    test.driver.close(1);
+    let figures = test.figures();
+    assert_eq!((figures.stream_waits, figures.stream_wait_ns), (1, 5_000));
+    let mut test = Test::connected(2, 1, 100);
+    let head = b"POST / HTTP/1.1\r\nHost: h\r\nContent-Length: 100000\r\n\r\n";
+    for conn in 0..2 {
+        let bytes = [&head[..], &[b'x'; 100_000]].concat();
+        let outgoing = Outgoing::new(bytes, None);
+        test.driver.send(conn, Payload::Owned(outgoing));
+    }
+    test.frames(0);
+    test.driver.wire.now_ns = 7_000;
+    test.driver.close(1);
+    test.responds(0, 1, b"no");
+    test.told();
+    let figures = test.figures();
+    assert_eq!((figures.send_blocks, figures.send_blocked_ns), (2, 14_000));
+}
+
 #[test]
 fn until_the_server_has_said_how_many_one_request_goes_out() {
     let mut test = Test::new(2, 1);
