@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
 from prony.plan.load import OpenLoad
+from prony.plan.trial import TrialPlan
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.result import PartView
 from prony.report.wording import ABSENT, counted, number, ranges, ratio
@@ -33,6 +34,15 @@ def _cpus(part: PartView) -> tuple[int, ...]:
     return tuple(sorted({thread.cpu for thread in threads if thread.cpu is not None}))
 
 
+def _closed(trial: TrialPlan) -> str:
+    """The connections of a closed load, and what is on each at once."""
+    over, users = trial.connections, trial.load.at_once
+    if over.http_version != "2":
+        return counted(users, "connection")
+    shared = over.shared_by(users) or users
+    return f"{counted(shared, 'connection')} x {counted(-(-users // shared), 'stream')} of HTTP/2"
+
+
 def blocks(part: PartView) -> list[Block]:
     """A row per tool; a sentence for each difference, and for each tool that is missing."""
     asked = part.part.cross_check
@@ -41,11 +51,7 @@ def blocks(part: PartView) -> list[Block]:
     found, cpus = opinions_of(part), _cpus(part)
     rounds = max([run.round for one in found for run in one.runs], default=0)
     trial = part.cells[0].cell.trial
-    load = (
-        f"{trial.load.highest_per_s:g} requests/s"
-        if isinstance(trial.load, OpenLoad)
-        else counted(trial.load.users, "connection")
-    )
+    load = f"{trial.load.highest_per_s:g} requests/s" if isinstance(trial.load, OpenLoad) else _closed(trial)
     note = f"{load}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
     columns = (
         Column("version", number=False, rank=5),
