@@ -184,7 +184,7 @@ fn what_ends_the_connection_has_the_code_of_the_rfc() {
 #[test]
 fn a_server_that_does_not_speak_http_2_is_told_apart() {
     for (bytes, part) in [
-        (&b"HTTP/1.1 400 Bad Fields\r\n\r\n"[..], "HTTP/1.1"),
+        (&b"HTTP/1.1 400 Bad Request\r\n\r\n"[..], "HTTP/1.1"),
         (&framed(kind::PING, 0, 0, &[0; 8]), "not SETTINGS"),
         (&framed(kind::SETTINGS, flag::ACK, 0, &[]), "not SETTINGS"),
     ] {
@@ -408,6 +408,43 @@ fn a_flood_of_frames_that_bring_nothing_on_ends_the_connection() {
         assert_eq!(error.code, ErrorCode::ENHANCE_YOUR_CALM);
         assert!(pair.out.len() <= 20 * most as usize);
     }
+}
+
+/// What RFC 9113 tells both sides to pass over (sections 4.1, 5.1, 5.5, 6.5.2 and 6.8).
+#[test]
+fn what_may_come_is_no_fault_of_the_server() {
+    let mut pair = Pair::new();
+    let (first, second) = (pair.get(1), pair.get(2));
+    let head = pair.head(first, true, &[OK]);
+    assert_eq!(pair.hears(&head), ["1 200  end"]);
+    pair.sent();
+    for bytes in [
+        // Of a stream that is over, frames that crossed its end.
+        window(first, 100),
+        framed(kind::RST_STREAM, 0, first, &[0; 4]),
+        framed(kind::PRIORITY, 0, first, &[0, 0, 0, 0, 5]),
+        // Of one that never was.
+        framed(kind::PRIORITY, 0, 99, &[0, 0, 0, 0, 5]),
+        // Kinds and flags that nobody has registered.
+        framed(0xf0, 0xff, 7, b"extension"),
+        framed(kind::PING, 0xf0, 0, &[0; 8]),
+        // The reserved bit of a stream.
+        framed(0xf0, 0, 0x8000_0001, b""),
+    ] {
+        assert_eq!(pair.hears(&bytes), [""; 0], "{bytes:?}");
+    }
+    assert_eq!(
+        pair.hears(&settings_frame(&[(0x99, 7), (8, 1)])),
+        ["Settings"]
+    );
+    // A first GOAWAY that names no stream yet, and the one that does, with words for a person.
+    let goaway = |last: u32| [&last.to_be_bytes()[..], &[0; 4], b"bye"].concat();
+    let events = pair.hears(&framed(kind::GOAWAY, 0, 0, &goaway(u32::MAX >> 1)));
+    assert_eq!(events, ["goaway NO_ERROR"]);
+    let events = pair.hears(&framed(kind::GOAWAY, 0, 0, &goaway(second)));
+    assert_eq!(events, ["goaway NO_ERROR"]);
+    let head = pair.head(second, true, &[OK]);
+    assert_eq!(pair.hears(&head), ["2 200  end"]);
 }
 
 #[test]
