@@ -136,8 +136,14 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
     names = {**drawn, **scope.constants, **{name: drawn[name] for name in scope.captured}}
     try:
         tree = _tree(bare, names)
+        missing = dict.fromkeys(_missing(tree, names) - scope.later, False)
+        for name in sorted(missing):
+            scope.uses.said.append(
+                f"{node.place}: '{name}' is not known here, which is false, as with Artillery"
+            )
+        names |= missing
         if not any(isinstance(_known(part, names), _RenderedPart) for part in ast.walk(tree)):
-            return evaluate(bare, scope.constants)
+            return evaluate(bare, {**scope.constants, **missing})
         return _asked(tree, names)
     except Unknown as unknown:
         raise node.refused(
@@ -146,6 +152,17 @@ def decided(node: ScriptNode, scope: NameScope) -> bool | Condition:
         ) from unknown
     except NotAnExpression as fault:
         raise node.refused(f"this condition ({fault})", "compare a value with a value") from fault
+
+
+def _missing(tree: ast.expr, names: Mapping[str, Any]) -> set[str]:
+    """Names that stand for nothing and are asked for by themselves, not compared."""
+    compared = [inner for part in ast.walk(tree) if isinstance(part, ast.Compare | ast.BinOp)
+                for inner in ast.walk(part)]  # fmt: skip
+    return {
+        part.id
+        for part in ast.walk(tree)
+        if isinstance(part, ast.Name) and part.id not in names and part not in compared
+    }
 
 
 def _text(inside: str, kept: bool) -> str:

@@ -307,7 +307,7 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
         ("- get: {url: /, capture: {regexp: '(?=a)', as: b}}", "look-around", "with a group"),
         ("- {loop: [{get: {url: /}}], whileTrue: f}", "loop 'whileTrue'", "give a count"),
         ("- {loop: [{get: {url: /}}]}", "a loop without count", "give a count"),
-        ("- get: {url: /, ifTrue: 'token'}", "ifTrue on 'token'", "compare captured values"),
+        ("- get: {url: /, ifTrue: 'token > 3'}", "ifTrue on 'token'", "compare captured values"),
         ("- post: {url: /, body: '${{ $randomNumber(1, 2) }}'}", "a $ right before", "into the variable"),
     ],
 )  # fmt: skip

@@ -27,6 +27,8 @@ scenarios:
       - get:
           url: "/a b/{{{{ email() }}}}/{{{{ nothing }}}}/${{x}}?x={{{{ f('y') }}}}"
           headers: {{X-A: "{{{{ nothing }}}}", X-B: "a {{{{ nothing }}}}", X-C: "{{{{ n + 1 }}}}"}}
+      - get: {{url: "/never", ifTrue: nothing}}
+      - get: {{url: "/always", ifTrue: "not nothing and n"}}
       - get: {{url: "/q", qs: {{a: "{{{{ nothing }}}}", b: "{{{{ g() }}}}", c: "it's"}}}}
       - post: {{url: "/form", form: {{a: "{{{{ nothing }}}}", b: "{{{{ $guid() }}}}", c: "{{{{ g() }}}}"}}}}
       - post: {{url: "/none", body: "a {{{{ $guid() }}}}"}}
@@ -61,8 +63,9 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
     file.write_text(SCRIPT.format(url=server.url))
     made = translate(["run", str(file)])
     offered(moved(made, server.port))
-    assert server.ended()["requests"] == 6
-    first, query, form, none, text, body = sent(server)
+    assert server.ended()["requests"] == 7
+    first, always, query, form, none, text, body = sent(server)
+    assert always[0] == "GET /always HTTP/1.1"
     assert first[0] == (
         "GET /a%20b/%7B%7B%20email()%20%7D%7D/undefined/$%7Bx%7D?x={{%20f(%27y%27)%20}} HTTP/1.1"
     )
@@ -119,5 +122,5 @@ def test_the_real_artillery_sends_the_same(serve: Callable[..., Served], tmp_pat
         env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert ours.ended()["requests"] == theirs.ended()["requests"] == 6
+    assert ours.ended()["requests"] == theirs.ended()["requests"] == 7
     assert sent(ours) == sent(theirs)
