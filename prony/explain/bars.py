@@ -52,13 +52,19 @@ def budget_bars(budgets: Sequence[tuple[str, Budget]], *, title: str) -> str:
 
 
 def timeline(
-    events: Sequence[TimelineEvent], until_s: float, *, slow_s: Sequence[float] = (), title: str
+    events: Sequence[TimelineEvent],
+    until_s: float,
+    *,
+    silences_s: Sequence[tuple[float, float]] = (),
+    title: str,
 ) -> str:
-    """A lane per kind of event over the window; `slow_s`: when the slowest requests were."""
+    """A lane per kind of event over the window, in seconds from its start; `silences_s`: the longest spans in
+    which no request completed (start, duration).
+    """
     kinds = [kind for kind in EVENTS if any(event.kind == kind for event in events)]
     lanes = [(EVENTS[kind], [(e.start_s, e.duration_s) for e in events if e.kind == kind]) for kind in kinds]
-    if slow_s:
-        lanes.append((("slowest requests", TEXT), [(at, 0.0) for at in slow_s]))
+    if silences_s:
+        lanes.append((("nothing completed", TEXT), list(silences_s)))
     until_s = max(until_s, *(at for _, marks in lanes for at, _ in marks), 1e-9) if lanes else until_s
     height = len(lanes) * LANE + 26
     left = 150

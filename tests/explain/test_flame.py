@@ -149,11 +149,11 @@ def test_bars_have_one_scale() -> None:
 def test_a_time_line_has_a_lane_per_kind_and_bounded_marks() -> None:
     events = [TimelineEvent(kind="compilation", start_s=at / 1000, duration_s=0) for at in range(5000)]
     events.append(TimelineEvent(kind="collection", start_s=2.5, duration_s=0.5))
-    made = ElementTree.fromstring(timeline(events, 5, slow_s=[1.0], title="t"))
+    made = ElementTree.fromstring(timeline(events, 5, silences_s=[(1.0, 0.1)], title="t"))
     rects = list(made.iter(f"{SVG}rect"))
     assert len(rects) <= MOST_MARKS + 2
     texts = [one.text for one in made.findall(f"{SVG}text")]
-    assert texts[:3] == ["collections 1", "compilations 5,000", "slowest requests 1"]
+    assert texts[:3] == ["collections 1", "compilations 5,000", "nothing completed 1"]
     collection = next(one for one in rects if one.findtext(f"{SVG}title", "").startswith("collections"))
     assert float(collection.attrib["width"]) == pytest.approx((760 - 150) / 10, abs=0.2)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
 from rich.console import Console
 
+from prony.evidence.engine import Gap
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
+from prony.report.html.explained_chapter import silences
 from prony.report.html.page import SCRIPT_HASH, render_html
 from prony.report.result import ResultView
 from prony.report.schema import json_schema
@@ -106,3 +109,19 @@ def test_one_trial_each_has_a_budget_without_intervals_and_no_difference() -> No
         assert one.budget is not None
         assert one.budget.low_us is None
     assert "without an interval: that takes 3 trials each" in " ".join(terminal(view).split())
+
+
+def test_the_time_line_counts_silences_from_the_window_s_start() -> None:
+    view = result()
+    assert view.parts[0].explanation is not None
+    trial = view.parts[0].cells[0].explained[0]
+    engine = trial.record.evidence.engine
+    assert engine is not None
+    assert engine.window is not None
+    gap = Gap(start_ms=engine.window.opened_ms + 1500, duration_ms=40, in_flight=3)
+    window = engine.window.model_copy(update={"gaps": (gap,)})
+    evidence = trial.record.evidence.model_copy(
+        update={"engine": engine.model_copy(update={"window": window})}
+    )
+    told = replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+    assert silences(told) == [pytest.approx((1.5, 0.04))]

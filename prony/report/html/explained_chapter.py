@@ -91,9 +91,22 @@ def timelines(part: PartView) -> list[Drawing]:
                 f"{one.server}: collections, compilations and stalls over the window of its explained trial"
             )
             found.append(
-                Drawing(words, Markup(timeline(profile.timeline, until_s, title=words)), heading=one.server)
+                Drawing(
+                    words,
+                    Markup(timeline(profile.timeline, until_s, silences_s=silences(trial), title=words)),
+                    heading=one.server,
+                )
             )
     return found
+
+
+def silences(trial: TrialView) -> list[tuple[float, float]]:
+    """The longest spans of the window in which no request completed: start and duration in seconds."""
+    engine = trial.record.evidence.engine
+    if engine is None or engine.window is None:
+        return []
+    opened_ms = engine.window.opened_ms
+    return [((gap.start_ms - opened_ms) / 1000, gap.duration_ms / 1000) for gap in engine.window.gaps]
 
 
 def allocated_table(view: ExplanationView) -> Table | None:
