@@ -29,7 +29,7 @@ def test_verbose_names_the_engine_by_its_hash_and_what_it_can_do(words: list[str
     assert f"              SHA-256 {hashlib.sha256(find_engine().read_bytes()).hexdigest()}" in lines
     assert [line.split()[1] for line in lines if line.startswith("driver")] == ["io_uring:", "epoll:"]
     named = [line.split()[1] for line in lines if line.startswith("library")]
-    assert named == ["LuaJIT", "rustls", "ring", "io-uring"]
+    assert named == ["LuaJIT", "QuickJS", "rustls", "ring", "io-uring"]
 
 
 def test_libraries_are_those_that_the_probe_names(tmp_path: Path) -> None:
