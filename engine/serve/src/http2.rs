@@ -17,6 +17,8 @@ const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
 const HEADER_TABLE_BYTES: u32 = 4096;
 /// Of a body as much is made at once as goes into a frame.
 const FRAME_BYTES: usize = 16 * 1024;
+/// Streams that are over and still among those whose windows are used up, at most.
+const MOST_STALE: usize = 64;
 const STATS: &[u8] = b"/__prony/stats";
 
 /// What a client may do at once.
@@ -256,6 +258,11 @@ impl Http2 {
                 }
             }
         }
+        // Streams that were given up are not waited for.
+        if self.blocked.len() > MOST_STALE + 2 * self.server.open_streams() {
+            self.blocked
+                .retain(|key| thread.streams.find(*key).is_some());
+        }
         let gone = self.client_leaves && self.server.open_streams() == 0;
         match self.closes || self.server.has_left() || gone {
             true => Action::Close,
@@ -459,4 +466,76 @@ fn write_endless(id: u32, begins: bool, lines: &[u8], out: &mut Vec<u8>) {
         }
     }
     frame::write(kind::CONTINUATION, 0, id, &block, out);
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use prony_h2::Client;
+
+    use super::super::behaviour::{Behaviour, Settings};
+    use super::super::shared::Shared;
+    use super::*;
+
+    const CONFIG: Config = Config {
+        stream_window_bytes: 1,
+        connection_window_bytes: 65_535,
+        table_bytes: 4096,
+        most_head_bytes: 65_536,
+    };
+
+    #[test]
+    fn streams_that_wait_for_a_window_and_are_given_up_leave_nothing_behind() {
+        let limits = Http2Limits::default();
+        let behaviour = Behaviour {
+            settings: Settings::default(),
+            stall: None,
+            close_after: None,
+            workers: None,
+            warmup: None,
+            slowdown: None,
+            start_factor: 1.0,
+            seed: 1,
+        };
+        let shared = Shared::new(behaviour, 1, None, Some(limits), None).unwrap();
+        let mut machine = Machine::new(Arc::new(shared), 0);
+        let (mut streams, mut made) = (Streams::default(), Vec::new());
+        let mut thread = Thread {
+            machine: &mut machine,
+            streams: &mut streams,
+            made: &mut made,
+        };
+        let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
+        let mut client = Client::new(CONFIG, &mut to_server);
+        let mut http2 = Http2::new(limits, 0, &mut to_client);
+        to_server.drain(..PREFACE.len());
+        http2.received(&mut thread, &to_server, &mut to_client);
+        let mut input = &to_client[..];
+        while client.read(&mut input, &mut to_server).unwrap().is_some() {}
+        let mut request = Fields::default();
+        for (name, value) in [(":method", "GET"), (":scheme", "http"), (":path", "/")] {
+            request.push(name.as_bytes(), value.as_bytes(), Indexing::Kept);
+        }
+        for key in 0..1000 {
+            to_server.clear();
+            let id = client.open(key, &request, true, &mut to_server);
+            client.reset(id, ErrorCode::CANCEL, &mut to_server);
+            let (head, reset) = to_server.split_at(to_server.len() - 13);
+            http2.received(&mut thread, head, &mut to_client);
+            assert_eq!(http2.server.open_streams(), 1);
+            http2.received(&mut thread, reset, &mut to_client);
+        }
+        assert_eq!(http2.server.open_streams(), 0);
+        assert!(http2.blocked.len() <= MOST_STALE, "{}", http2.blocked.len());
+    }
+
+    #[test]
+    fn the_first_bytes_say_what_is_spoken() {
+        assert_eq!(spoken(0, b"P"), Speaks::Open(1));
+        assert_eq!(spoken(1, b"OST /"), Speaks::Http1(b"P"));
+        assert_eq!(spoken(0, b"GET /"), Speaks::Http1(b""));
+        assert_eq!(spoken(1, &PREFACE[1..]), Speaks::Http2);
+        assert_eq!(spoken(0, &[PREFACE, b"more"].concat()), Speaks::Http2);
+    }
 }
