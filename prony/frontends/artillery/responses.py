@@ -22,7 +22,7 @@ from prony.frontends.artillery.templates import (
 )
 from prony.plan.response import Capture, Expectation
 
-RIGHT = tuple(range(200, 207))
+RIGHT = tuple(range(200, 300))
 """Statuses that are right where the script does not say."""
 NOT_FOLLOWED = (*RIGHT, *range(300, 309))
 """Likewise with followRedirect: false."""
