@@ -1,16 +1,22 @@
 //! HTTP/2 on one connection: streams become requests of the state machine, and its responses become
 //! frames as the client's windows allow. Sans-io; it knows nothing of sockets or of what is answered.
 
+mod message;
+mod preface;
+
 use std::collections::VecDeque;
 
-use prony_h2::frame::{self, PREFACE, kind};
+use prony_h2::frame::PREFACE;
 use prony_h2::{Config, ErrorCode, Event, Fields, Head, Indexing, Server};
 
 use super::behaviour::Closing;
-use super::machine::{Action, Machine, OUT_BYTES, Phase, ResponseHead};
+use super::machine::{Action, Machine, OUT_BYTES, Phase};
 use super::request::{self, Framing};
 use super::streams::Streams;
 use super::timers::Deadline;
+pub use preface::{Speaks, spoken};
+
+use message::{expects_continue, field, write_endless, write_fields};
 
 /// Of all streams of a connection together: only that of a stream is an option.
 const CONNECTION_WINDOW_BYTES: u32 = 1 << 30;
@@ -34,29 +40,6 @@ impl Default for Http2Limits {
             streams: 10_000,
             window_bytes: 1 << 20,
         }
-    }
-}
-
-/// What a connection speaks, by its first bytes.
-#[derive(Debug, PartialEq, Eq)]
-pub enum Speaks {
-    Http2,
-    /// These bytes of the preface had come before others did.
-    Http1(&'static [u8]),
-    /// It is not said yet; so many bytes of the preface have come.
-    Open(u8),
-}
-
-/// `seen`: bytes of the preface that have come before these.
-pub fn spoken(seen: u8, bytes: &[u8]) -> Speaks {
-    let (before, expected) = PREFACE.split_at(usize::from(seen));
-    let length = expected.len().min(bytes.len());
-    if bytes[..length] != expected[..length] {
-        return Speaks::Http1(before);
-    }
-    match length == expected.len() {
-        true => Speaks::Http2,
-        false => Speaks::Open(seen + length as u8),
     }
 }
 
@@ -417,57 +400,6 @@ fn begin(
     )
 }
 
-fn expects_continue(head: &Head) -> bool {
-    field(head, b"expect").is_some_and(|value| value.eq_ignore_ascii_case(b"100-continue"))
-}
-
-/// The value of a field, its name in lower case.
-fn field<'a>(head: &'a Head, name: &[u8]) -> Option<&'a [u8]> {
-    head.lines.split(|byte| *byte == b'\n').find_map(|line| {
-        let value = line.strip_prefix(name)?.strip_prefix(b": ")?;
-        Some(value.strip_suffix(b"\r").unwrap_or(value))
-    })
-}
-
-fn write_fields(head: &ResponseHead, fields: &mut Fields) {
-    fields.clear();
-    let status = head.status.to_string();
-    fields.push(b":status", status.as_bytes(), Indexing::Kept);
-    fields.push(b"server", b"prony", Indexing::Kept);
-    if let Some(content_type) = &head.content_type {
-        fields.push(b"content-type", content_type.as_bytes(), Indexing::Kept);
-    }
-    if let Some(length) = head.length {
-        let length = length.to_string();
-        fields.push(b"content-length", length.as_bytes(), Indexing::Kept);
-    }
-}
-
-/// A header block without an end: HEADERS, and CONTINUATION for all that follows.
-fn write_endless(id: u32, begins: bool, lines: &[u8], out: &mut Vec<u8>) {
-    /// `:status: 200` of the static table.
-    const STATUS_200: u8 = 0x88;
-    let mut block = Vec::new();
-    if begins {
-        frame::write(kind::HEADERS, 0, id, &[STATUS_200], out);
-    }
-    for line in lines.split(|byte| *byte == b'\n') {
-        let Some((name, value)) = std::str::from_utf8(line)
-            .ok()
-            .and_then(|line| line.trim_end().split_once(": "))
-        else {
-            continue;
-        };
-        // A literal that goes into no table; both lengths are below 127.
-        block.push(0);
-        for text in [name.to_ascii_lowercase().as_str(), value] {
-            block.push(text.len() as u8);
-            block.extend_from_slice(text.as_bytes());
-        }
-    }
-    frame::write(kind::CONTINUATION, 0, id, &block, out);
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -528,14 +460,5 @@ mod tests {
         }
         assert_eq!(http2.server.open_streams(), 0);
         assert!(http2.blocked.len() <= MOST_STALE, "{}", http2.blocked.len());
-    }
-
-    #[test]
-    fn the_first_bytes_say_what_is_spoken() {
-        assert_eq!(spoken(0, b"P"), Speaks::Open(1));
-        assert_eq!(spoken(1, b"OST /"), Speaks::Http1(b"P"));
-        assert_eq!(spoken(0, b"GET /"), Speaks::Http1(b""));
-        assert_eq!(spoken(1, &PREFACE[1..]), Speaks::Http2);
-        assert_eq!(spoken(0, &[PREFACE, b"more"].concat()), Speaks::Http2);
     }
 }
