@@ -28,9 +28,13 @@ class JudgedTrial(NamedTuple):
     evidence: Evidence
 
 
-def together(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> tuple[Finding, ...]:
-    """Findings about trials that are compared with each other: those of one workload and load."""
-    found = (clock(trials, limits), responses(trials))
+def together(
+    trials: Sequence[JudgedTrial], limits: HostLimits | None = None, declared: str = ""
+) -> tuple[Finding, ...]:
+    """Findings about trials that are compared with each other: those of one workload and load. `declared`:
+    why the right responses to it differ between servers.
+    """
+    found = (clock(trials, limits), responses(trials, declared))
     return tuple(finding for finding in found if finding is not None)
 
 
@@ -60,10 +64,12 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
     )
 
 
-def responses(trials: Sequence[JudgedTrial]) -> Finding | None:
+def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | None:
     """The preflight responses of the servers against each other, step by step. None with a single server.
 
     What one server's own trials do not agree on (a date, an identifier) is not compared between servers.
+    `declared` says why the question itself has another response on each server: other lengths are then
+    suspect, still other work, and other content is no fault.
     """
     by_server: dict[str, list[Mapping[str, Probe]]] = {}
     for trial in trials:
@@ -72,6 +78,8 @@ def responses(trials: Sequence[JudgedTrial]) -> Finding | None:
     if len(by_server) < 2:
         return None
     limit = f"one status, media type and body for all servers (length beyond {percent(LENGTH_APART)} invalid)"
+    if declared:
+        limit = f"one status and media type for all servers (length beyond {percent(LENGTH_APART)} suspect)"
     if len(asked) < 2:
         return _responses(Status.UNKNOWN, "no preflight responses to compare", limit)
     steps = list(dict.fromkeys(step for known in asked.values() for probes in known for step in probes))
@@ -80,12 +88,15 @@ def responses(trials: Sequence[JudgedTrial]) -> Finding | None:
         mine = {
             server: [probes[step] for probes in known if step in probes] for server, known in asked.items()
         }
-        status, text = _step({server: probes for server, probes in mine.items() if probes})
+        status, text = _step({server: probes for server, probes in mine.items() if probes}, bool(declared))
         if text:
             said.append(f"{step}: {text}")
         if status is Status.INVALID or (status is Status.SUSPECT and worst is Status.VALID):
             worst = status
-    return _responses(worst, "; ".join(said[:3]) or "all servers sent the same", limit)
+    reason = "; ".join(said[:3]) or ("other content, as declared" if declared else "all servers sent the same")
+    if declared and worst is not Status.VALID:
+        reason += f"; declared: {declared}"
+    return _responses(worst, reason, limit)
 
 
 def _responses(status: Status, reason: str, limit: str) -> Finding:
@@ -100,7 +111,7 @@ def _responses(status: Status, reason: str, limit: str) -> Finding:
     )
 
 
-def _step(by_server: Mapping[str, Sequence[Probe]]) -> tuple[Status, str]:
+def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[Status, str]:
     """Status and words about one step; no words where the servers agree."""
     if len(by_server) < 2:
         return Status.VALID, ""
@@ -110,12 +121,13 @@ def _step(by_server: Mapping[str, Sequence[Probe]]) -> tuple[Status, str]:
     length = {server: median(probe.body_bytes for probe in probes) for server, probes in by_server.items()}
     shortest, longest = min(length.values()), max(length.values())
     if longest - shortest > LENGTH_APART * longest:
-        return Status.INVALID, _values({s: number(v) for s, v in length.items()}, "{} bytes")
+        words = _values({s: number(v) for s, v in length.items()}, "{} bytes")
+        return (Status.SUSPECT if declared else Status.INVALID), words
     media = {server: _one({_media(probe) for probe in probes}) for server, probes in by_server.items()}
     if _differ(media):
         return Status.SUSPECT, _values(media, "{}")
     body = {server: _one({probe.body_digest for probe in probes}) for server, probes in by_server.items()}
-    if _differ(body):
+    if _differ(body) and not declared:
         return Status.SUSPECT, f"bodies of {number(shortest)} to {number(longest)} bytes with other content"
     return Status.VALID, ""
 

@@ -191,6 +191,8 @@ class Workload(Record):
     """Walked once after the load has ended."""
     conformance: tuple[Step, ...] = ()
     """Further requests and their right responses, sent by the conformance suite and never by a load."""
+    responses_differ: str = ""
+    """Why the right responses to it differ from server to server, where the question itself makes them."""
     published: Published | None = None
 
     @model_validator(mode="after")

@@ -314,7 +314,7 @@ def _together(part: PartView) -> tuple[Finding, ...]:
             for trial in cell.counting
         ]
         judged = HostLimits.among(_limits([trial for cell in group for trial in cell.counting]))
-        for one in together(trials, judged):
+        for one in together(trials, judged, group[0].cell.trial.workload.responses_differ):
             reason = f"{where}: {one.reason}" if len(groups) > 1 else one.reason
             found.setdefault((one.check, reason), one.model_copy(update={"reason": reason}))
     return tuple(found.values())

@@ -78,6 +78,20 @@ class TestResponses:
         assert found.status is Status.SUSPECT
         assert "other content" in found.reason
 
+    def test_where_the_question_makes_them_differ_the_reason_is_said_and_the_rest_still_holds(self) -> None:
+        why = "each lists its own metrics"
+        longer = responses(trials(a=(with_response(),), b=(with_response(size=32, digest="b"),)), why)
+        assert longer is not None
+        assert longer.status is Status.SUSPECT
+        assert "a 64 bytes, b 32 bytes" in longer.reason
+        assert longer.reason.endswith(why)
+        other = responses(trials(a=(with_response(),), b=(with_response(digest="b"),)), why)
+        assert other is not None
+        assert other.status is Status.VALID
+        refused = responses(trials(a=(with_response(),), b=(with_response(status=404),)), why)
+        assert refused is not None
+        assert refused.status is Status.INVALID
+
     def test_what_one_servers_own_trials_differ_in_is_not_compared(self) -> None:
         dated = (with_response(digest="mon"), with_response(digest="tue"))
         found = responses(trials(a=dated, b=(with_response(digest="wed"), with_response(digest="thu"))))
