@@ -93,7 +93,9 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
             said.append(f"{step}: {text}")
         if status is Status.INVALID or (status is Status.SUSPECT and worst is Status.VALID):
             worst = status
-    reason = "; ".join(said[:3]) or ("other content, as declared" if declared else "all servers sent the same")
+    reason = "; ".join(said[:3]) or (
+        "other content, as declared" if declared else "all servers sent the same"
+    )
     if declared and worst is not Status.VALID:
         reason += f"; declared: {declared}"
     return _responses(worst, reason, limit)
