@@ -47,7 +47,7 @@ class Nghttpd:
                     return self
                 time.sleep(0.01)
             self._end()
-        raise EnvironmentFault("nghttpd did not start; run it by hand to see why")
+        raise EnvironmentFault("nghttpd did not start; start nghttpd in a terminal to see its message")
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -24,6 +24,7 @@ PROGRAMS = {
     "jmeter": (("jmeter",), FETCHED),
     "memcached": (("memcached",), "apt-get install memcached"),
     "nghttpd": (("nghttpd",), "apt-get install nghttp2-server"),
+    "node": (("node",), "install Node.js 18 or newer"),
     "opensearch": (("opensearch",), FETCHED),
     "openssl": (("openssl",), "apt-get install openssl"),
     "postgresql": (("initdb",), FETCHED),

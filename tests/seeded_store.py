@@ -22,9 +22,10 @@ from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.conclude import conclude
 from prony.host.fingerprint import key_of
 from prony.plan import workload
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.store import Store

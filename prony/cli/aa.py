@@ -38,8 +38,9 @@ def command(
     """
     from prony.cli import measure
     from prony.experiment.targets import Targets
+    from prony.plan.cell import cell_of
     from prony.plan.part import AATest
-    from prony.plan.plan import MAIN, cell_of, one_part
+    from prony.plan.plan import MAIN, one_part
     from prony.plan.target import named
 
     if server is None:

@@ -13,8 +13,9 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.plan.cell import Cell
     from prony.plan.part import Part
-    from prony.plan.plan import Cell, Plan
+    from prony.plan.plan import Plan
 
 ONE_END = "--windows have a fixed length, which --precision would end early: give one of them"
 DEFAULT_LAST_LOOK = 20

@@ -16,8 +16,9 @@ from prony.cli.launched import AskedTrial, common_workload
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
+    from prony.plan.cell import Cell
     from prony.plan.part import Part
-    from prony.plan.plan import Cell, Plan
+    from prony.plan.plan import Plan
     from prony.plan.trial import TrialPlan
 
 SHARE = 0.7
@@ -64,7 +65,8 @@ def command(
 def _plan(servers: list[str], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
     """A comparison of these servers."""
     from prony.experiment.stored import history_of
-    from prony.plan.plan import MAIN, cell_of, one_part
+    from prony.plan.cell import cell_of
+    from prony.plan.plan import MAIN, one_part
     from prony.plan.target import named
 
     controls = 0 if asked.quick or trial.warm_up.method == "pinned" else 1

@@ -54,7 +54,8 @@ def command(
         raise UsageError(f"{target.name} does not say which workload it offers; name one with --workload")
     trial = asked.trial("" if asked.workload else offered[0])
     count = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
-    from prony.plan.plan import MAIN, cell_of, one_part
+    from prony.plan.cell import cell_of
+    from prony.plan.plan import MAIN, one_part
 
     plan: Plan = one_part(
         "explain",

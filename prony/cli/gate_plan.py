@@ -12,7 +12,8 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.cli.common import Common
-    from prony.plan.plan import Cell, Plan
+    from prony.plan.cell import Cell
+    from prony.plan.plan import Plan
     from prony.plan.trial import TrialPlan
     from prony.targets import ServerUnderTest
 
@@ -127,8 +128,9 @@ def _trial(servers: dict[str, ServerUnderTest], wanted: Wanted, asked: AskedTria
 def _in_turns(
     named: list[str], servers: list[ServerUnderTest], trial: TrialPlan, wanted: Wanted, common: Common
 ) -> Plan:
+    from prony.plan.cell import cell_of
     from prony.plan.part import GateTest
-    from prony.plan.plan import MAIN, cell_of, one_part
+    from prony.plan.plan import MAIN, one_part
     from prony.plan.target import named as target_named
 
     base, candidate = names(servers[0].name, servers[1].name)
@@ -164,8 +166,9 @@ def _against_stored(
 ) -> Plan:
     from prony.cli.testbed import prepare
     from prony.experiment.baseline import stored_base
+    from prony.plan.cell import cell_of
     from prony.plan.part import GateTest
-    from prony.plan.plan import MAIN, cell_of, one_part
+    from prony.plan.plan import MAIN, one_part
     from prony.plan.target import named as target_named
     from prony.store import Store
 

@@ -143,7 +143,8 @@ def command(
     from prony.cli import measure
     from prony.cli.load_options import chosen as chosen_load
     from prony.plan.budget import FEWEST
-    from prony.plan.plan import MAIN, cell_of, one_part, shape_of
+    from prony.plan.cell import cell_of
+    from prony.plan.plan import MAIN, one_part, shape_of
     from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed
 

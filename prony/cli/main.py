@@ -42,7 +42,8 @@ from prony.cli import (
 )
 from prony.errors import ExitCode, PronyError
 from prony.frontends import names, summary
-from prony.report.delivery import printable, silence
+from prony.report.delivery import silence
+from prony.report.printable import printable
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""

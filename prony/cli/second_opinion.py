@@ -56,8 +56,9 @@ def command(
     difference. One GET (a URL, or the workload of a server that is one GET).
     """
     from prony.cli import measure
+    from prony.plan.cell import cell_of
     from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
-    from prony.plan.plan import MAIN, cell_of, one_part
+    from prony.plan.plan import MAIN, one_part
     from prony.plan.trial import TrialPlan, fixed
     from prony.trial.beside import available
 

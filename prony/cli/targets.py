@@ -12,8 +12,8 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.plan import target as targets
+    from prony.plan.cell import Cell
     from prony.plan.load import Load
-    from prony.plan.plan import Cell
     from prony.plan.trial import TrialPlan
 
 URL_WARM_UP_S = 3.0
@@ -65,7 +65,8 @@ class Chosen:
 
     def cell(self, load: Load, trials: int = 1) -> Cell:
         """The cell of this load."""
-        from prony.plan.plan import MAIN, cell_of
+        from prony.plan.cell import cell_of
+        from prony.plan.plan import MAIN
 
         trial = self.trial.model_copy(update={"load": load})
         return cell_of(MAIN, self.server, self.target, trial, trials)

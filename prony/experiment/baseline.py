@@ -10,8 +10,9 @@ from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
 from prony.experiment.stored import cell_of_record, plan_of
 from prony.judge.finding import Status
+from prony.plan.cell import Cell
 from prony.plan.part import Baseline, StoredFigures
-from prony.plan.plan import Cell, Plan
+from prony.plan.plan import Plan
 from prony.store import Store, StoredTrial
 
 MOST_EXPERIMENTS = 20

@@ -9,8 +9,9 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from prony.experiment.clear import Watch, questions
+from prony.plan.cell import Cell
 from prony.plan.part import Part
-from prony.plan.plan import Cell, ScheduledTrial
+from prony.plan.plan import ScheduledTrial
 
 
 @dataclass(frozen=True, slots=True)

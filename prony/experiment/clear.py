@@ -20,9 +20,9 @@ from prony.judge.drift import DRIFTING, bound_of, is_asked, level_stretch
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Judgement, Status
 from prony.judge.outside import disturbed
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.part import GateTest, Part
-from prony.plan.plan import Cell
 from prony.steady.stretch import Stretch
 
 LEAST_NEED = 1e-6

@@ -22,8 +22,9 @@ from prony.experiment.stored import cell_of_record
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.experiment.trials import EndedTrial, Trials, index_of
+from prony.plan.cell import Cell
 from prony.plan.part import Part
-from prony.plan.plan import Cell, Plan, ScheduledTrial, Skipped
+from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 

@@ -12,10 +12,11 @@ from prony.compare.capacity import CapacitySearch
 from prony.compare.outcome import lowest_rate, outcome_of, rounded_up, search_of
 from prony.experiment.stored import cell_of_record
 from prony.judge.finding import Status
+from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad
 from prony.plan.objective import Objective, objectives
 from prony.plan.part import Follow, Part, Search
-from prony.plan.plan import Cell, Plan, Skipped
+from prony.plan.plan import Plan, Skipped
 from prony.store import StoredTrial
 
 FIRST_SHARE = 0.5

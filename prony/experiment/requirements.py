@@ -16,7 +16,8 @@ from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descripto
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
-from prony.plan.plan import Cell, Plan, Skipped
+from prony.plan.cell import Cell
+from prony.plan.plan import Plan, Skipped
 from prony.plan.planfile import NeedKeys
 from prony.targets import ServerUnderTest
 from prony.trial.facts import trial_facts

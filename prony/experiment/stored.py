@@ -11,9 +11,10 @@ from pydantic import ValidationError
 from prony.errors import StoreError, UsageError
 from prony.evidence.trial import LoadFacts, ServerCount, ToolRun, TrialRecord
 from prony.plan import workload as workloads
+from prony.plan.cell import Cell, PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
 from prony.plan.part import Part, Search
-from prony.plan.plan import MAIN, Cell, Plan, PublishedFigures, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.planfile import CpuKeys
 from prony.plan.target import Launch, Target, TlsOptions, parse_url
 from prony.plan.trial import TrialPlan, fixed

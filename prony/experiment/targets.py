@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from prony.plan.plan import Cell
+from prony.plan.cell import Cell
 from prony.plan.target import Target
 from prony.server.catalogue import Catalogue
 from prony.targets import ServerUnderTest, under_test

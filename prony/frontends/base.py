@@ -18,7 +18,8 @@ from prony.evidence.trial import Evidence, StageReport
 from prony.experiment.testbed import Progress
 from prony.judge.finding import Finding, Judgement, Status
 from prony.plan import planfile_write
-from prony.plan.plan import MAIN, Plan, cell_of, one_part
+from prony.plan.cell import cell_of
+from prony.plan.plan import MAIN, Plan, one_part
 from prony.plan.target import Url, parse_url
 from prony.plan.trial import TrialPlan
 from prony.store import StoredTrial

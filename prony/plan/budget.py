@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.errors import UsageError
+from prony.plan.cell import Cell
 from prony.plan.part import Part
-from prony.plan.plan import Cell, Plan
+from prony.plan.plan import Plan
 from prony.plan.planfile import MOST_LOOKS
 
 FEWEST = 3

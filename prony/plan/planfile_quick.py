@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prony.errors import UsageError
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
-from prony.plan.plan import Cell, Plan, Skipped
+from prony.plan.plan import Plan, Skipped
 from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan
 
 QUICK_S = 300.0

@@ -16,9 +16,10 @@ from pydantic import BaseModel, ValidationError
 from prony.errors import UsageError
 from prony.plan import workload as workloads
 from prony.plan.catalogue_roots import yaml_files
+from prony.plan.cell import Cell, PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, Load, WholeRun
 from prony.plan.part import Part
-from prony.plan.plan import Cell, Plan, PublishedFigures, cell_of, shape_of
+from prony.plan.plan import Plan, shape_of
 from prony.plan.planfile import (
     TRIAL_KEYS,
     CpuKeys,

@@ -6,13 +6,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from prony.plan.balanced import balanced_orders
+from prony.plan.cell import Cell
 from prony.plan.load import WholeRun
-
-if TYPE_CHECKING:
-    from prony.plan.plan import Cell
 
 
 def units(cells: Sequence[Cell]) -> list[tuple[Cell, ...]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
-from prony.plan.plan import Cell
+from prony.plan.cell import Cell
 from prony.push.cluster import Cluster, Sent
 from prony.push.faults import PushFault
 from prony.push.remembered import Remembered

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prony.compare.false_differences import FalseDifferences
-from prony.plan.plan import Cell
+from prony.plan.cell import Cell
 from prony.store import ExperimentRow
 
 COMMAND = "aa"

@@ -12,7 +12,7 @@ from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from prony.report.delivery import printable
+from prony.report.printable import printable
 
 
 class Console(RichConsole):

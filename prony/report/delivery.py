@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 FILE_WIDTH = 120
-_OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def deliver(
@@ -56,11 +54,6 @@ def deliver(
 def _width() -> int | None:
     """A file has no edge: what goes there is as wide as the tables are at their best, unless COLUMNS says."""
     return None if sys.stdout.isatty() or "COLUMNS" in os.environ else FILE_WIDTH
-
-
-def printable(text: str) -> str:
-    """Without the characters that a terminal obeys (C0 and C1 controls); lines and tabs stay."""
-    return text if text.isprintable() else _OBEYED.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def print_model(found: BaseModel) -> None:

@@ -15,8 +15,8 @@ from prony import __version__
 from prony.evidence.engine import IntervalRow
 from prony.judge.finding import Finding, Status
 from prony.judge.window import measured
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
-from prony.plan.plan import Cell
 from prony.report import tidy
 from prony.report.recorded import at
 from prony.report.result import ResultView, TrialView

@@ -15,8 +15,8 @@ from rich.console import Console
 from prony.evidence.engine import IntervalRow
 from prony.experiment import testbed
 from prony.judge.finding import Status
-from prony.report.delivery import printable
 from prony.report.live import RichProgress
+from prony.report.printable import printable
 from prony.report.progress_state import SilentProgress, State, figure, harmless, outcome
 from prony.report.wording import clock, counted, duration
 

@@ -25,10 +25,11 @@ from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.drift import DRIFTING, drift
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.together import JudgedTrial, together
+from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.part import AATest, GateTest, Part, Search
-from prony.plan.plan import Cell, Plan
+from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.explained import explanations
 from prony.report.gate import GateView, view_of

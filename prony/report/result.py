@@ -26,10 +26,11 @@ from prony.judge.checks.samples import SamplesLimits
 from prony.judge.finding import Finding, Judgement, Status
 from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
-from prony.plan.plan import Cell, Plan, Skipped
+from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
 from prony.report.gate import GateView
 from prony.store.rows import Note

@@ -22,8 +22,9 @@ from prony.explain.cost import ProfilerCost
 from prony.explain.difference import Difference
 from prony.explain.explanation import Allocated
 from prony.judge.finding import Finding
+from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective
-from prony.plan.plan import PublishedFigures, Skipped
+from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup

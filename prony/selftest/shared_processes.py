@@ -182,7 +182,7 @@ def shared_tables(rounds: int = ROUNDS, say: Say = lambda _: None) -> str:
     )
     order = (
         "**The order of the loads**: how often an effect of place or of the load before is found (at most "
-        "5 % where there is none), over both servers."
+        "5 % where no effect exists), over both servers."
     )
     return (
         "\n\n".join(

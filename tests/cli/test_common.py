@@ -13,9 +13,10 @@ import typer
 from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Follow, Part
-from prony.plan.plan import MAIN, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch, Target, Url
 from tests.experiment.conftest import trial_plan
 

@@ -21,9 +21,10 @@ from prony.experiment.testbed import Testbed
 from prony.judge.finding import Finding, Judgement, Status
 from prony.load.facts import load_facts
 from prony.plan import workload
+from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Cell, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.report.progress import SilentProgress

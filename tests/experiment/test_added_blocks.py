@@ -10,9 +10,10 @@ import pytest
 
 from prony.errors import UsageError
 from prony.plan.budget import within
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Search
-from prony.plan.plan import MAIN, Cell, Plan
+from prony.plan.plan import MAIN, Plan
 from tests.experiment.conftest import Answer, Bench, cell, plan, users_of
 
 SECONDS = 10.0

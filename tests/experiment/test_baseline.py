@@ -8,9 +8,10 @@ from prony.compare.noninferiority import Change
 from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
 from prony.experiment.baseline import stored_base
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Baseline, GateTest, Part
-from prony.plan.plan import MAIN, Cell, Plan
+from prony.plan.plan import MAIN, Plan
 from prony.report.gate_files import gate_of
 from prony.report.reading import load_result
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan

@@ -15,8 +15,9 @@ from prony.errors import UsageError
 from prony.experiment.clear import UntilClear, questions
 from prony.judge.finding import Judgement, Status
 from prony.plan import workload
+from prony.plan.cell import cell_of
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import quick_trial
 from prony.report.reading import figure_pairs

@@ -14,9 +14,10 @@ from prony.experiment import trials
 from prony.experiment.experiment import remaining
 from prony.experiment.growth import first_open_load, search_so_far
 from prony.judge.finding import Finding, Status
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.part import Follow, Part, Search
-from prony.plan.plan import MAIN, Cell, Plan
+from prony.plan.plan import MAIN, Plan
 from prony.store import StoredTrial
 from prony.trial.load_run import INTERRUPTED
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan, rate_of, users_of

@@ -9,9 +9,10 @@ import pytest
 from prony.errors import UsageError
 from prony.experiment import explaining, trials
 from prony.experiment.explaining import Explaining, explained
+from prony.plan.cell import Cell
 from prony.plan.load import SteadyWindow
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Cell, Plan
+from prony.plan.plan import MAIN, Plan
 from prony.report.reading import result_view
 from prony.store import StoredTrial
 from tests.experiment.conftest import Answer, Bench, cell, plan

@@ -15,8 +15,9 @@ from prony.cli.showing import exit_code
 from prony.compare.noninferiority import Change
 from prony.errors import ExitCode
 from prony.judge.finding import Status
+from prony.plan.cell import Cell
 from prony.plan.part import GateTest, Part
-from prony.plan.plan import MAIN, Cell, Plan
+from prony.plan.plan import MAIN, Plan
 from prony.report.export import to_json
 from prony.report.gate_files import gate_of
 from prony.report.html import render_html

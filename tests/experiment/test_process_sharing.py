@@ -10,9 +10,10 @@ from prony.errors import UsageError
 from prony.experiment.baseline import stored_base
 from prony.experiment.experiment import remaining
 from prony.judge.finding import Status
+from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Search
-from prony.plan.plan import MAIN, Cell, Plan
+from prony.plan.plan import MAIN, Plan
 from prony.store import StoredTrial
 from prony.store.summaries import plan_keys
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan, users_of

@@ -91,7 +91,7 @@ def test_perf_sees_the_native_frames_of_any_program() -> None:
     assert found.every_process
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.needs("node")
 def test_the_inspector_of_node_names_the_function_that_burns() -> None:
     with running("node", "-e", NODE) as pid:
         found = profiled(NodeProfiler(pid), slices=4, slice_s=0.7)

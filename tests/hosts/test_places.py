@@ -19,8 +19,9 @@ from prony.hosts.testbed import HostsTestbed, on_machines, refuse, together
 from prony.load.clock import ClockEstimate, RoundTrip
 from prony.load.contract import EngineLoad
 from prony.load.handle import HostLost
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
-from prony.plan.plan import MAIN, Plan, cell_of, one_part
+from prony.plan.plan import MAIN, Plan, one_part
 from prony.plan.step import Step
 from prony.plan.target import Launch, TlsOptions, Url, named
 from prony.plan.trial import TrialPlan, fixed

@@ -24,9 +24,10 @@ from prony.peers.jmeter import Jmeter
 from prony.peers.oha import Oha
 from prony.peers.runner import run
 from prony.peers.wrk import Wrk
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.part import CrossCheck, Part
-from prony.plan.plan import MAIN, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import from_url

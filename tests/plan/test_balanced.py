@@ -9,9 +9,10 @@ from itertools import islice, pairwise
 import pytest
 
 from prony.plan.balanced import balanced_orders, williams_square
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Part
-from prony.plan.plan import Plan, cell_of
+from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import from_url

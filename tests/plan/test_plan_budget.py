@@ -7,9 +7,10 @@ import pytest
 from prony.errors import UsageError
 from prony.plan import workload
 from prony.plan.budget import FEWEST, within
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Part, Search
-from prony.plan.plan import Plan, cell_of
+from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan, fixed
 

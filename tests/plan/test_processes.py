@@ -13,9 +13,10 @@ from prony.errors import UsageError
 from prony.judge.limits import CheckLimits
 from prony.plan import workload
 from prony.plan.balanced import balanced_orders
+from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.part import Part, Search
-from prony.plan.plan import MAIN, Cell, Plan, ScheduledTrial, cell_of
+from prony.plan.plan import MAIN, Plan, ScheduledTrial
 from prony.plan.planfile_read import read
 from prony.plan.processes import units, why_not
 from prony.plan.target import Launch, Url

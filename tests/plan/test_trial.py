@@ -3,9 +3,10 @@
 import pytest
 
 from prony.plan import workload
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, OpenLoad, RatePhase, WholeRun
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, full_trial, pinned, quick_trial

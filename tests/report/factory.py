@@ -27,9 +27,10 @@ from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.conclude import conclude
 from prony.judge.finding import Finding, Judgement, Status
 from prony.plan import workload
+from prony.plan.cell import PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
 from prony.plan.part import Part, Shape
-from prony.plan.plan import Plan, PublishedFigures, cell_of
+from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
 from prony.plan.trial import TrialPlan
 from prony.report.reading import build

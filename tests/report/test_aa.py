@@ -11,8 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from prony.compare.false_differences import FalseDifferences
+from prony.plan.cell import cell_of
 from prony.plan.part import AATest
-from prony.plan.plan import cell_of, one_part
+from prony.plan.plan import one_part
 from prony.plan.target import Launch
 from prony.report.aa import fitting, words
 from prony.report.export import to_json

@@ -13,9 +13,10 @@ from rich.console import Console
 from prony.evidence.trial import Calibration, Ceiling
 from prony.judge.finding import Finding, Status
 from prony.plan import workload
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
-from prony.plan.plan import Plan, cell_of
+from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.export import to_json

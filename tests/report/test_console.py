@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 
 from prony.report.console import Console
-from prony.report.delivery import printable
+from prony.report.printable import printable
 from prony.report.terminal import render
 
 from . import factory

@@ -9,9 +9,10 @@ from rich.console import Console
 
 from prony.compare.capacity import End
 from prony.judge.finding import Status
+from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.part import Part, Search
-from prony.plan.plan import Cell, Plan, cell_of
+from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.report.export import to_json
 from prony.report.html import render_html

@@ -12,9 +12,10 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.trial import ProcessFacts
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Plan, ScheduledTrial, cell_of
+from prony.plan.plan import MAIN, Plan, ScheduledTrial
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.export import to_json

@@ -8,9 +8,10 @@ from dataclasses import replace
 from rich.console import Console
 
 from prony.judge.finding import Status
+from prony.plan.cell import Cell, cell_of
 from prony.plan.load import OpenLoad
 from prony.plan.part import Follow, Part
-from prony.plan.plan import Cell, Plan, Skipped, cell_of
+from prony.plan.plan import Plan, Skipped
 from prony.plan.target import Launch
 from prony.report.export import to_json
 from prony.report.html import render_html

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from prony.evidence.host import Fingerprint
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
-from prony.plan.plan import Plan, cell_of
+from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.reading import build

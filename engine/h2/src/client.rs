@@ -1,12 +1,12 @@
 //! A client's side of a connection: it opens streams for its requests, and what comes on them are
 //! responses.
 
-use crate::connection::{Config, Connection, Happened, Role};
+use crate::connection::{Connection, Happened, Role};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::fields::Fields;
 use crate::frame::{self, MAX_STREAM, PREFACE};
 use crate::head::{Heads, Reads};
-use crate::settings;
+use crate::settings::{self, Config};
 use crate::stream::Stream;
 
 #[derive(Debug)]
@@ -81,14 +81,8 @@ impl Role for Requester {
         block: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
-        let place = connection
-            .heads
-            .read(block)
-            .map_err(|bad| ConnectionError::compression(bad.0))?;
+        let place = connection.read_block(block)?;
         let head = connection.heads.get(place);
-        connection.tally.header_block_bytes_received += block.len() as u64;
-        connection.tally.header_list_bytes_received += head.list_bytes as u64;
-        connection.tally.header_fields_received += u64::from(head.all_fields());
         let Some(stream) = connection.streams.get_mut(id) else {
             if connection.streams.may_be_late(id) {
                 return connection.idles("a flood of HEADERS on streams that were reset");

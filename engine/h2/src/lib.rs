@@ -17,9 +17,10 @@ mod stream;
 mod tests;
 
 pub use client::Client;
-pub use connection::{Config, Event, Tally};
+pub use connection::{Event, Tally};
 pub use error::{ConnectionError, ErrorCode};
 pub use fields::Fields;
 pub use head::Head;
 pub use hpack::encoder::Indexing;
 pub use server::Server;
+pub use settings::Config;

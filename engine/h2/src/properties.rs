@@ -1,12 +1,13 @@
 //! What must hold for any bytes: asserted here once, for the property tests and the fuzz targets.
 
 use crate::client::Client;
-use crate::connection::{Config, Event};
+use crate::connection::Event;
 use crate::fields::Fields;
 use crate::frame::PREFACE;
 use crate::head::{Heads, Reads};
 use crate::hpack::{Encoder, Indexing};
 use crate::server::Server;
+use crate::settings::Config;
 
 const CONFIG: Config = Config {
     stream_window_bytes: 70_000,

@@ -1,12 +1,12 @@
 //! A server's side of a connection, as much of it as the reference server needs: it takes streams,
 //! and what comes on them are requests. It pushes nothing.
 
-use crate::connection::{Config, Connection, Happened, Role, first_window};
+use crate::connection::{Connection, Happened, Role, first_window};
 use crate::error::{ConnectionError, ErrorCode};
 use crate::fields::Fields;
 use crate::frame;
 use crate::head::{Heads, Reads};
-use crate::settings;
+use crate::settings::{self, Config};
 use crate::stream::Stream;
 
 #[derive(Debug)]
@@ -100,14 +100,8 @@ impl Role for Responder {
         block: &[u8],
         out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
-        let place = connection
-            .heads
-            .read(block)
-            .map_err(|bad| ConnectionError::compression(bad.0))?;
+        let place = connection.read_block(block)?;
         let head = connection.heads.get(place);
-        connection.tally.header_block_bytes_received += block.len() as u64;
-        connection.tally.header_list_bytes_received += head.list_bytes as u64;
-        connection.tally.header_fields_received += u64::from(head.all_fields());
         if let Some(stream) = connection.streams.get(id) {
             if stream.received {
                 return Err(ConnectionError::new(

@@ -1,6 +1,5 @@
 //! SETTINGS (RFC 9113, section 6.5): ours written, the other side's read.
 
-use crate::connection::Config;
 use crate::error::ConnectionError;
 use crate::frame::{DEFAULT_FRAME_BYTES, DEFAULT_WINDOW_BYTES, MAX_FRAME_BYTES, MAX_WINDOW_BYTES};
 use crate::hpack::DEFAULT_TABLE_BYTES;
@@ -12,6 +11,19 @@ mod id {
     pub const INITIAL_WINDOW_SIZE: u16 = 4;
     pub const MAX_FRAME_SIZE: u16 = 5;
     pub const MAX_HEADER_LIST_SIZE: u16 = 6;
+}
+
+/// What a connection is opened with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// What the other side may send on a stream before it is given more, 1 to 2^31-1.
+    pub stream_window_bytes: u32,
+    /// The same for all streams together; at least 65535, which no connection is without.
+    pub connection_window_bytes: u32,
+    /// Of the dynamic table, either way.
+    pub table_bytes: u32,
+    /// The longest list of header fields, as RFC 9113 counts it (section 6.5.2).
+    pub most_head_bytes: u32,
 }
 
 /// What the other side allows.

@@ -9,11 +9,12 @@ mod serving;
 use proptest::prelude::*;
 
 use crate::client::Client;
-use crate::connection::{Config, Event};
+use crate::connection::Event;
 use crate::error::ConnectionError;
 use crate::fields::Fields;
 use crate::frame::{self, FrameHeader, HEADER_BYTES, flag, kind};
 use crate::hpack::{Decoder, Encoder, Indexing};
+use crate::settings::Config;
 use crate::{ErrorCode, properties};
 
 const CONFIG: Config = Config {

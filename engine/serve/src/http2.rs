@@ -11,6 +11,7 @@ use prony_h2::{Config, ErrorCode, Event, Fields, Head, Indexing, Server};
 
 use super::behaviour::Closing;
 use super::machine::{Action, Machine, OUT_BYTES, Phase};
+use super::options::Http2Limits;
 use super::request::{self, Framing};
 use super::streams::Streams;
 use super::timers::Deadline;
@@ -26,22 +27,6 @@ const FRAME_BYTES: usize = 16 * 1024;
 /// Streams that are over and still among those whose windows are used up, at most.
 const MOST_STALE: usize = 64;
 const STATS: &[u8] = b"/__prony/stats";
-
-/// What a client may do at once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Http2Limits {
-    pub streams: u32,
-    pub window_bytes: u32,
-}
-
-impl Default for Http2Limits {
-    fn default() -> Self {
-        Self {
-            streams: 10_000,
-            window_bytes: 1 << 20,
-        }
-    }
-}
 
 /// What the connections of a thread share.
 #[derive(Debug)]

@@ -9,7 +9,6 @@ use prony_h2::frame;
 use super::args::Args;
 use super::behaviour::{Behaviour, Body, Closing, Settings};
 use super::curves::{AppliesTo, Slowdown, Stall, Warmup};
-use super::http2::Http2Limits;
 use super::listen::ListenAddress;
 use super::random::Random;
 use super::values::{self, Delay, Fields};
@@ -18,6 +17,22 @@ const DEFAULT_ADDRESS: &str = "127.0.0.1:0";
 const DEFAULT_RECORD_BYTES: u64 = 1 << 20;
 /// What one connection may take of the server's memory is bounded by its streams.
 const MOST_STREAMS: u32 = 1_000_000;
+
+/// What a client of HTTP/2 may do at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Http2Limits {
+    pub streams: u32,
+    pub window_bytes: u32,
+}
+
+impl Default for Http2Limits {
+    fn default() -> Self {
+        Self {
+            streams: 10_000,
+            window_bytes: 1 << 20,
+        }
+    }
+}
 const DEFAULT_SEED: u64 = 1;
 /// `--start-lottery` draws from a stream of its own, independent of the requests'.
 const LOTTERY_STREAM: u64 = 1 << 10;

@@ -11,7 +11,7 @@ use rustls::ServerConfig;
 use super::behaviour::Behaviour;
 use super::clock::{self, Clock};
 use super::counters::{Counters, Totals};
-use super::http2::Http2Limits;
+use super::options::Http2Limits;
 use super::recorder::Recorder;
 use super::workers::Workers;
 

@@ -1,11 +1,24 @@
 //! How connections that users share end, and what becomes of the users: told at once where a request
 //! was lost, sent elsewhere where it had not gone out.
 
-use prony_h2::ErrorCode;
+use prony_h2::{ErrorCode, Tally};
 
 use super::{Group, Http2Driver, PlaceState, SIDES, SideState, Told};
 use crate::measure::counters::ErrorKind;
+use crate::measure::http2::Http2Figures;
 use crate::net::{ConnId, Driver, Lost, NetEvent};
+
+pub(super) fn add_tally(figures: &mut Http2Figures, tally: &Tally) {
+    figures.streams_opened += tally.streams_opened;
+    figures.pings_received += tally.pings;
+    figures.settings_received += tally.settings;
+    figures.header_list_bytes_sent += tally.header_list_bytes_sent;
+    figures.header_block_bytes_sent += tally.header_block_bytes_sent;
+    figures.header_list_bytes_received += tally.header_list_bytes_received;
+    figures.header_block_bytes_received += tally.header_block_bytes_received;
+    figures.header_fields_received += tally.header_fields_received;
+    figures.receive_window_used_up += tally.receive_window_used_up;
+}
 
 /// How a connection ended.
 #[derive(Debug, Clone)]
@@ -133,7 +146,7 @@ impl<D: Driver> Http2Driver<D> {
     pub(super) fn shut(&mut self, side: ConnId) {
         let slot = &mut self.sides[side as usize];
         if let Some(mut client) = slot.client.take() {
-            super::receiving::add_tally(&mut self.figures, &client.take_tally());
+            add_tally(&mut self.figures, &client.take_tally());
         }
         slot.out.clear();
         slot.senders.clear();

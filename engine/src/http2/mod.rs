@@ -315,7 +315,7 @@ impl<D: Driver> Driver for Http2Driver<D> {
     fn take_http2(&mut self) -> Option<Box<Http2Figures>> {
         for side in &mut self.sides {
             if let Some(client) = &mut side.client {
-                receiving::add_tally(&mut self.figures, &client.take_tally());
+                ending::add_tally(&mut self.figures, &client.take_tally());
             }
         }
         Some(Box::new(std::mem::take(&mut self.figures)))

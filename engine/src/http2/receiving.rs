@@ -1,7 +1,6 @@
 //! What comes on connections that users share, told to each of them as its response.
 
-use prony_h2::{Client, ErrorCode};
-use prony_h2::{Event, Tally};
+use prony_h2::{Client, ErrorCode, Event};
 
 use super::ending::{End, lost};
 use super::{Http2Driver, SideState, Told};
@@ -11,18 +10,6 @@ use crate::net::{ConnId, Driver, NetEvent, Received};
 
 /// What is written in return may wait for a server that does not read up to this.
 const MOST_UNREAD_BYTES: usize = 16 * 1024 * 1024;
-
-pub(super) fn add_tally(figures: &mut Http2Figures, tally: &Tally) {
-    figures.streams_opened += tally.streams_opened;
-    figures.pings_received += tally.pings;
-    figures.settings_received += tally.settings;
-    figures.header_list_bytes_sent += tally.header_list_bytes_sent;
-    figures.header_block_bytes_sent += tally.header_block_bytes_sent;
-    figures.header_list_bytes_received += tally.header_list_bytes_received;
-    figures.header_block_bytes_received += tally.header_block_bytes_received;
-    figures.header_fields_received += tally.header_fields_received;
-    figures.receive_window_used_up += tally.receive_window_used_up;
-}
 
 /// What is to be done when the bytes that came are used up.
 #[derive(Default)]

@@ -4,7 +4,7 @@
 use rand::Rng;
 use serde_json::Value;
 
-use super::capture_source::{CaptureSource, check_pointer, regex};
+use super::capture_source::{CaptureSource, MOST_VALUE_BYTES, check_pointer, regex};
 use super::filter::RequestPart;
 use super::names::{Numbered, check_name};
 use super::resources::Resources;
@@ -12,9 +12,6 @@ use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
 use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
-
-/// The longest value: users keep theirs, and there may be many of them.
-pub const MOST_VALUE_BYTES: usize = 1024 * 1024;
 
 /// What a step does with a kept response.
 #[derive(Debug, Default)]

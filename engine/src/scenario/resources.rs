@@ -10,8 +10,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use url::{Position, Url};
 
-use super::capture::MOST_VALUE_BYTES;
-use super::capture_source::regex;
+use super::capture_source::{MOST_VALUE_BYTES, regex};
 use super::markup::{Tag, Tags};
 use super::names::check_name;
 use super::redirect::TargetOrigin;

@@ -7,7 +7,8 @@ use crate::fault::Fault;
 use crate::http::response::Response;
 use crate::measure::counters::ErrorKind;
 use crate::record::Answered;
-use crate::scenario::capture::{MOST_VALUE_BYTES, Missed};
+use crate::scenario::capture::Missed;
+use crate::scenario::capture_source::MOST_VALUE_BYTES;
 
 impl Users {
     /// Records the response that came next; whether the user's iteration ends with it.

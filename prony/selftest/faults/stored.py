@@ -23,9 +23,10 @@ from prony.experiment.conclude import conclude
 from prony.host.fingerprint import fingerprint, key_of
 from prony.judge.finding import Judgement
 from prony.judge.verdict import verdict_of
+from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.part import Part
-from prony.plan.plan import MAIN, Plan, cell_of
+from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.selftest.faults.clean_run import BUSY

@@ -17,25 +17,12 @@ use crate::fields::Fields;
 use crate::frame::{self, DEFAULT_WINDOW_BYTES, flag, kind};
 use crate::head::{Head, HeadPlace, Heads};
 use crate::hpack::Encoder;
-use crate::settings::Settings;
+use crate::settings::{Config, Settings};
 use crate::stream::Streams;
 use frames::Reading;
 
 /// Requests whose blocks are kept, by their number.
 const KEPT_BLOCKS: u32 = 256;
-
-/// What a connection is opened with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// What the other side may send on a stream before it is given more, 1 to 2^31-1.
-    pub stream_window_bytes: u32,
-    /// The same for all streams together; at least 65535, which no connection is without.
-    pub connection_window_bytes: u32,
-    /// Of the dynamic table, either way.
-    pub table_bytes: u32,
-    /// The longest list of header fields, as RFC 9113 counts it (section 6.5.2).
-    pub most_head_bytes: u32,
-}
 
 /// What the other side has done. `key`: whose stream it is.
 #[derive(Debug, PartialEq, Eq)]
@@ -228,6 +215,19 @@ impl<R: Role> Connection<R> {
 
     pub fn take_tally(&mut self) -> Tally {
         std::mem::take(&mut self.tally)
+    }
+
+    /// Reads a header block that has come whole, and counts it.
+    pub(crate) fn read_block(&mut self, block: &[u8]) -> Result<HeadPlace, ConnectionError> {
+        let place = self
+            .heads
+            .read(block)
+            .map_err(|bad| ConnectionError::compression(bad.0))?;
+        let head = self.heads.get(place);
+        self.tally.header_block_bytes_received += block.len() as u64;
+        self.tally.header_list_bytes_received += head.list_bytes as u64;
+        self.tally.header_fields_received += u64::from(head.all_fields());
+        Ok(place)
     }
 
     /// Sends a head. The block of fields that have a number is kept while the tables stay.
