@@ -34,8 +34,8 @@ class Listeners:
     def build(self, server: str, line: str) -> None:
         self._each(lambda one: one.build(server, line))
 
-    def trial_started(self, index: int, server: str, block: int) -> None:
-        self._each(lambda one: one.trial_started(index, server, block))
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
+        self._each(lambda one: one.trial_started(index, server, block, planned_s))
 
     def phase(self, name: str, expected_s: float | None) -> None:
         self._each(lambda one: one.phase(name, expected_s))

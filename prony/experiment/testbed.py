@@ -35,8 +35,8 @@ class Progress(Protocol):
     def build(self, server: str, line: str) -> None:
         """A line from the build of a server."""
 
-    def trial_started(self, index: int, server: str, block: int) -> None:
-        """Trial number `index` (from 1) begins."""
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
+        """Trial number `index` (from 1) begins, and takes about `planned_s`."""
 
     def phase(self, name: str, expected_s: float | None) -> None:
         """The trial enters a phase."""

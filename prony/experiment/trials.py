@@ -72,7 +72,8 @@ class Trials:
         """
         begun, started_at = time.monotonic(), datetime.now(UTC)
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
-        self.progress.trial_started(scheduled.index, cell.server, scheduled.block)
+        planned_s = plan.time_s(scheduled, later=process is not None and process.warm)
+        self.progress.trial_started(scheduled.index, cell.server, scheduled.block, planned_s)
         self.testbed.check_hosts()
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)

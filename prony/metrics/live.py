@@ -78,7 +78,7 @@ class LiveMetrics:
 
     def build(self, server: str, line: str) -> None: ...
 
-    def trial_started(self, index: int, server: str, block: int) -> None:  # noqa: ARG002
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:  # noqa: ARG002
         with self._lock:
             self._server, self._index, self._phase, self._row = server, index, "", None
 

@@ -223,16 +223,17 @@ class Plan(Record):
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         """About how long each of these trials takes, one after the other."""
-        cells = {cell.id: cell for cell in self.cells}
         return tuple(
-            _trial_of(cell, one.kind).estimate_s
-            if one.kind != "trial"
-            else cell.trial.later_s
-            if one.follows_in_process(before)
-            else cell.trial_s
+            self.time_s(one, later=one.follows_in_process(before))
             for before, one in zip((None, *trials), trials, strict=False)
-            for cell in (cells[one.cell],)
         )
+
+    def time_s(self, one: ScheduledTrial, *, later: bool) -> float:
+        """About how long this trial takes; `later`: in a process that a trial before it has warmed up."""
+        cell = self.cell(one.cell)
+        if one.kind != "trial":
+            return _trial_of(cell, one.kind).estimate_s
+        return cell.trial.later_s if later else cell.trial_s
 
     @property
     def growth(self) -> int:

@@ -59,9 +59,9 @@ class Journal(SilentProgress):
             self._writer = threading.Thread(target=self._write_on, name="progress journal", daemon=True)
             self._writer.start()
 
-    def trial_started(self, index: int, server: str, block: int) -> None:
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
         with self._lock:
-            self._state.start_trial(index, server, block)
+            self._state.start_trial(index, server, block, planned_s)
             self._seconds.clear()
         self._news.put(False)
 

@@ -129,10 +129,10 @@ class RichProgress(SilentProgress):
         self._begin()
 
     @harmless
-    def trial_started(self, index: int, server: str, block: int) -> None:
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
         with self._lock:
             self._build_line = ""
-            self._state.start_trial(index, server, block)
+            self._state.start_trial(index, server, block, planned_s)
         self._begin()
 
     @harmless

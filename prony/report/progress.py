@@ -68,8 +68,8 @@ class PlainProgress(SilentProgress):
         self._say(f"build {server}: {line.rstrip()}")
 
     @harmless
-    def trial_started(self, index: int, server: str, block: int) -> None:
-        self._state.start_trial(index, server, block)
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
+        self._state.start_trial(index, server, block, planned_s)
         self._say(f"{self._where()} (block {block + 1})")
 
     @harmless

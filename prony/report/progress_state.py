@@ -7,7 +7,7 @@ from __future__ import annotations
 import functools
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -42,7 +42,7 @@ class SilentProgress:
     def experiment_started(self, total_trials: int, estimate_s: float) -> None: ...
     def stored_as(self, identifier: str, title: str) -> None: ...
     def build(self, server: str, line: str) -> None: ...
-    def trial_started(self, index: int, server: str, block: int) -> None: ...
+    def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None: ...
     def phase(self, name: str, expected_s: float | None) -> None: ...
     def row(self, row: IntervalRow) -> None: ...
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None: ...
@@ -78,16 +78,25 @@ class State:
     started_s: float = 0.0
     total: int = 0
     estimate_s: float = 0.0
-    done: int = 0
-    done_seconds: float = 0.0
+    ended: set[int] = field(default_factory=set)
+    """Numbers of the trials that ended; one that is repeated counts once."""
+    ended_planned_s: float = 0.0
+    took_s: float = 0.0
+    took_planned_s: float = 0.0
+    """The same trials, repeated ones too, by the plan."""
     index: int = 0
     server: str = ""
     block: int = 0
     trial_started_s: float | None = None
+    trial_planned_s: float = 0.0
     phase: str = ""
     phase_started_s: float = 0.0
     phase_expected_s: float | None = None
     row: IntervalRow | None = None
+
+    @property
+    def done(self) -> int:
+        return len(self.ended)
 
     def elapsed_s(self) -> float:
         return self.clock() - self.started_s
@@ -96,14 +105,15 @@ class State:
         return self.clock() - self.phase_started_s
 
     def left_s(self) -> float | None:
-        """Time still needed: from the trials that ended, else from the estimate; None when unknown."""
-        if not self.total or self.done >= self.total:
+        """Time still needed: what is left of the estimate, times how much longer than planned the trials that
+        ended took; None when unknown. A short trial says little of a long one, so both are by planned time.
+        """
+        planned_s = self.estimate_s - self.ended_planned_s
+        if not self.total or self.done >= self.total or planned_s <= 0:
             return None
-        each = self.done_seconds / self.done if self.done else self.estimate_s / self.total
-        if each <= 0:
-            return None
-        running = 0.0 if self.trial_started_s is None else self.clock() - self.trial_started_s
-        return max(0.0, each * (self.total - self.done) - min(running, each))
+        pace = self.took_s / self.took_planned_s if self.took_planned_s else 1.0
+        running_s = 0.0 if self.trial_started_s is None else self.clock() - self.trial_started_s
+        return max(0.0, planned_s * pace - min(running_s, self.trial_planned_s * pace))
 
     def share(self) -> float:
         """Done share of the whole experiment, 0 … 1."""
@@ -113,8 +123,9 @@ class State:
             return 1.0
         return elapsed / (elapsed + left) if left is not None and elapsed + left > 0 else 0.0
 
-    def start_trial(self, index: int, server: str, block: int) -> None:
+    def start_trial(self, index: int, server: str, block: int, planned_s: float) -> None:
         self.index, self.server, self.block, self.row = index, server, block, None
+        self.trial_planned_s = planned_s
         self.trial_started_s = self.clock()
         self.start_phase("", None)
 
@@ -123,8 +134,11 @@ class State:
         self.phase_started_s = self.clock()
 
     def end_trial(self, seconds: float) -> None:
-        self.done += 1
-        self.done_seconds += seconds
+        self.took_s += seconds
+        self.took_planned_s += self.trial_planned_s
+        if self.index not in self.ended:
+            self.ended.add(self.index)
+            self.ended_planned_s += self.trial_planned_s
         self.trial_started_s = None
         self.row = None
 

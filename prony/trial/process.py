@@ -34,6 +34,11 @@ class SharedProcess:
             self._loads.clear()
         return self._running
 
+    @property
+    def warm(self) -> bool:
+        """Whether the process that runs has had a load."""
+        return self._running is not None and bool(self._loads)
+
     def keep(self, server: RunningTarget) -> None:
         """This one has just been started."""
         self._running = server

@@ -47,7 +47,7 @@ def running() -> LiveMetrics:
     made = LiveMetrics()
     made.experiment_started(3, 60.0)
     made.stored_as("261122-abcd", "a vs b")
-    made.trial_started(1, "tomcat", 0)
+    made.trial_started(1, "tomcat", 0, 10)
     made.phase("warm-up", 10.0)
     made.row(row(1, in_window=False, sent=101, mean_ns=2e6, p50_ns=1_000_000))
     made.phase("window", 10.0)

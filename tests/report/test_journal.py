@@ -39,7 +39,7 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
         journal.build("tomcat", "compiling")
         assert not running.folder(where).exists()  # not stored yet: nobody can ask for it
         journal.stored_as(ID, "A title")
-        journal.trial_started(2, "tomcat", 1)
+        journal.trial_started(2, "tomcat", 1, 60)
         journal.phase("window", 30.0)
         until(lambda: (found := running.one(where, ID)) is not None and found.phase == "window")
         (found,) = running.running(where)
@@ -62,7 +62,7 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
 def test_a_long_run_keeps_a_small_file(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path / "results.db"))
     for k in range(500):
-        journal.trial_started(k, "tomcat", k)
+        journal.trial_started(k, "tomcat", k, 1)
         journal.trial_ended(Status.INVALID, None, 1.0, "x" * 1_000_000)
         journal.note("y" * 1_000_000)
     assert len(journal.now().model_dump_json()) < 200_000

@@ -38,7 +38,7 @@ def row(completed: int = 8153, failed: int = 0) -> IntervalRow:
 def one_trial(progress: ProgressDisplay, pass_seconds: Callable[[float], None]) -> None:
     progress.experiment_started(9, 540.0)
     progress.build("spring-tomcat", "compiling 4 files\n")
-    progress.trial_started(1, "spring-tomcat", 0)
+    progress.trial_started(1, "spring-tomcat", 0, 60)
     progress.phase("start", None)
     pass_seconds(4)
     progress.phase("warm-up", 28.0)
@@ -77,7 +77,7 @@ def test_plain_lines_tell_every_change_and_where_it_stands_every_five_seconds() 
 def test_failures_and_missing_figures_are_said() -> None:
     clock, stream = Clock(), io.StringIO()
     progress = PlainProgress(stream, clock=clock)
-    progress.trial_started(1, "x", 0)
+    progress.trial_started(1, "x", 0, 100)
     progress.phase("window", 10)
     clock.now += 6
     progress.row(row(failed=12))
@@ -128,17 +128,36 @@ def test_the_estimate_of_what_is_left_learns_from_the_trials_that_ended() -> Non
     progress = RichProgress(terminal(io.StringIO()), clock=clock)
     progress.experiment_started(4, 400)
     assert progress._state.left_s() == 400
-    progress.trial_started(1, "x", 0)
+    progress.trial_started(1, "x", 0, 100)
     clock.now += 30
     assert progress._state.left_s() == 370
     progress.trial_ended(Status.VALID, 1.0, 30)
     assert progress._state.left_s() == 90
     assert progress._state.share() == pytest.approx(0.25)
     for index in (2, 3, 4):
-        progress.trial_started(index, "x", 0)
+        progress.trial_started(index, "x", 0, 100)
         progress.trial_ended(Status.VALID, 1.0, 30)
     assert progress._state.left_s() is None
     assert progress._state.share() == 1.0
+    progress.finished()
+
+
+def test_short_trials_do_not_promise_that_long_ones_will_be_short() -> None:
+    """A plan of a part with short trials and one with long ones: 3 x 10 s, then 2 x 100 s."""
+    clock = Clock()
+    progress = RichProgress(terminal(io.StringIO()), clock=clock)
+    progress.experiment_started(5, 230)
+    for index in (1, 2, 3):
+        progress.trial_started(index, "x", 0, 10)
+        progress.trial_ended(Status.VALID, 1.0, 12)
+    assert progress._state.left_s() == pytest.approx(240)  # a fifth longer than planned
+    progress.trial_started(4, "x", 0, 100)
+    progress.trial_ended(Status.INVALID, None, 120, "another process")
+    progress.trial_started(4, "x", 0, 100)  # again, as it was disturbed
+    clock.now += 60
+    progress.trial_ended(Status.VALID, 1.0, 120)
+    assert progress._state.left_s() == pytest.approx(120)
+    assert progress._state.done == 4
     progress.finished()
 
 
@@ -164,7 +183,7 @@ def test_live_lines_say_at_once_why_a_trial_is_invalid() -> None:
     stream = io.StringIO()
     progress = RichProgress(terminal(stream, 140))
     progress.experiment_started(3, 30)
-    progress.trial_started(1, "tomcat", 0)
+    progress.trial_started(1, "tomcat", 0, 10)
     progress.trial_ended(Status.INVALID, None, 8, "other processes took 84 % of the client's CPUs (python)")
     progress.finished()
     line = "1/3 tomcat  invalid: other processes took 84 % of the client's CPUs (python)  no figure  8 s"

@@ -214,7 +214,7 @@ def test_a_running_experiment_is_followed_to_its_end(shown: Shown, site: str, tm
         journal.stored_as(newest.id, "Runs now")
         running.write(shown.store.where, journal.now())
         tab.go(f"{site}/results/{newest.id}/live")
-        journal.trial_started(4, "spring-tomcat", 0)
+        journal.trial_started(4, "spring-tomcat", 0, 60)
         tab.wait("document.getElementById('progress').textContent.includes('spring-tomcat')")
         journal.finished()
         tab.arrive(f"/results/{newest.id}")

@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -29,7 +30,7 @@ from prony.report.journal import Journal
 journal = Journal(sys.argv[1])
 journal.experiment_started(12, 600)
 journal.stored_as(sys.argv[2], "A run that is killed")
-journal.trial_started(1, "spring-tomcat", 0)
+journal.trial_started(1, "spring-tomcat", 0, 60)
 sys.stdin.read()
 """
 
@@ -50,17 +51,25 @@ def begun(shown: Shown) -> tuple[Journal, str]:
     return journal, newest.id
 
 
+def until_written(shown: Shown, identifier: str, *, done: int) -> None:
+    """By the journal's own thread: a write from here could be followed by an older one of that thread."""
+    end_s = time.monotonic() + 30
+    while (found := running.one(shown.store.where, identifier)) is None or found.done != done:
+        assert time.monotonic() < end_s, "it was never written"
+        time.sleep(0.02)
+
+
 def test_the_pages_show_it_and_go_back_to_the_report_when_it_ends(shown: Shown) -> None:
     journal, identifier = begun(shown)
     with journal:
-        journal.trial_started(3, "spring-jetty", 1)
+        journal.trial_started(3, "spring-jetty", 1, 60)
         journal.phase("window", 30.0)
         journal.row(row(1000.0, 7000))
         journal.row(row(2000.0, 7100))
         journal.trial_ended(
             Status.INVALID, None, 41.0, "isolation: <script>alert(1)</script>" + "x" * 10_000_000
         )
-        running.write(shown.store.where, journal.now())
+        until_written(shown, identifier, done=1)
         listed = shown.client.get("/").text
         assert f'href="/results/{identifier}/live"' in listed
         assert "A run &lt;b&gt;now&lt;/b&gt;" in listed
@@ -135,7 +144,7 @@ def test_events_tell_of_each_change_and_of_the_end(shown: Shown, monkeypatch: py
         async for one in news:
             said.append(one)
             if len(said) == 1:
-                journal.trial_started(5, "spring-tomcat", 1)
+                journal.trial_started(5, "spring-tomcat", 1, 60)
                 running.write(shown.store.where, journal.now())
             if one.startswith(":") and len(said) > 1:
                 journal.finished()
