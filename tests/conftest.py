@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import drawing, programs
+from tests.alone import is_alone, is_left_out
 from tests.order import dealt
 
 settings.register_profile(
@@ -44,17 +45,9 @@ def pytest_unconfigure() -> None:
     _charts.close()
 
 
-ALONE = (
-    "bench",
-    "host",
-    "hosts",
-    "load/test_load_models.py",
-    "load/test_together.py",
-    "selftest/test_faults.py",
-)
-"""Where a neighbour is what a test is about, or what it would mistake for something else: a test that has the
-judge's default limits call a real run *valid* among them.
-"""
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """True leaves it out, None leaves that to the others."""
+    return is_left_out(collection_path, config.option.markexpr, Path(__file__).parent) or None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -75,7 +68,9 @@ def pytest_collection_modifyitems(
     here = Path(__file__).parent
     places = [item.path.relative_to(here) for item in items]
     for place, item in zip(places, items, strict=True):
-        if any(place.is_relative_to(alone) for alone in ALONE):
+        if item.get_closest_marker("alone"):
+            raise pytest.UsageError(f"{item.nodeid} marks itself alone; tests/alone.py says so, by its place")
+        if is_alone(place):
             item.add_marker(pytest.mark.alone)
     done = yield  # those that are not wanted (-m, -k) are taken out
     workers: int | None = getattr(config, "workerinput", {}).get("workercount")  # None: in one process

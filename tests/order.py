@@ -11,8 +11,8 @@ from pathlib import PurePath
 from typing import TypeVar
 
 LONGEST = ("e2e", "frontends")
-WHOLE = ("cli", "conformance", "peers", "report", "server", "store", "trial")
-"""Where tests of a file share what takes long to make."""
+WHOLE = ("cli", "conformance", "hosts", "peers", "report", "server", "store", "trial")
+"""Where tests of a file share what takes long to make, or each takes many processes."""
 
 Item = TypeVar("Item")
 

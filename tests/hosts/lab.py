@@ -24,6 +24,12 @@ from tests.hosts.rig import Rig
 
 BIN = Path(sys.executable).parent
 PRONY, ENGINE = str(BIN / "prony"), str(BIN / "prony-engine")
+SERVES = "prony-engine serve"
+"""Words of a reference server in the list of processes."""
+SHORT = ("--quick", "--window", "1s", "--warm-up-cap", "1s")
+"""For a command whose trials take seconds."""
+MEASURED_INVALID = 3
+"""Exit code: measured, and not valid."""
 PATIENCE_S = 30.0
 """For what takes a second on a machine with nothing else to do."""
 
@@ -71,6 +77,15 @@ class Run:
             return self.process.wait(within_s)
         except subprocess.TimeoutExpired:
             raise AssertionError(f"still running after {within_s:g} s: {self.said()[-3000:]}") from None
+
+
+def one_sentence(run: Run, *words: str) -> None:
+    """It was said, and nothing of a traceback, nor of a task of the event loop that was left over."""
+    said = run.said()
+    for never in ("Traceback", "Task was destroyed", "never awaited"):
+        assert never not in said, said[-4000:]
+    for word in words:
+        assert word in said, said[-4000:]
 
 
 class Lab:
@@ -138,6 +153,11 @@ class Lab:
             errors=errors,
         )
         return Run(process, output, errors)
+
+    def load(self, *, warm_up_s: float = 1.0, window_s: float) -> Run:
+        """A load from the load hosts on a server that runs on the server's host."""
+        times = ("--warmup", f"{warm_up_s:g}s", "--duration", f"{window_s:g}s")
+        return self.start("load", self.serve(), "-c", "8", *times)
 
     def stored(self) -> list[str]:
         """The ids of the experiments in the store."""
