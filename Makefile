@@ -9,20 +9,22 @@ STAMPS := .stamps
 # Not by the jobs of this make: it runs few things at once, and cargo as many as there are CPUs.
 OWN_JOBS := env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL
 BARE_CARGO := $(OWN_JOBS) cargo
-ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/js engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name '*.js' -o -name Cargo.toml) engine/Cargo.toml
+ENGINE_SOURCES := engine/Cargo.lock $(shell find engine/src engine/common engine/h2 engine/js engine/lua engine/script engine/serve -name '*.rs' -o -name '*.lua' -o -name '*.js' -o -name Cargo.toml) engine/Cargo.toml
 DEMO_REPORT ?= report.html
-# Of engine/Cargo.toml. `setup` builds in less time, and may be the default once `make bench-builds` shows the same cost.
-PROFILE ?= release
+# Of engine/Cargo.toml. No pair of builds showed that a request costs more by `setup` (docs/benchmarks.md), which builds in less
+# time. What is published of that cost is measured by `release`, and a wheel always has it.
+PROFILE ?= setup
+BENCHES := bench bench-builds bench-hosts bench-million bench-serve
+$(BENCHES): export PROFILE := release
 
 .PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-# pip and cargo side by side: cargo's last minute is one crate on one CPU, and pip gives way until then. What is never
-# imported need not be compiled to bytecode.
-setup: ## Make .venv with the locked dependencies and build the engine (release)
-	@$(MAKE) --no-print-directory -j2 $(STAMPS)/installed
+# pip and cargo side by side, and pip gives way: cargo takes longer. What is never imported need not be compiled to bytecode.
+setup: ## Make .venv with the locked dependencies and build the engine (PROFILE=release: as wheels have it)
+	@$(MAKE) --no-print-directory -j2 $(STAMPS)/installed-$(PROFILE)
 
 $(STAMPS)/toolchains:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; found $$($(PYTHON) --version). Name one: make PYTHON=python3.12 setup"; exit 2; }
@@ -36,13 +38,14 @@ $(STAMPS)/venv: requirements/lock.txt requirements/otava.txt | $(STAMPS)/toolcha
 	nice -n 10 $(BIN)/pip install --quiet --no-compile --no-deps --require-hashes -r requirements/otava.txt
 	@touch $@
 
-$(STAMPS)/engine: $(ENGINE_SOURCES) | $(STAMPS)/toolchains
+$(STAMPS)/engine-$(PROFILE): $(ENGINE_SOURCES) | $(STAMPS)/toolchains
 	@echo "building the engine ($(PROFILE)): a few minutes the first time"
 	$(BARE_CARGO) build --quiet --profile $(PROFILE) --locked --manifest-path engine/Cargo.toml --bin prony-engine
 	@touch $@
 
-# The build backend finds the engine built.
-$(STAMPS)/installed: $(STAMPS)/venv $(STAMPS)/engine pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony
+# The build backend finds the engine built. .venv has that of one profile.
+$(STAMPS)/installed-$(PROFILE): $(STAMPS)/venv $(STAMPS)/engine-$(PROFILE) pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony
+	@rm -f $(STAMPS)/installed-*
 	PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--profile $(PROFILE)" $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation -e .
 	@touch $@
 
