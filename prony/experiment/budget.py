@@ -7,8 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from prony.evidence.trial import TrialRecord
+
+
+class OfCell(Protocol):
+    """A trial, planned or stored."""
+
+    @property
+    def cell(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+
+
+def kind_of_cell(trial: OfCell) -> str:
+    """Trials of a cell take about as long as each other; an explained one takes a time of its own."""
+    return trial.cell if trial.kind == "trial" else f"{trial.cell} ({trial.kind})"
 
 
 @dataclass(slots=True)
@@ -19,7 +34,7 @@ class Budget:
     spent_s: float = 0.0
     """In earlier runs of the experiment."""
     longest_s: dict[str, float] = field(default_factory=dict)
-    """Cell -> the longest of its trials that ended."""
+    """`kind_of_cell` -> the longest of its trials that ended."""
     _begun: float | None = field(default=None)
     _took_s: float = 0.0
     _planned_s: float = 0.0
@@ -31,7 +46,7 @@ class Budget:
         for one in earlier:
             took_s = max(0.0, (one.ended_at - one.started_at).total_seconds())
             made.spent_s += took_s
-            made.took(one.cell, took_s)
+            made.took(kind_of_cell(one), took_s)
         return made
 
     def begin(self, now_s: float) -> None:
@@ -40,7 +55,7 @@ class Budget:
             self._begun = now_s
 
     def took(self, cell: str, seconds: float, planned_s: float | None = None) -> None:
-        """A trial of this cell has ended, for which so much was planned."""
+        """A trial of this cell and kind has ended, for which so much was planned."""
         self.longest_s[cell] = max(seconds, self.longest_s.get(cell, 0.0))
         if planned_s is not None:
             self._took_s, self._planned_s = self._took_s + seconds, self._planned_s + planned_s

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
-from prony.experiment.budget import Budget
+from prony.experiment.budget import Budget, kind_of_cell
 from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
@@ -84,7 +84,7 @@ class Experiment:
         """The trials of a stored experiment that have not ended yet, and what its plan still grows."""
         self.identifier = identifier
         left = remaining(self.plan, self.store.trials(identifier))
-        self._announce(left)
+        self._announce(left, len(self.plan.order()) - len(left))
         needed = {one.cell for one in left}
         self._prepare([cell for cell in self.plan.cells if cell.id in needed])
         ready(self.store, self.testbed)
@@ -93,8 +93,8 @@ class Experiment:
         self._run_parts()
         return identifier
 
-    def _announce(self, left: tuple[ScheduledTrial, ...]) -> None:
-        self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left))
+    def _announce(self, left: tuple[ScheduledTrial, ...], ended: int = 0) -> None:
+        self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left), ended)
         for sentence in requirements.warnings(self.plan, self.targets, self.testbed):
             self.progress.note(sentence)
         for change in self.plan.changes if self.plan.budget_s is not None else ():
@@ -204,7 +204,8 @@ class Experiment:
         cell = growth.next_cell(self.plan, part, self._latest())
         if cell is None:
             return False
-        if self._budget is not None and not self._budget.has_room(time.monotonic(), {cell.id: cell.trial_s}):
+        needed = {cell.id: cell.trial_s} | self._set_aside()
+        if self._budget is not None and not self._budget.has_room(time.monotonic(), needed):
             within = f"the budget of {self._budget.whole_s:g} s has no room for another rate"
             self.progress.note(f"{part.title}: {within}")
             return False
@@ -279,8 +280,14 @@ class Experiment:
 
     def _has_room(self, some: list[ScheduledTrial]) -> bool:
         times = self.plan.times_s(some)
-        planned = {one.cell: seconds for one, seconds in zip(some, times, strict=True)}
-        return self._budget is None or self._budget.has_room(time.monotonic(), planned)
+        planned = {kind_of_cell(one): seconds for one, seconds in zip(some, times, strict=True)}
+        return self._budget is None or self._budget.has_room(time.monotonic(), planned | self._set_aside())
+
+    def _set_aside(self) -> dict[str, float]:
+        """The time of the explained trials that come when all others have ended."""
+        left = (one for one in self.plan.order() if _scheduled(one) not in self._ended)
+        coming = [one for one in left if one.kind == "explained"]
+        return dict(zip(map(kind_of_cell, coming), self.plan.times_s(coming), strict=True))
 
     # -- one trial
 
@@ -312,7 +319,7 @@ class Experiment:
             self._see(ended)
             if self._budget is not None:
                 (planned_s,) = self.plan.times_s([scheduled])
-                self._budget.took(scheduled.cell, time.monotonic() - begun_s, planned_s)
+                self._budget.took(kind_of_cell(scheduled), time.monotonic() - begun_s, planned_s)
             if ended.record.failure is not None:
                 self.progress.note(f"{ended.record.server}: {ended.record.failure}")
             if not ended.disturbed:

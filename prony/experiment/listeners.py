@@ -25,8 +25,8 @@ class Listeners:
     def __init__(self, *listeners: Progress) -> None:
         self._listeners = listeners
 
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
-        self._each(lambda one: one.experiment_started(total_trials, estimate_s))
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
+        self._each(lambda one: one.experiment_started(total_trials, estimate_s, ended))
 
     def stored_as(self, identifier: str, title: str) -> None:
         self._each(lambda one: one.stored_as(identifier, title))

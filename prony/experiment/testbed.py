@@ -26,8 +26,8 @@ from prony.trial.surroundings import Surroundings
 class Progress(Protocol):
     """What an experiment tells while it works (prony.report.progress has the ones that people see)."""
 
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
-        """This many trials are ahead, and about this many seconds."""
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
+        """This many trials are ahead, and about this many seconds; `ended`: those of earlier runs."""
 
     def stored_as(self, identifier: str, title: str) -> None:
         """The experiment is in the store under this id; its trials follow."""

@@ -68,7 +68,7 @@ class LiveMetrics:
 
     # -- what the experiment tells
 
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:  # noqa: ARG002
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:  # noqa: ARG002
         with self._lock:
             self._planned = total_trials
 

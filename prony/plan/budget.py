@@ -75,7 +75,9 @@ def _counted(plan: Plan) -> str:
     numbers = sorted({cell.trials for cell in plan.cells})
     each = f"{numbers[0]}" if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
     of = f"each of {len(plan.cells)} cells" if len(plan.cells) > 1 else "one cell"
-    return f"{each} trial{'' if numbers == [1] else 's'} of {of}"
+    explained = sum(cell.explain for cell in plan.cells)
+    more = f" and {explained} explained one{'' if explained == 1 else 's'}" if explained else ""
+    return f"{each} trial{'' if numbers == [1] else 's'} of {of}{more}"
 
 
 def _cells(plan: Plan, part: Part) -> Sequence[Cell]:
@@ -91,7 +93,8 @@ def _adds(plan: Plan, part: Part) -> bool:
 
 def _block_s(plan: Plan, part: Part) -> float:
     """About how long one block of it takes."""
-    once = tuple(cell.model_copy(update={"trials": 1, "part": part.name}) for cell in _cells(plan, part))
+    alike = {"trials": 1, "part": part.name, "explain": False}
+    once = tuple(cell.model_copy(update=alike) for cell in _cells(plan, part))
     if not once:
         return 0.0
     alone = part.model_copy(update={"until_clear": None, "follows": None, "search": None})

@@ -74,8 +74,11 @@ class Cell(Record):
     @property
     def trial_s(self) -> float:
         """About how long one trial takes."""
-        own_s = 0.0 if self.target.owned else START_S + STOP_S
-        return self.trial.estimate_s - own_s
+        return self.takes_s(self.trial)
+
+    def takes_s(self, trial: TrialPlan) -> float:
+        """About how long a trial of this cell takes that does `trial`: a server at a URL is not started."""
+        return trial.estimate_s - (0.0 if self.target.owned else START_S + STOP_S)
 
     def under(self, load: Load) -> Cell:
         """The same server under another load, once."""

@@ -232,7 +232,7 @@ class Plan(Record):
         """About how long this trial takes; `later`: in a process that a trial before it has warmed up."""
         cell = self.cell(one.cell)
         if one.kind != "trial":
-            return _trial_of(cell, one.kind).estimate_s
+            return cell.takes_s(_trial_of(cell, one.kind))
         return cell.trial.later_s if later else cell.trial_s
 
     @property

@@ -48,9 +48,9 @@ class Journal(SilentProgress):
         """
         self._writer: threading.Thread | None = None
 
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
         with self._lock:
-            self._state.total, self._state.estimate_s = total_trials, estimate_s
+            self._state.begin(total_trials, estimate_s, ended)
 
     def stored_as(self, identifier: str, title: str) -> None:
         with self._lock:
@@ -131,8 +131,8 @@ class Journal(SilentProgress):
                 title=self._title,
                 owner=owner.this_process(),
                 started=self._started,
-                trials=state.total,
-                done=state.done,
+                trials=state.every,
+                done=state.earlier + state.done,
                 elapsed_s=state.elapsed_s(),
                 left_s=state.left_s(),
                 trial=state.index,

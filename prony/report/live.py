@@ -81,14 +81,14 @@ class RichProgress(SilentProgress):
             reached = None if expected is None else state.phase_elapsed_s() / max(expected, 0.1)
             bar = _bar(reached, bar_width, "cyan")
             table.add_row(
-                Text(f"{state.index}/{state.total} {state.server}", style="bold"),
+                Text(f"{state.index}/{state.every} {state.server}", style="bold"),
                 bar,
                 Text(f"{state.phase} {state.phase_time()}".strip()),
                 Text(state.rates(), style="cyan"),
             )
         left = state.left_s()
         table.add_row(
-            Text(f"{state.done} of {state.total} trials done", style="dim"),
+            Text(f"{state.earlier + state.done} of {state.every} trials done", style="dim"),
             _bar(state.share(), bar_width, "green"),
             Text(f"{clock(state.elapsed_s())} elapsed", style="dim"),
             Text("" if left is None else f"about {duration(left)} left", style="dim"),
@@ -102,11 +102,12 @@ class RichProgress(SilentProgress):
         state = self._state
         left = state.left_s()
         lines = [
-            f"{state.done}/{state.total} done" + ("" if left is None else f", about {duration(left)} left")
+            f"{state.earlier + state.done}/{state.every} done"
+            + ("" if left is None else f", about {duration(left)} left")
         ]
         if state.trial_started_s is not None:
             where = f"{state.phase} {state.phase_time()}".strip()
-            lines = [f"{state.index}/{state.total} {state.server}", where, state.rates(), *lines]
+            lines = [f"{state.index}/{state.every} {state.server}", where, state.rates(), *lines]
         return Text("\n".join(line for line in lines if line), overflow="ellipsis", no_wrap=True)
 
     def _begin(self) -> None:
@@ -114,9 +115,9 @@ class RichProgress(SilentProgress):
             self._live.start()
 
     @harmless
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
         with self._lock:
-            self._state.total, self._state.estimate_s = total_trials, estimate_s
+            self._state.begin(total_trials, estimate_s, ended)
             self._build_line = ""
         line = f"{counted(total_trials, 'trial')}, about {duration(estimate_s)}"
         self._console.print(line, style="dim", highlight=False)
@@ -153,7 +154,7 @@ class RichProgress(SilentProgress):
             state = self._state
             state.end_trial(seconds)
             line = Text.assemble(
-                f"{state.index}/{state.total} {state.server}  ",
+                f"{state.index}/{state.every} {state.server}  ",
                 (outcome(verdict, why), STATUS_STYLE[verdict]),
                 f"  {figure(requests_per_s)}  ",
                 (duration(seconds), "dim"),

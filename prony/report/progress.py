@@ -56,11 +56,11 @@ class PlainProgress(SilentProgress):
 
     def _where(self) -> str:
         state = self._state
-        return f"trial {state.index} of {state.total or '?'} {state.server}"
+        return f"trial {state.index} of {state.every or '?'} {state.server}"
 
     @harmless
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None:
-        self._state.total, self._state.estimate_s = total_trials, estimate_s
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
+        self._state.begin(total_trials, estimate_s, ended)
         self._say(f"{counted(total_trials, 'trial')}, about {duration(estimate_s)}")
 
     @harmless

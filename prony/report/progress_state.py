@@ -39,7 +39,7 @@ def harmless(method: Callable[Concatenate[S, P], None]) -> Callable[Concatenate[
 class SilentProgress:
     """Says nothing (for --json and for tests); the visible forms are made from it."""
 
-    def experiment_started(self, total_trials: int, estimate_s: float) -> None: ...
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None: ...
     def stored_as(self, identifier: str, title: str) -> None: ...
     def build(self, server: str, line: str) -> None: ...
     def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None: ...
@@ -77,6 +77,9 @@ class State:
     clock: Callable[[], float]
     started_s: float = 0.0
     total: int = 0
+    """Trials of this run ..."""
+    earlier: int = 0
+    """... and those that ended in earlier runs of the experiment."""
     estimate_s: float = 0.0
     ended: set[int] = field(default_factory=set)
     """Numbers of the trials that ended; one that is repeated counts once."""
@@ -97,6 +100,11 @@ class State:
     @property
     def done(self) -> int:
         return len(self.ended)
+
+    @property
+    def every(self) -> int:
+        """All trials of the experiment, as far as they are known: a trial's index is among these."""
+        return self.earlier + self.total
 
     def elapsed_s(self) -> float:
         return self.clock() - self.started_s
@@ -122,6 +130,9 @@ class State:
         if self.total and self.done >= self.total:
             return 1.0
         return elapsed / (elapsed + left) if left is not None and elapsed + left > 0 else 0.0
+
+    def begin(self, total: int, estimate_s: float, ended: int) -> None:
+        self.total, self.estimate_s, self.earlier = total, estimate_s, ended
 
     def start_trial(self, index: int, server: str, block: int, planned_s: float) -> None:
         self.index, self.server, self.block, self.row = index, server, block, None

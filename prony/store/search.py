@@ -23,6 +23,8 @@ from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, Serie
 _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 
+EXPLAINED = "explained"
+"""Trials with a profiler: in no list of verdicts, in no series."""
 MOST_AT_ONCE = 500
 """Ids in one query: databases take some 30,000 values."""
 
@@ -101,7 +103,7 @@ def _completed(connection: Connection, found: list[FoundExperiment]) -> list[Fou
     counts = (
         select(_T.experiment_id, _T.server, _T.workload, _TS.verdict, func.count().label("trials"))
         .select_from(schema.trials.join(schema.trial_summaries))
-        .where(_T.experiment_id.in_(ids), _T.kind != "explained")
+        .where(_T.experiment_id.in_(ids), _T.kind != EXPLAINED)
         .group_by(_T.experiment_id, _T.server, _T.workload, _TS.verdict)
         .order_by(func.min(_TS.number))
     )
@@ -162,7 +164,7 @@ def _trial_conditions(connection: Connection, wanted: Search) -> list[ColumnElem
         found.append(_T.workload.in_(_names(connection, _T.workload, wanted.workload)))
     if wanted.verdict is not None:
         found.append(_TS.verdict == wanted.verdict.value)
-    return found
+    return [*found, _T.kind != EXPLAINED] if found else []
 
 
 def _names(connection: Connection, column: ColumnElement[str], pattern: str) -> list[str]:
@@ -182,6 +184,7 @@ def series_names(connection: Connection) -> tuple[SeriesName, ...]:
             func.count().label("trials"),
             func.max(_T.started).label("newest"),
         )
+        .where(_T.kind != EXPLAINED)
         .group_by(_T.server, _T.workload, _T.load_name)
         .order_by(_T.server, _T.workload, _T.load_name)
     )
@@ -202,8 +205,15 @@ def series(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[SeriesTrial, ...]:
-    """The trials of one series in the order in which they ran, whatever their verdict."""
-    conditions = [_T.server == server, _T.workload == workload, _T.load_name == load_name]
+    """The trials of one series in the order in which they ran, whatever their verdict; of an explained one
+    nothing is a figure.
+    """
+    conditions = [
+        _T.server == server,
+        _T.workload == workload,
+        _T.load_name == load_name,
+        _T.kind != EXPLAINED,
+    ]
     if fingerprint_key is not None:
         conditions.append(_T.fingerprint_key == fingerprint_key)
     if since is not None:

@@ -117,6 +117,12 @@ class Notes(SilentProgress):
     def __init__(self) -> None:
         self.said: list[str] = []
         self.ended: list[str] = []
+        self.started: list[tuple[int, int]] = []
+        """Trials ahead, and those of earlier runs."""
+
+    def experiment_started(self, total_trials: int, estimate_s: float, ended: int = 0) -> None:
+        del estimate_s
+        self.started.append((total_trials, ended))
 
     def note(self, text: str) -> None:
         self.said.append(text)

@@ -8,6 +8,8 @@ import pytest
 
 from prony.errors import UsageError
 from prony.experiment import explaining, trials
+from prony.experiment.baseline import stored_base
+from prony.experiment.clear import Ended
 from prony.experiment.explaining import Explaining, explained
 from prony.plan.cell import Cell
 from prony.plan.load import SteadyWindow
@@ -16,6 +18,7 @@ from prony.plan.plan import MAIN, Plan
 from prony.report.reading import result_view
 from prony.store import StoredTrial
 from tests.experiment.conftest import Answer, Bench, cell, plan
+from tests.store.store_samples import FINGERPRINT
 
 
 @pytest.fixture(autouse=True)
@@ -104,6 +107,7 @@ def test_a_stored_experiment_can_be_explained_later(bench: Bench) -> None:
     wanted = explained(stored, found)
     bench.store.update_plan(identifier, wanted.as_stored())
     bench.experiment(wanted).resume(identifier)
+    assert bench.progress.started == [(4, 0), (2, 4)], "the fifth trial of six, not of two"
     _, after = bench.stored(identifier)
     assert [one.record.kind for one in after] == ["trial"] * 4 + ["explained"] * 2
     assert [one.record.id for one in after][:4] == [one.record.id for one in found]
@@ -135,3 +139,46 @@ def test_a_profiler_that_cannot_be_fetched_is_said_by_the_profile(
     found.prepare([Target()], lambda _name, _line: None)  # type: ignore[list-item]
     with pytest.raises(Unavailable, match=r"could not be fetched: Maven \(mvn\) was not found"):
         found.collector().find(Chosen(1, "jvm", (1,), 1.0))
+
+
+@pytest.mark.parametrize(("explains", "measured"), [(True, 6), (False, 8)])
+def test_a_budget_sets_the_time_of_explained_trials_aside(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, explains: bool, measured: int
+) -> None:
+    """A trial takes 10 s by the clock of this test, so a block 20 s."""
+    monkeypatch.setattr("prony.experiment.experiment.time.monotonic", lambda: 10.0 * len(bench.ran))
+
+    def answer(of: Cell, number: int) -> Answer:  # never clear
+        step = number if of.server == "a" else number // 2
+        return {"requests_per_s": 1000.0 + 300 * (step % 2)}, ()
+
+    bench.answer = answer
+    part = Part(name=MAIN, title="c", shape="comparison", budget_s=85.0, until_clear=30)
+    asked = plan(cell("a", 3), cell("b", 3), parts=(part,), goes_on=True)
+    _, found = bench.run(with_explanation(asked) if explains else asked)
+    kinds = [one.record.kind for one in found]
+    assert kinds == ["trial"] * measured + ["explained"] * (2 if explains else 0)
+    assert 10.0 * len(bench.ran) <= 85.0
+
+
+def test_the_time_of_explained_trials_is_in_the_estimate() -> None:
+    asked = plan(cell("a", 2), cell("b", 2))
+    more = with_explanation(asked).estimate_s - asked.estimate_s
+    assert more == pytest.approx(sum(one.takes_s(one.explained) for one in asked.cells))
+    assert more > 0
+
+
+def test_an_explained_trial_decides_no_gate_and_is_no_base_of_one(bench: Bench) -> None:
+    def answer(_of: Cell, number: int) -> Answer:
+        return {"requests_per_s": 1.0 if number == 2 else 1000.0}, ()
+
+    bench.answer = answer
+    _, found = bench.run(with_explanation(plan(cell("mine", 2))))
+    assert found[-1].figures == {"requests_per_s": 1.0}
+    bench.store.tag(found[0].record.experiment_id, "main")
+    _, base = stored_base(bench.store, "main", FINGERPRINT, cell("mine"), ("requests_per_s",))
+    assert [one.values["requests_per_s"] for one in base.experiments] == [(1000.0, 1000.0)]
+    ended = Ended(("requests_per_s",))
+    for one in found:
+        ended.add(one.record, one.judgement, one.figures)
+    assert [one.value for one in ended.samples["requests_per_s"]] == [1000.0, 1000.0]

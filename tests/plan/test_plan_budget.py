@@ -73,3 +73,13 @@ def test_what_is_counted_otherwise_gets_no_blocks() -> None:
 
 def test_until_clear_keeps_its_last_look() -> None:
     assert within(plan(parts=(Part(name="one", title="t", until_clear=7),)), 1800).parts[0].until_clear == 7
+
+
+def test_explained_trials_take_their_time_from_the_budget() -> None:
+    asked = plan()
+    cells = tuple(cell.model_copy(update={"explain": True}) for cell in asked.cells)
+    made = within(asked.model_copy(update={"cells": cells}), 20 * 2 * TRIAL_S + 12)
+    assert made.parts[0].until_clear == 19, "one block less than without"
+    assert "5 trials of each of 2 cells and 2 explained ones, about 4.6 min" in made.changes[-1]
+    with pytest.raises(UsageError, match="2 explained ones"):
+        within(asked.model_copy(update={"cells": cells}), (2 * FEWEST + 1) * TRIAL_S)

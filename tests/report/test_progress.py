@@ -161,6 +161,23 @@ def test_short_trials_do_not_promise_that_long_ones_will_be_short() -> None:
     progress.finished()
 
 
+def test_a_resumed_experiment_counts_all_of_its_trials() -> None:
+    stream = io.StringIO()
+    plain, live = PlainProgress(stream), RichProgress(terminal(io.StringIO()))
+    for progress in (plain, live):
+        progress.experiment_started(2, 60.0, 4)
+        progress.trial_started(5, "tomcat", 0, 30)
+    assert "2 trials, about" in stream.getvalue()
+    assert "trial 5 of 6 tomcat" in stream.getvalue()
+    drawn = draw(live, 100)
+    assert "5/6 tomcat" in drawn
+    assert "4 of 6 trials done" in drawn
+    live.trial_ended(Status.VALID, 1.0, 30)
+    assert "5 of 6 trials done" in draw(live, 100)
+    assert live._state.left_s() == 30
+    live.finished()
+
+
 class BrokenStream(io.StringIO):
     """A terminal that went away."""
 

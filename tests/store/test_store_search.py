@@ -320,3 +320,17 @@ def test_notes_go_along_with_an_export_and_tags_do_not(store: Store, add: Add, t
         transfer.read(other, tmp_path / "file")
     (found,) = other.search().experiments
     assert (found.tags, found.notes) == ((), store.search().experiments[0].notes)
+
+
+def test_an_explained_trial_is_in_no_series_and_found_by_no_verdict(store: Store, add: Add) -> None:
+    identifier = add(3)
+    first = store.trials(identifier)[0].record
+    later = first.started_at + timedelta(hours=1)
+    changed = {"id": f"{first.id}-9", "kind": "explained", "started_at": later}
+    store.add_trial(first.model_copy(update=changed), INVALID, {"requests_per_s": 1.0})
+    found = store.series("tomcat:async", "hello", "closed-10")
+    assert [one.trial_id for one in found] == [first.id]
+    (name,) = store.series_names()
+    assert (name.trials, name.newest) == (1, first.started_at)
+    assert store.search(Search(verdict=Status.INVALID)).total == 0
+    assert store.search(Search(verdict=Status.VALID)).total == 1
