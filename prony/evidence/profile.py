@@ -12,6 +12,8 @@ from pydantic import Field
 
 from prony.evidence.base import Record
 
+KERNEL_FRAME = "_[k]"
+"""The end of a frame of the kernel."""
 Stack = tuple[str, ...]
 """Frames, the outermost (thread, `main`) first, the running function last.
 
@@ -50,7 +52,7 @@ class Sampling(Record):
 
     def stacks(self, part: Samples) -> dict[Stack, int]:
         """The stacks of one slice with their weights."""
-        whole = list(self._every_stack())
+        whole = list(self.every_stack())
         found: dict[Stack, int] = {}
         for node, weight in part.weights.items():
             found[whole[node]] = found.get(whole[node], 0) + weight
@@ -58,7 +60,7 @@ class Sampling(Record):
 
     def all_stacks(self) -> dict[Stack, int]:
         """The stacks of all slices together."""
-        whole = list(self._every_stack())
+        whole = list(self.every_stack())
         found: dict[Stack, int] = {}
         for part in self.slices:
             for node, weight in part.weights.items():
@@ -70,7 +72,8 @@ class Sampling(Record):
         """The weight of all slices."""
         return sum(part.total for part in self.slices)
 
-    def _every_stack(self) -> Iterator[Stack]:
+    def every_stack(self) -> Iterator[Stack]:
+        """The stack that ends at each node, in their order."""
         made: list[Stack] = []
         for parent, name in zip(self.parents, self.names, strict=True):
             stack = (*(made[parent] if parent >= 0 else ()), self.frames[name])
@@ -122,7 +125,14 @@ class Counters(Record):
     """By name, the rest as `other`; over the seconds in `system_calls_s`."""
     system_calls_s: float | None = None
     allocated_bytes: int | None = None
-    """By the runtime's own account."""
+    """By the runtime's own account; over the seconds in `allocated_s`."""
+    allocated_s: float | None = None
+    tcp_segments: int | None = None
+    """Sent and received in the network namespace of the server, by whichever process; those between two of
+    its own sockets once.
+    """
+    tcp_opened: int | None = None
+    """TCP connections that were opened there, from either side."""
     collections: int | None = None
     collection_pause_s: float | None = None
     compilation_s: float | None = None
@@ -157,6 +167,8 @@ class Profile(Record):
     """CPU time of the server from `started_s` until `sampled_s`, in which the CPU samples were taken."""
     sampled_s: float | None = None
     locks: Sampling | None = None
+    kernel: Sampling | None = None
+    """CPU samples of a second profiler, for the kernel's stacks; None where `cpu` has them."""
     counters: Counters | None = None
     timeline: tuple[TimelineEvent, ...] = ()
     missing: tuple[str, ...] = ()

@@ -55,13 +55,17 @@ class Explaining:
                 libraries, version = self._async_profiler
                 return AsyncProfiler(chosen.pid, libraries, version)
             case "python":
-                from prony.explain.profilers.py_spy import PySpy
+                from prony.explain.profilers import py_spy
+                from prony.explain.profilers.perf import Perf
+                from prony.explain.profilers.with_kernel import WithKernel
 
-                return PySpy(chosen.pid)
+                return WithKernel(py_spy.PySpy(chosen.pid), Perf((chosen.pid,)), py_spy.KERNEL)
             case "node":
-                from prony.explain.profilers.node import NodeProfiler
+                from prony.explain.profilers import node
+                from prony.explain.profilers.perf import Perf
+                from prony.explain.profilers.with_kernel import WithKernel
 
-                return NodeProfiler(chosen.pid)
+                return WithKernel(node.NodeProfiler(chosen.pid), Perf((chosen.pid,)), node.KERNEL)
             case "native":
                 from prony.explain.profilers.perf import Perf
 

@@ -15,17 +15,45 @@ from prony.evidence.profile import Counters, Profile
 from prony.explain import counters
 from prony.explain.processes import Chosen, choose
 from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+from prony.server import proc
 
 SLICES = 12
 """The window is cut into so many: intervals come from how much they differ."""
-CALLS_FROM, CALLS_TO = 0.8, 0.98
-"""Of the window: system calls are counted there, beside allocations, as counting makes each call slower."""
+CPU_SLICES = 10
+"""Of them: where allocations and locks are sampled as well, the rest is theirs."""
+CALLS_FROM = 0.85
+"""Of the window: system calls are counted from there on, when the CPU samples are taken, as counting makes
+each call and each context switch slower ...
+"""
+CALLS_SHARE, CALLS_MOST_S = 0.06, 1.0
+"""... for so much of the window, which is thousands of calls."""
+SAMPLES = 3000
+"""CPU samples that are wanted: a part of 20 % is then known to 2 points. More would slow the server down
+for less than they tell.
+"""
+SHORTEST_S, LONGEST_S = 0.001, 0.05
+"""CPU time between two samples of a thread, at the least and at the most."""
+LEAST_BUSY = 0.25
+"""CPUs that a server is taken to keep busy at the least: its load may have just begun."""
+WATCHED_S = 0.3
+"""Before the profiler is put there: how many CPUs does the server keep busy?"""
 MINOR_SHARE = 0.9
 """Of the CPU time of all processes of a server: what one process has at least to stand for all of them."""
 ENDS_WITHIN_S = 60.0
+NO_LOCKS = (
+    "waits for locks are not counted: outside a JVM the kernel tells without tracing that a thread waits, "
+    "not for what; the voluntary context switches hold them"
+)
 
 Find = Callable[[Chosen], Profiler]
 """The profiler for a process. Raises Unavailable."""
+
+
+def interval_s(busy_cpus: float, window_s: float) -> float:
+    """CPU time between two samples of a thread, so that a window has about `SAMPLES` of them. `busy_cpus`:
+    those that the profiled processes keep busy.
+    """
+    return min(LONGEST_S, max(SHORTEST_S, max(LEAST_BUSY, busy_cpus) * window_s / SAMPLES))
 
 
 @dataclass(slots=True)
@@ -38,6 +66,8 @@ class Collector:
     _chosen: Chosen | None = None
     _profiler: Profiler | None = None
     _attached: bool = False
+    _busy_cpus: float = 1.0
+    """Of the processes that are profiled, before the profiler was there."""
     _missing: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -57,12 +87,23 @@ class Collector:
                 "server's host and as its user or as root"
             )
             return
+        self._busy_cpus = self._busy(chosen)
         try:
             self._profiler = self.find(chosen)
             self._profiler.attach()
             self._attached = True
         except Unavailable as fault:
             self._missing.append(str(fault))
+
+    def _busy(self, chosen: Chosen) -> float:
+        """How many CPUs the processes that will be profiled keep busy; 1 where that cannot be read."""
+        first = proc.sample(chosen.every)
+        self._over.wait(WATCHED_S)
+        last = proc.sample(chosen.every)
+        if first is None or last is None or last.t_monotonic_s <= first.t_monotonic_s:
+            return 1.0
+        busy = (last.cpu_s - first.cpu_s) / (last.t_monotonic_s - first.t_monotonic_s)
+        return busy * (1.0 if chosen.runtime == "native" else chosen.share)
 
     def begin(self, window_s: float) -> None:
         """The window is open, for so many seconds at the most."""
@@ -74,6 +115,7 @@ class Collector:
             self._begun_s,
             tuple(self._begun_s + window_s * (one + 1) / SLICES for one in range(SLICES)),
             self._over.wait,
+            interval_s(self._busy_cpus, window_s),
         )
         jobs: list[Callable[[], None]] = [lambda: self._count_calls(window_s)]
         if self._attached:
@@ -93,12 +135,14 @@ class Collector:
             self._missing.append(f"{self._profiler.name} failed: {type(fault).__name__}: {fault}")
 
     def _count_calls(self, window_s: float) -> None:
-        if self._over.wait(window_s * CALLS_FROM):
-            return
         assert self._chosen is not None, "begun"
+        if self._over.wait(window_s * CPU_SLICES / SLICES):
+            return
         self._sampled = counters.reading(self._chosen.every)
-        until_s = self._begun_s + window_s * CALLS_TO
-        self._calls = counters.count_calls(self._chosen.every, self._over.wait, until_s)
+        if self._over.wait(window_s * CALLS_FROM - (time.monotonic() - self._begun_s)):
+            return
+        length_s = min(CALLS_MOST_S, CALLS_SHARE * window_s)
+        self._calls = counters.count_calls(self._chosen.every, self._over.wait, length_s)
 
     def end(self) -> Profile:
         """The window is closed, or the server ended."""
@@ -122,6 +166,7 @@ class Collector:
             sampled_cpu_s=None if self._sampled is None else self._until(self._sampled).cpu_s,
             sampled_s=None if self._sampled is None else self._until(self._sampled).seconds,
             locks=found.locks,
+            kernel=found.kernel,
             counters=None if last is None else self._counted(last, found),
             timeline=found.timeline,
             missing=tuple(
@@ -137,6 +182,7 @@ class Collector:
                 "system_calls": self._calls.by_name,
                 "system_calls_s": self._calls.seconds or None,
                 "allocated_bytes": found.allocated_bytes,
+                "allocated_s": found.allocated_s,
                 "collections": found.collections,
                 "collection_pause_s": found.collection_pause_s,
             }
@@ -161,7 +207,10 @@ class Collector:
         ]
 
     def _uncounted(self) -> list[str]:
-        return [self._calls.missing] if self._calls.missing else []
+        missing = [self._calls.missing] if self._calls.missing else []
+        if self._profiled is not None and self._chosen is not None and self._chosen.runtime != "jvm":
+            missing.append(NO_LOCKS)
+        return missing
 
     def detach(self) -> None:
         """Take the profiler off; may be called at any time, twice as well."""

@@ -1,4 +1,5 @@
-"""What the kernel counts for a server's processes: context switches, faults, waiting for a CPU, system calls.
+"""What the kernel counts for a server's processes: context switches, faults, waits for a CPU, TCP, system
+calls.
 
 From /proc; system calls by name by perf, where it may be used. Must not know what runs in the processes.
 """
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from prony.evidence.profile import Counters
-from prony.host.proc import key_values, read_bytes, read_text
+from prony.host.proc import ROOT, key_values, read_bytes, read_text
+from prony.host.tcp_counters import groups
 from prony.server import proc
 
 _MINFLT, _MAJFLT = 7, 9
@@ -36,6 +38,16 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True, slots=True)
+class Tcp:
+    """TCP of the network namespace of a process, since it exists."""
+
+    segments: int
+    """Those between two sockets of the namespace count once, where this process is in it too."""
+    opened: int
+    """Connections, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
 class Reading:
     """The counters of processes at one moment; sums over their threads."""
 
@@ -46,6 +58,7 @@ class Reading:
     minor: int | None
     major: int | None
     waited_s: float | None
+    tcp: Tcp | None = None
 
 
 def reading(pids: Iterable[int]) -> Reading:
@@ -74,11 +87,27 @@ def reading(pids: Iterable[int]) -> Reading:
         minor=sum(int(fields[_MINFLT]) for fields in stats) if stats else None,
         major=sum(int(fields[_MAJFLT]) for fields in stats) if stats else None,
         waited_s=waited_ns / 1e9 if waits_known else None,
+        tcp=tcp(there[0]) if there else None,
     )
+
+
+def tcp(pid: int, root: Path = ROOT) -> Tcp | None:
+    """Of the namespace of this process; None where it cannot be read. The load comes from our own: where that
+    is the same one, what one end sends the other receives, and what is sent is everything.
+    """
+    known = groups(read_text(root / f"proc/{pid}/net/snmp") or "").get("Tcp", {})
+    try:
+        shared = (root / f"proc/{pid}/ns/net").readlink() == (root / "proc/self/ns/net").readlink()
+        segments = known["OutSegs"] + (0 if shared else known["InSegs"])
+        opened = known["ActiveOpens"] + (0 if shared else known["PassiveOpens"])
+    except (OSError, KeyError):
+        return None
+    return Tcp(segments, opened)
 
 
 def between(first: Reading, last: Reading) -> Counters:
     """The difference of two readings; never below zero, as threads may have ended."""
+    tcp = _tcp_over(first.tcp, last.tcp)
     return Counters(
         seconds=last.t_s - first.t_s,
         cpu_s=_over(first.cpu_s, last.cpu_s),
@@ -87,11 +116,19 @@ def between(first: Reading, last: Reading) -> Counters:
         faults_minor=_over(first.minor, last.minor),
         faults_major=_over(first.major, last.major),
         run_queue_wait_s=_over(first.waited_s, last.waited_s),
+        tcp_segments=None if tcp is None else tcp.segments,
+        tcp_opened=None if tcp is None else tcp.opened,
     )
 
 
 def _over(before: Number | None, after: Number | None) -> Number | None:
     return None if before is None or after is None else max(after - before, after - after)
+
+
+def _tcp_over(before: Tcp | None, after: Tcp | None) -> Tcp | None:
+    if before is None or after is None:
+        return None
+    return Tcp(after.segments - before.segments, after.opened - before.opened)
 
 
 def _tasks(pid: int) -> list[Path]:
@@ -110,9 +147,9 @@ class SystemCalls:
     missing: str = ""
 
 
-def count_calls(pids: Collection[int], over: Callable[[float], bool], until_s: float) -> SystemCalls:
-    """System calls of all threads of these processes, until a moment of CLOCK_MONOTONIC or until `over`,
-    which waits so long at the most, is true.
+def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: float) -> SystemCalls:
+    """System calls of all threads of these processes for so long, or until `over`, which waits so long at the
+    most, is true.
 
     By `perf stat` on the kernel's tracepoints, begun and ended by its control pipes: opening the counters of
     all threads takes it a while.
@@ -145,7 +182,7 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], until_s: f
     try:
         if _order(ours, theirs, b"enable\n", READY_S):
             begun_s = time.monotonic()
-            over(max(0.0, until_s - begun_s))
+            over(length_s)
             _order(ours, theirs, b"disable\n", STOP_S)
             ended_s = time.monotonic()
     finally:

@@ -87,8 +87,14 @@ WITNESSES: Mapping[str, tuple[str, int]] = {
     "switches_voluntary": ("voluntary context switches per request", 2),
     "switches_involuntary": ("involuntary context switches per request", 2),
     "system_calls": ("system calls per request", 1),
+    "lock_waits_us": ("µs waiting for contended locks per request", 2),
+    "throttled_us": ("µs throttled by the CPU quota per request", 2),
     "allocated_bytes": ("bytes allocated per request", 0),
     "faults": ("page faults per request", 3),
+    "request_bytes": ("bytes of the request", 0),
+    "response_bytes": ("bytes of the response", 0),
+    "tcp_segments": ("TCP segments per request", 2),
+    "tcp_opened": ("TCP connections opened per request", 3),
 }
 """Counter -> what a reader calls it, and its decimals."""
 FAR_APART = 1.25
@@ -176,8 +182,8 @@ def sentence(found: Difference) -> str:
 
 
 _BESIDE: Mapping[Part, tuple[str, ...]] = {
-    Part.SCHEDULING: ("switches_voluntary",),
-    Part.NETWORK: ("system_calls",),
+    Part.SCHEDULING: ("switches_voluntary", "lock_waits_us"),
+    Part.NETWORK: ("system_calls", "tcp_segments"),
     Part.RUNTIME: ("allocated_bytes",),
 }
 

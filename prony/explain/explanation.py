@@ -7,10 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prony.evidence.profile import Counters, Profile
+from prony.evidence.profile import Profile
 from prony.explain.budget import Budget, Shares, budget, shares
 from prony.explain.cost import ProfilerCost, profiler_cost
-from prony.explain.difference import WITNESSES, Difference, Side, difference
+from prony.explain.difference import Difference, Side, difference
+from prony.explain.kernel import cpu_samples
+from prony.explain.per_request import per_request
 from prony.explain.rules import Frame, Rules
 
 LEAST_SEEN = 0.8
@@ -28,6 +30,8 @@ class Measured:
     cpu_us: Sequence[float]
     profiled_rate: float | None
     profiled_cpu_us: float | None
+    counted: Mapping[str, float] = field(default_factory=dict)
+    """What the engine counted per request in the explained one, by the names in `WITNESSES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +87,10 @@ def explain(
     missing = [*([fault] if fault else []), *(profile.missing if profile is not None else ())]
     found: Shares | None = None
     made: Budget | None = None
-    if profile is not None and profile.cpu is not None and profile.cpu.total:
+    samples = cpu_samples(profile, rules) if profile is not None else None
+    if profile is not None and samples is not None and samples.total:
         try:
-            found = shares(profile.cpu, rules, seen_share=seen_share(profile))
+            found = shares(samples, rules, seen_share=seen_share(profile))
         except ValueError as empty:
             missing.append(f"no budget: {empty}")
     if found is not None and not measured.cpu_us:
@@ -106,7 +111,7 @@ def explain(
         profile.event if profile is not None else "",
         cost,
         made,
-        per_request(profile.counters, measured.profiled_rate) if profile is not None else {},
+        {**per_request(profile, measured.profiled_rate), **(measured.counted if profile is not None else {})},
         _allocated(profile) if profile is not None else (),
         tuple(dict.fromkeys(missing)),
         found,
@@ -125,27 +130,6 @@ def seen_share(profile: Profile) -> float | None:
         return None
     sampled_s = sum(one.total for one in within) * profile.interval_s
     return sampled_s / (profile.sampled_cpu_s * profiled_s / profile.sampled_s)
-
-
-def per_request(counters: Counters | None, rate: float | None) -> dict[str, float]:
-    """The counters that could be read, per request."""
-    if counters is None or not rate or counters.seconds <= 0:
-        return {}
-    requests = counters.seconds * rate
-    found: dict[str, float | None] = {
-        "switches_voluntary": _per(counters.switches_voluntary, requests),
-        "switches_involuntary": _per(counters.switches_involuntary, requests),
-        "allocated_bytes": _per(counters.allocated_bytes, requests),
-    }
-    if counters.faults_minor is not None:
-        found["faults"] = (counters.faults_minor + (counters.faults_major or 0)) / requests
-    if counters.system_calls is not None and counters.system_calls_s:
-        found["system_calls"] = sum(counters.system_calls.values()) / (counters.system_calls_s * rate)
-    return {name: value for name in WITNESSES if (value := found.get(name)) is not None}
-
-
-def _per(count: int | None, requests: float) -> float | None:
-    return None if count is None else count / requests
 
 
 def _allocated(profile: Profile) -> tuple[Allocated, ...]:

@@ -20,7 +20,7 @@ FIELDS = {
 
 def tcp_counts(root: Path = ROOT) -> TcpCounts | None:
     """The counters since the namespace exists; None where one of them cannot be read."""
-    known = {file: _groups(read_text(root / "proc/net" / file) or "") for file in ("snmp", "netstat")}
+    known = {file: groups(read_text(root / "proc/net" / file) or "") for file in ("snmp", "netstat")}
     found = {field: known[file].get(group, {}).get(name) for field, (file, group, name) in FIELDS.items()}
     return None if None in found.values() else TcpCounts.model_validate(found)
 
@@ -32,8 +32,10 @@ def between(first: TcpCounts | None, last: TcpCounts | None) -> TcpCounts | None
     return TcpCounts(**{field: getattr(last, field) - getattr(first, field) for field in FIELDS})
 
 
-def _groups(text: str) -> dict[str, dict[str, int]]:
-    """Pairs of lines, names above values, each with the group's name in front."""
+def groups(text: str) -> dict[str, dict[str, int]]:
+    """Counters by group and name, of `snmp` or `netstat`: pairs of lines, names above values, each with the
+    group's name in front.
+    """
     lines = [line.split() for line in text.splitlines() if line]
     return {
         names[0].rstrip(":"): {

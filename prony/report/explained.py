@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from prony.explain.budget import PartCost
 from prony.explain.difference import WITNESSES
 from prony.explain.explanation import Explanation, ExplanationView, Measured, differences, explain
+from prony.explain.per_request import of_trial
 from prony.explain.rules import Part, rules_for
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
@@ -36,6 +37,7 @@ def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
             [us for one in cell.counting if (us := one.figure(CPU)) is not None],
             trial.figure(HEADLINE),
             trial.figure(CPU),
+            of_trial(trial.record.evidence),
         )
         runtime = profile.runtime if profile is not None else "native"
         found.append(
@@ -160,7 +162,7 @@ def witness_table(view: ExplanationView) -> Table | None:
         columns,
         (Section(tuple(rows)),),
         title="Per request",
-        note="kernel and runtime counters of the explained trials",
+        note="counters of the kernel, the runtime and the engine in the explained trials",
     )
 
 

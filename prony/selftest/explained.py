@@ -20,11 +20,15 @@ from prony.evidence.profile import Profile
 from prony.explain.budget import Estimate, cost, shares
 from prony.explain.collector import Collector
 from prony.explain.difference import Side, difference
-from prony.explain.explanation import per_request, seen_share
+from prony.explain.explanation import seen_share
+from prony.explain.kernel import cpu_samples
+from prony.explain.per_request import per_request
 from prony.explain.processes import Chosen
 from prony.explain.profilers.async_profiler import AsyncProfiler
 from prony.explain.profilers.base import Profiler
-from prony.explain.profilers.py_spy import PySpy
+from prony.explain.profilers.perf import Perf
+from prony.explain.profilers.py_spy import KERNEL, PySpy
+from prony.explain.profilers.with_kernel import WithKernel
 from prony.explain.rules import Part, rules_for
 from prony.selftest.tables import Say, table
 from prony.server.build import async_profiler
@@ -32,6 +36,8 @@ from prony.server.jdk import find_jdks
 
 WARM_S, WINDOWS, PROFILED_S = 6.0, 6, 8.0
 """Before anything is read; windows of half a second without a profiler; with it."""
+FRESH_S = 0.05
+"""A line for which nobody had to wait so long was there before."""
 POINTS = 0.05
 """A part is right when it is within five points of its truth."""
 DIFFERENCES = (
@@ -41,6 +47,8 @@ DIFFERENCES = (
     "holds it",
     "other parts that are shown, µs",
 )
+ALLOCATED_WITHIN = 0.05
+ALLOCATED = ("program", "bytes allocated per request, by the program", "found", "within 5 %")
 PLAIN = {"jvm": {"burn_us": 100}, "python": {"burn_us": 2000}}
 """Of an interpreter more: reading a clock is not free there."""
 
@@ -82,9 +90,11 @@ class Ran:
     @property
     def side(self) -> Side:
         """For a difference. Raises ValueError without a sample."""
-        assert self.profile.cpu is not None, "profiled"
-        found = shares(self.profile.cpu, rules_for(self.staged.runtime), seen_share=seen_share(self.profile))
-        return Side(self.staged.name, self.values_us, found, per_request(self.profile.counters, self.rate))
+        rules = rules_for(self.staged.runtime)
+        samples = cpu_samples(self.profile, rules)
+        assert samples is not None, "profiled"
+        found = shares(samples, rules, seen_share=seen_share(self.profile))
+        return Side(self.staged.name, self.values_us, found, per_request(self.profile, self.rate))
 
     @property
     def application(self) -> float:
@@ -113,17 +123,17 @@ def run(staged: Staged, say: Say) -> Ran:
         read += [_line(process) for _ in range(WINDOWS)]
         collector = Collector(_profiler)
         collector.attach([process.pid])
-        first = _line(process)
+        first = _fresh(process)
         collector.begin(PROFILED_S)
         begun = time.monotonic()
         while time.monotonic() - begun < PROFILED_S:
             last = _line(process)
+        took_s = time.monotonic() - begun
         profile = collector.end()
     if profile.cpu is None or not profile.cpu.total:
         raise NotRun("; ".join(profile.missing) or "no sample was taken")
     values = tuple((b[1] - a[1]) / (b[0] - a[0]) / 1000 for a, b in itertools.pairwise(read))
     say(f"{staged.name}: {len(values)} windows, {profile.cpu.total} samples by {profile.profiler}")
-    took_s = time.monotonic() - begun
     return Ran(
         staged,
         values,
@@ -135,7 +145,7 @@ def run(staged: Staged, say: Say) -> Ran:
 
 def _profiler(chosen: Chosen) -> Profiler:
     if chosen.runtime != "jvm":
-        return PySpy(chosen.pid)
+        return WithKernel(PySpy(chosen.pid), Perf((chosen.pid,)), KERNEL)
     return AsyncProfiler(chosen.pid, *async_profiler(lambda _stream, _line: None))
 
 
@@ -160,6 +170,15 @@ def _started(staged: Staged) -> Iterator[subprocess.Popen[str]]:
             process.wait()
 
 
+def _fresh(process: subprocess.Popen[str]) -> tuple[int, int, int]:
+    """A line that was waited for: those that were printed while nobody read are old."""
+    while True:
+        begun = time.monotonic()
+        line = _line(process)
+        if time.monotonic() - begun > FRESH_S:
+            return line
+
+
 def _line(process: subprocess.Popen[str]) -> tuple[int, int, int]:
     assert process.stdout is not None, "a pipe"
     line = process.stdout.readline()
@@ -170,7 +189,7 @@ def _line(process: subprocess.Popen[str]) -> tuple[int, int, int]:
 
 
 def explain_tables(_share: float, say: Say) -> str:
-    """Both tables: shares, and differences from the plain program of the same language."""
+    """Three tables: shares, differences from the plain program of the same language, bytes allocated."""
     ran: dict[str, Ran] = {}
     told: list[tuple[str, ...]] = []
     for staged in STAGED:
@@ -192,6 +211,7 @@ def explain_tables(_share: float, say: Say) -> str:
         [
             table(head, told),
             table(DIFFERENCES, [row for row in rows if row]),
+            table(ALLOCATED, [row for one in ran.values() if (row := bytes_row(one)) is not None]),
         ]
     )
 
@@ -213,6 +233,18 @@ def share_row(found: Ran) -> tuple[str, ...]:
         beside,
         "yes" if right else "no",
     )
+
+
+def bytes_row(found: Ran) -> tuple[str, ...] | None:
+    """One program that allocates so many bytes with each request; None for others."""
+    known = found.staged.does.get("bytes")
+    if not known:
+        return None
+    counted = found.side.per_request.get("allocated_bytes")
+    if counted is None:
+        return found.staged.name, f"{known:,}", "not counted", "no"
+    right = abs(counted / known - 1) <= ALLOCATED_WITHIN
+    return found.staged.name, f"{known:,}", f"{counted:,.0f}", "yes" if right else "no"
 
 
 def _plain(one: Ran, ran: Mapping[str, Ran]) -> Ran | None:

@@ -7,9 +7,13 @@ import math
 import pytest
 
 from prony.evidence.profile import Counters, Sampling, sampling
+from prony.evidence.server import CgroupThrottle
 from prony.explain.budget import Budget, Estimate, budget, cost, shares
-from prony.explain.explanation import LEAST_SEEN, Measured, explain, per_request, seen_share
+from prony.explain.collector import CPU_SLICES, SAMPLES, SLICES
+from prony.explain.explanation import LEAST_SEEN, Measured, explain, seen_share
+from prony.explain.per_request import of_trial, per_request
 from prony.explain.rules import Part, rules_for
+from tests.judge.factory import healthy
 
 from .profiles import STAGED, costs, profile, recorded, staged
 
@@ -132,8 +136,62 @@ def test_counters_per_request() -> None:
         system_calls={"read": 100, "write": 100},
         system_calls_s=0.5,
     )
-    assert per_request(counters, 100.0) == pytest.approx(
+    found = profile(None, counters=counters)
+    assert per_request(found, 100.0) == pytest.approx(
         {"switches_voluntary": 2.0, "faults": 0.01, "system_calls": 4.0}
     )
-    assert per_request(counters, None) == {}
+    assert per_request(found, None) == {}
     assert per_request(None, 100.0) == {}
+    assert per_request(profile(None, counters=None), 100.0) == {}
+
+
+def test_what_has_seconds_of_its_own_is_divided_by_their_requests() -> None:
+    counters = Counters(
+        seconds=10, allocated_bytes=4_000_000, allocated_s=8.0, tcp_segments=2500, tcp_opened=10
+    )
+    waits = sampling("ns", [(8.0, 8.5, {("a", "lock"): 30_000_000}), (8.5, 9.0, {("b",): 10_000_000})])
+    found = per_request(profile(None, counters=counters, locks=waits), 100.0)
+    assert found == pytest.approx(
+        {"lock_waits_us": 400.0, "allocated_bytes": 5000.0, "tcp_segments": 2.5, "tcp_opened": 0.01}
+    )
+    old = counters.model_copy(update={"allocated_s": None})
+    assert per_request(profile(None, counters=old), 100.0)["allocated_bytes"] == 4000.0
+
+
+def test_what_the_engine_and_the_control_group_say_per_request() -> None:
+    evidence = healthy()
+    assert evidence.engine is not None
+    assert evidence.engine.window is not None
+    assert evidence.server_window is not None
+    window = evidence.engine.window.model_copy(
+        update={"completed": 1000, "bytes_sent": 80_000, "bytes_received": 150_000}
+    )
+    engine = evidence.engine.model_copy(update={"window": window})
+    throttle = CgroupThrottle(periods=100, throttled_periods=20, throttled_s=0.5)
+
+    def with_throttle(found: CgroupThrottle | None) -> dict[str, float]:
+        assert evidence.server_window is not None
+        server = evidence.server_window.model_copy(update={"throttle": found})
+        return of_trial(evidence.model_copy(update={"engine": engine, "server_window": server}))
+
+    sizes = {"request_bytes": 80.0, "response_bytes": 150.0}
+    assert with_throttle(throttle) == {"throttled_us": 500.0, **sizes}
+    assert with_throttle(throttle.model_copy(update={"periods": 0})) == sizes, "no quota"
+    assert with_throttle(None) == sizes
+    assert of_trial(evidence.model_copy(update={"engine": None})) == {}
+
+
+def test_as_many_samples_as_a_jvm_gets_tell_a_fifth_to_two_points() -> None:
+    """What docs/explain.md says of the interval between samples."""
+    halves = []
+    for seed in range(60):
+        drawn = staged(
+            {"application": 0.8, "container": 0.2},
+            samples=SAMPLES * CPU_SLICES // SLICES,
+            slices=10,
+            seed=seed,
+        )
+        ends = shares(drawn, JVM).parts[Part.CONTAINER].interval()
+        assert ends is not None
+        halves.append((ends[1] - ends[0]) / 2)
+    assert 0.017 < sum(halves) / len(halves) < 0.0215

@@ -10,7 +10,8 @@ from collections.abc import Callable
 import pytest
 
 from prony.evidence.profile import Profile
-from prony.explain.collector import Collector
+from prony.evidence.server import ProcessSample
+from prony.explain.collector import Collector, interval_s
 from prony.explain.processes import Chosen, choose, runtime_of
 from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 
@@ -23,12 +24,14 @@ class FakeProfiler:
     def __init__(self, refuses: str = "", fails: Exception | None = None) -> None:
         self.refuses, self.fails = refuses, fails
         self.detached = 0
+        self.told: Schedule | None = None
 
     def attach(self) -> None:
         if self.refuses:
             raise Unavailable(self.refuses)
 
     def profile(self, schedule: Schedule) -> Profiled:
+        self.told = schedule
         if self.fails is not None:
             raise self.fails
         slices = Slices(schedule.begins_s)
@@ -75,7 +78,10 @@ def test_a_profile_has_its_slices_and_the_kernels_counters() -> None:
     assert found.counters is not None
     assert found.counters.switches_voluntary is not None
     assert found.counters.system_calls is None
-    assert [one.partition(":")[0] for one in found.missing] == ["system calls were not counted"]
+    assert [one.partition(":")[0] for one in found.missing] == [
+        "system calls were not counted",
+        "waits for locks are not counted",
+    ]
     assert profiler.detached == 1
 
 
@@ -128,3 +134,43 @@ def test_the_runtime_is_told_by_what_is_in_the_process() -> None:
     assert (found.pid, found.runtime) == (os.getpid(), "python")
     assert set(found.every) == {os.getpid(), other.pid}
     assert 0.9 < found.share <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("busy_cpus", "window_s", "interval_ms"),
+    [
+        (1.0, 10.0, 10 / 3),  # a quick trial of a server that has one CPU
+        (2.0, 30.0, 20.0),
+        (0.5, 10.0, 5 / 3),
+        (0.0, 10.0, 1.0),  # no less, for a load that has just begun
+        (64.0, 60.0, 50.0),  # no more, as shares of single slices are needed too
+    ],
+)
+def test_the_interval_gives_some_thousand_samples(
+    busy_cpus: float, window_s: float, interval_ms: float
+) -> None:
+    assert interval_s(busy_cpus, window_s) * 1000 == pytest.approx(interval_ms)
+
+
+def test_a_profiler_is_told_the_interval_for_what_the_server_uses(monkeypatch: pytest.MonkeyPatch) -> None:
+    used = iter((10.0, 10.6))  # seconds of CPU time, half a second apart by the clock of the readings
+    at = iter((5.0, 5.5))
+
+    def sample(_pids: object) -> ProcessSample:
+        return ProcessSample(
+            t_monotonic_s=next(at), cpu_user_s=next(used), cpu_system_s=0.0, rss_bytes=1, threads=1
+        )
+
+    chosen = Chosen(os.getpid(), "jvm", (os.getpid(),), 0.5)
+    profiler = FakeProfiler()
+    collector = Collector(lambda _chosen: profiler)
+    with monkeypatch.context() as patched:
+        patched.setattr("prony.explain.collector.choose", lambda _pids: chosen)
+        patched.setattr("prony.explain.collector.proc.sample", sample)
+        collector.attach([os.getpid()])
+    collector.begin(0.2)
+    collector.end()
+    # 1.2 CPUs, of which the profiled process has half.
+    assert profiler.told is not None
+    assert profiler.told.interval_s == interval_s(0.6, 0.2)
+    assert collector._busy_cpus == pytest.approx(0.6)

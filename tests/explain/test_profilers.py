@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from prony.evidence.profile import Profile, sampling
@@ -89,28 +91,31 @@ def test_frames_of_py_spy(said: str, frame: str) -> None:
     assert py_spy.frame(said) == frame
 
 
-def v8_node(number: int, name: str, url: str = "", hits: int = 0, *children: int) -> dict[str, object]:
-    call = {"functionName": name, "url": url}
-    return {"id": number, "callFrame": call, "hitCount": hits, "children": list(children)}
+def v8_node(number: int, name: str, url: str = "", *children: int) -> dict[str, object]:
+    return {"id": number, "callFrame": {"functionName": name, "url": url}, "children": list(children)}
 
 
-def test_a_profile_of_v8_without_the_time_in_which_nothing_ran() -> None:
-    profile = {
+def test_a_recording_of_v8_is_cut_by_the_time_of_its_samples() -> None:
+    samples = [3, 2, 4, 5, 2, 5, 6, 5]
+    recorded = {
         "nodes": [
-            v8_node(1, "(root)", "", 0, 2, 3, 4, 6),
-            v8_node(2, "(idle)", "", 900),
-            v8_node(3, "(program)", "", 7),
-            v8_node(4, "", "file:///app/server.js", 2, 5),
-            v8_node(5, "writev", "", 4),
-            v8_node(6, "(garbage collector)", "", 1),
-        ]
+            v8_node(1, "(root)", "", 2, 3, 4, 6),
+            v8_node(2, "(idle)"),
+            v8_node(3, "(program)"),
+            v8_node(4, "", "file:///app/server.js", 5),
+            v8_node(5, "writev"),
+            v8_node(6, "(garbage collector)"),
+        ],
+        "samples": samples,
+        "timeDeltas": [50_000] + [100_000] * (len(samples) - 1),
     }
-    assert node.stacks(profile) == {
-        ("(program)",): 7,
-        ("/app/server.js`(anonymous)_[s]",): 2,
-        ("/app/server.js`(anonymous)_[s]", "node`writev"): 4,
-        ("(garbage collector)",): 1,
-    }
+    found = node.cut(recorded, 10.0, 10.5, (10.2, 10.8, 11.2)).made
+    script = "/app/server.js`(anonymous)_[s]"
+    assert [stacks for _, _, stacks in found] == [
+        {("(program)",): 1, (script,): 1},
+        {(script, "node`writev_[s]"): 2, ("(garbage collector)",): 1},
+    ], "without what was idle, after the end, or before it began"
+    assert [end_s for one in found for end_s in one[:2]] == pytest.approx([0.5, 0.8, 0.8, 1.2])
 
 
 def test_allocations_of_v8_are_bytes_by_stack() -> None:
@@ -136,10 +141,16 @@ not a line of it
 
 def test_the_log_of_a_jvm() -> None:
     mib = 1 << 20
-    told = jvm_log.read(JVM.splitlines(), 100.0, 10 * mib, 30 * mib)
+    opened, closed = jvm_log.Heap(100.4, 10 * mib), jvm_log.Heap(102.4, 30 * mib)
+    told = jvm_log.read(JVM.splitlines(), 100.0, opened, closed)
     assert told.collections == 2
     assert told.collection_pause_s == pytest.approx(0.020)
     assert told.allocated_bytes == (50 + 70 + 5) * mib
+    assert told.allocated_s == pytest.approx(2.0)
+    opened, closed = jvm_log.Heap(100.6, 22 * mib), jvm_log.Heap(100.9, 82 * mib)
+    between = jvm_log.read(JVM.splitlines(), 100.0, opened, closed)
+    assert between.allocated_bytes == 60 * mib, "without the collections before and after"
+    assert between.collections == 2
     assert [one.kind for one in told.events] == ["safepoint", "collection", "compilation", "collection"]
     first = next(one for one in told.events if one.kind == "collection")
     assert first.start_s == pytest.approx(0.4875)
@@ -153,11 +164,28 @@ def test_of_too_many_events_the_longest_are_kept() -> None:
         f'[{100_000_000_000 + at}ns][safepoint] Safepoint "X", Total: {1_000_000 + at} ns'
         for at in range(jvm_log.MOST_EVENTS + 5)
     ]
-    told = jvm_log.read(many, 100.0, None, None)
+    told = jvm_log.read(many, 100.0, jvm_log.Heap(100.0, None), jvm_log.Heap(101.0, None))
     assert len(told.events) == jvm_log.MOST_EVENTS
     assert min(one.duration_s for one in told.events) == pytest.approx(0.001000005)
-    assert told.allocated_bytes is None
-    assert len(told.missing) == 1
+    assert (told.allocated_bytes, told.allocated_s) == (None, None)
+    assert [one.partition(":")[0].partition(" 10")[0] for one in told.missing] == [
+        "bytes allocated are missing",
+        "of",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "mib"),
+    [
+        ("garbage-first heap   total 262144K, used 55296K [0x1, 0x2)\n Metaspace  used 9K, committed 9K", 54),
+        ("garbage-first heap   total reserved 4194304K, committed 262144K, used 9216K [0x1, 0x2)", 9),
+        ("def new generation   total 78656K, used 5120K\n tenured generation   total 174784K, used 1024K", 6),
+        ("ZHeap           used 106M, capacity 254M, max capacity 4096M", None),
+        ("Shenandoah Heap\n 4096M max, 4096M soft max, 256M committed, 45M used, 256 x 1024K regions", None),
+    ],
+)
+def test_what_heaps_hold(said: str, mib: int | None) -> None:
+    assert jvm_log.used_bytes(said) == (None if mib is None else mib << 20)
 
 
 def test_system_calls_that_are_not_named_are_the_rest() -> None:
@@ -182,3 +210,32 @@ def test_counters_never_go_back() -> None:
     found = counters.between(first, last)
     assert (found.seconds, found.cpu_s, found.switches_voluntary) == (2.0, 0.5, 0)
     assert (found.switches_involuntary, found.faults_major, found.run_queue_wait_s) == (3, None, 0.25)
+
+
+SNMP = (
+    "Ip: Forwarding DefaultTTL\nIp: 1 64\n"
+    "Tcp: RtoAlgorithm MaxConn ActiveOpens PassiveOpens InSegs OutSegs RetransSegs\n"
+    "Tcp: 1 -1 7 5 1000 900 3\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("server", "segments", "opened"), [("net:[1]", 900, 7), ("net:[2]", 1900, 12)], ids=["same", "another"]
+)
+def test_tcp_is_counted_in_the_servers_namespace(
+    tmp_path: Path, server: str, segments: int, opened: int
+) -> None:
+    for process, namespace in (("self", "net:[1]"), ("42", server)):
+        folder = tmp_path / "proc" / process
+        (folder / "net").mkdir(parents=True)
+        (folder / "net/snmp").write_text(SNMP)
+        (folder / "ns").mkdir()
+        (folder / "ns/net").symlink_to(namespace)
+    found = counters.tcp(42, tmp_path)
+    assert found == counters.Tcp(segments, opened)
+    assert counters.tcp(43, tmp_path) is None
+    first = counters.Reading(1.0, None, None, None, None, None, None, counters.Tcp(100, 2))
+    last = counters.Reading(3.0, None, None, None, None, None, None, found)
+    between = counters.between(first, last)
+    assert (between.tcp_segments, between.tcp_opened) == (segments - 100, opened - 2)
+    assert counters.between(first, counters.Reading(3.0, *[None] * 6)).tcp_segments is None

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from prony.evidence.profile import Counters
 from prony.selftest import explained
-from prony.selftest.explained import STAGED, NotRun, Ran, Staged, difference_row, explain_tables, share_row
+from prony.selftest.explained import (
+    STAGED,
+    NotRun,
+    Ran,
+    Staged,
+    bytes_row,
+    difference_row,
+    explain_tables,
+    share_row,
+)
 from tests.explain.profiles import costs, profile, staged
 
 PLAIN, DOUBLE = STAGED[0], STAGED[1]
@@ -63,3 +75,16 @@ def test_a_program_that_cannot_be_run_is_said(monkeypatch: pytest.MonkeyPatch) -
 def test_every_language_has_its_plain_program() -> None:
     for program in STAGED:
         assert any(one.does == explained.PLAIN[program.runtime] for one in STAGED)
+
+
+@pytest.mark.parametrize(("found", "right"), [(65_536, "yes"), (62_500, "yes"), (70_000, "no"), (None, "no")])
+def test_bytes_allocated_are_right_within_five_hundredths(found: int | None, right: str) -> None:
+    program = next(one for one in STAGED if one.does.get("bytes") == 65_536)
+    counters = Counters(
+        seconds=10.0, allocated_bytes=None if found is None else found * 5000 * 8, allocated_s=8.0
+    )
+    one = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
+    row = bytes_row(one)
+    assert row is not None
+    assert row[1:] == ("65,536", "not counted" if found is None else f"{found:,}", right)
+    assert bytes_row(ran(PLAIN, 100)) is None

@@ -24,8 +24,10 @@ from prony.server import proc
 LIBRARY = "libasyncProfiler.so"
 FOLDERS = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 """By machine, as the artifact has them."""
-INTERVAL_S = 0.001
-"""Of CPU time between two samples of a thread: 10,000 samples of a CPU that is busy for 10 s."""
+CLOCK_REALTIME_COARSE = 5
+"""Of the kernel (include/uapi/linux/time.h); it moves with the ticks."""
+TICK_S = time.clock_getres(CLOCK_REALTIME_COARSE)
+"""Timers of CPU time end at ticks of the kernel: intervals that are shorter lose samples."""
 EVENTS = ("cpu", "ctimer", "itimer")
 """In the order of preference: perf events with kernel frames, a timer per thread, a timer of the process."""
 ALLOCATION_BYTES = 512 * 1024
@@ -84,11 +86,12 @@ class AsyncProfiler:
 
     def _profile(self, schedule: Schedule) -> Profiled:
         ends = schedule.ends_s
+        interval_s = schedule.interval_s if self._event == "cpu" else max(schedule.interval_s, TICK_S)
         first = max(1, round(CPU_SHARE * len(ends)))
         rest = ends[first:]
         cpu, more = Slices(schedule.begins_s), {}
         went_on = self._phase(
-            cpu, f"event={self._event},interval={round(INTERVAL_S * 1e6)}us", ends[:first], schedule
+            cpu, f"event={self._event},interval={round(interval_s * 1e6)}us", ends[:first], schedule
         )
         half = len(rest) // 2
         options = {
@@ -96,6 +99,8 @@ class AsyncProfiler:
             "lock": (f"event=lock,lock={LOCK_NS}ns", rest[half:]),
         }
         for kind, (words, until) in options.items():
+            if kind == "lock" and self._log is not None:
+                self._log.look()
             slices = more[kind] = Slices(schedule.begins_s)
             if went_on and until:
                 went_on = self._phase(slices, words, until, schedule)
@@ -110,12 +115,13 @@ class AsyncProfiler:
         told = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.Told()
         return Profiled(
             event=self._event,
-            interval_s=INTERVAL_S,
+            interval_s=interval_s,
             cpu=sampled,
             allocation=more["alloc"].sampling("bytes"),
             locks=more["lock"].sampling("ns"),
             timeline=told.events,
             allocated_bytes=told.allocated_bytes,
+            allocated_s=told.allocated_s,
             collections=told.collections,
             collection_pause_s=told.collection_pause_s,
             missing=(*missing, *told.missing),

@@ -22,6 +22,8 @@ class Schedule:
     ends_s: tuple[float, ...]
     ended: Callable[[float], bool]
     """Waits for so many seconds at the most; True once the load is over."""
+    interval_s: float = 0.001
+    """CPU time between two samples of a thread that is wanted."""
 
     def wait_until(self, moment_s: float) -> bool:
         """False when the load was over before that moment."""
@@ -55,6 +57,10 @@ class Profiled:
     locks: Sampling | None = None
     timeline: tuple[TimelineEvent, ...] = ()
     allocated_bytes: int | None = None
+    allocated_s: float | None = None
+    """In so many seconds of the window."""
+    kernel: Sampling | None = None
+    """CPU samples of a second profiler that sees the kernel, where the first does not."""
     collections: int | None = None
     collection_pause_s: float | None = None
     every_process: bool = False

@@ -7,6 +7,7 @@ is CLOCK_MONOTONIC on Linux, as the engine's clock is. Must not know any profile
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,10 +23,15 @@ LINE = re.compile(r"\[(\d+)ns\]\[([\w,]+)\s*\] (.*)")
 COLLECTION = re.compile(r"GC\(\d+\) (Pause .*?) (\d+)M->(\d+)M\(\d+M\) ([\d.]+)ms")
 SAFEPOINT = re.compile(r'Safepoint "(\w+)".*Total:\s*(\d+) ns')
 COMPILATION = re.compile(r"\s*\d+\s+[%sbn! ]*\s*([1-4])\s+(\S+)")
-HEAP_USED = re.compile(r"total \d+K, used (\d+)K|ZHeap\s+used (\d+)M")
+HEAP_USED = re.compile(r"total (?:reserved \d+K, committed )?\d+K, used (\d+)K")
+"""A row for each generation, or for the whole heap; since JDK 25 with what is reserved."""
 MIB: Final = 1 << 20
 SHORTEST_SAFEPOINT_S = 0.0005
 MOST_EVENTS = 1000
+UNCOUNTED = (
+    "bytes allocated are missing: the JVM's heap does not say what tells them (a collector that works beside "
+    "the program, such as ZGC, or a format that is not known)"
+)
 C2 = "4"
 """Tier of the optimising compiler; the other tiers compile in microseconds and by the thousand."""
 
@@ -36,13 +42,24 @@ class Told:
 
     events: tuple[TimelineEvent, ...] = ()
     allocated_bytes: int | None = None
+    allocated_s: float | None = None
+    """In so many seconds."""
     collections: int | None = None
     collection_pause_s: float | None = None
     missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
+class Heap:
+    """What the heap held at a moment of CLOCK_MONOTONIC; None: not known."""
+
+    at_s: float
+    used_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class _Collection:
+    at_s: float
     pause_s: float
     before_bytes: int
     after_bytes: int
@@ -54,30 +71,37 @@ class JvmLog:
     def __init__(self, pid: int, inner: Path) -> None:
         self._pid = pid
         self._inner = inner
-        self._used_bytes: int | None = None
+        self._first = self._last = Heap(0.0, None)
         self._why = ""
         self._opened = False
 
     def open(self) -> None:
         """From now on."""
         try:
-            self._used_bytes = self._heap_used()
             attach.jcmd(self._pid, f"VM.log output={self._inner} what={WHAT} decorators=timenanos,tags")
             self._opened = True
+            self._first = self._heap()  # after the log, so that no collection is missed
         except NotAttached as fault:
             self._why = f"collections and pauses are missing: {fault}"
+
+    def look(self) -> None:
+        """Bytes allocated are counted until now; the log goes on."""
+        if self._opened:
+            with suppress(NotAttached):
+                self._last = self._heap()
 
     def close(self, begins_s: float) -> Told:
         """Until now; times from `begins_s` of CLOCK_MONOTONIC."""
         if not self._opened:
             return Told(missing=(self._why,) if self._why else ())
         try:
-            used = self._heap_used()
+            if self._last.used_bytes is None:
+                self.look()
             self.stop()
             text = (attach.root_of(self._pid) / self._inner.relative_to("/")).read_text(errors="replace")
         except (NotAttached, OSError) as fault:
             return Told(missing=(f"collections and pauses are missing: {fault}",))
-        return read(text.splitlines(), begins_s, self._used_bytes, used)
+        return read(text.splitlines(), begins_s, self._first, self._last)
 
     def stop(self) -> None:
         """Turn it off again."""
@@ -86,14 +110,20 @@ class JvmLog:
                 attach.jcmd(self._pid, f"VM.log output={self._inner} what=all=off")
             self._opened = False
 
-    def _heap_used(self) -> int | None:
-        found = HEAP_USED.findall(attach.jcmd(self._pid, "GC.heap_info"))
-        return sum(int(kib or 0) * 1024 + int(mib or 0) * MIB for kib, mib in found) if found else None
+    def _heap(self) -> Heap:
+        used = used_bytes(attach.jcmd(self._pid, "GC.heap_info"))
+        return Heap(time.monotonic(), used)
 
 
-def read(lines: Iterable[str], begins_s: float, used_first: int | None, used_last: int | None) -> Told:
-    """The log's lines as events. Bytes allocated: what the heap grew between collections, whose sizes the log
-    gives in MiB.
+def used_bytes(said: str) -> int | None:
+    """What `GC.heap_info` says that the heap holds; None where the log says it otherwise."""
+    found = HEAP_USED.findall(said)
+    return sum(int(kib) * 1024 for kib in found) if found else None
+
+
+def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told:
+    """The log's lines as events. Bytes allocated: what the heap grew between collections from `first` to
+    `last`; the log gives its sizes in MiB.
     """
     events: list[TimelineEvent] = []
     collections: list[_Collection] = []
@@ -101,7 +131,7 @@ def read(lines: Iterable[str], begins_s: float, used_first: int | None, used_las
         found = COLLECTION.match(text)
         if found is not None and tags == "gc":
             pause_s = float(found[4]) / 1000
-            collections.append(_Collection(pause_s, int(found[2]) * MIB, int(found[3]) * MIB))
+            collections.append(_Collection(at_s, pause_s, int(found[2]) * MIB, int(found[3]) * MIB))
             events.append(_event("collection", at_s - begins_s, pause_s, found[1]))
         elif tags == "safepoint" and (found := SAFEPOINT.match(text)) is not None:
             length_s = int(found[2]) / 1e9
@@ -111,16 +141,18 @@ def read(lines: Iterable[str], begins_s: float, used_first: int | None, used_las
             events.append(
                 TimelineEvent(kind="compilation", start_s=at_s - begins_s, duration_s=0, text=found[2])
             )
-    missing: tuple[str, ...] = ()
+    allocated = _allocated(collections, first, last)
+    missing: list[str] = [] if allocated is not None else [UNCOUNTED]
     if len(events) > MOST_EVENTS:
-        missing = (f"of {len(events)} events of the JVM the {MOST_EVENTS} longest are kept",)
+        missing.append(f"of {len(events)} events of the JVM the {MOST_EVENTS} longest are kept")
         events = sorted(events, key=lambda one: one.duration_s, reverse=True)[:MOST_EVENTS]
     return Told(
         events=tuple(sorted(events, key=lambda one: one.start_s)),
-        allocated_bytes=_allocated(collections, used_first, used_last),
+        allocated_bytes=allocated,
+        allocated_s=None if allocated is None else last.at_s - first.at_s,
         collections=len(collections),
         collection_pause_s=sum(one.pause_s for one in collections),
-        missing=missing,
+        missing=tuple(missing),
     )
 
 
@@ -137,11 +169,11 @@ def _event(kind: str, end_s: float, length_s: float, text: str) -> TimelineEvent
     )
 
 
-def _allocated(collections: list[_Collection], first: int | None, last: int | None) -> int | None:
-    if first is None or last is None:
+def _allocated(collections: list[_Collection], first: Heap, last: Heap) -> int | None:
+    if first.used_bytes is None or last.used_bytes is None:
         return None
-    grown, used = 0, first
-    for one in collections:
+    grown, used = 0, first.used_bytes
+    for one in (one for one in collections if first.at_s < one.at_s <= last.at_s):
         grown += max(0, one.before_bytes - used)
         used = one.after_bytes
-    return grown + max(0, last - used)
+    return grown + max(0, last.used_bytes - used)

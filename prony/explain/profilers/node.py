@@ -1,13 +1,15 @@
 """V8's own CPU profiler in a running Node process, by its inspector: JavaScript frames.
 
-What is not JavaScript (V8, libuv, the kernel) is one frame `(program)`, the garbage collector another. Must
-not know the trial.
+What is not JavaScript (V8, libuv, the kernel) is one frame `(program)`, the garbage collector another. One
+recording is cut by the time of its samples, as starting one costs V8 a look at all code that it has. Must not
+know the trial.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -15,14 +17,13 @@ from prony.evidence.profile import Sampling, Stack
 from prony.explain.inspector import Inspector, NotOpened
 from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 
-INTERVAL_US = 1000
 IDLE = "(idle)"
 ALLOCATION_BYTES = 32 * 1024
 CPU_SHARE = 0.9
 """Of the profiled time; allocations have the rest."""
 KERNEL = (
-    "native and kernel frames are missing: V8's profiler counts them together as (program), whose parts "
-    "system calls per request and the kernel's share of the CPU time tell"
+    "kernel frames are missing: V8's profiler counts them with native ones as (program), or as the binding "
+    "that made the system call; perf tells them apart where it may be used"
 )
 
 
@@ -46,34 +47,30 @@ class NodeProfiler:
             self._version = f"(Node {said.get('result', {}).get('value', '')})"
             inspector.ask("Profiler.enable")
             inspector.ask("HeapProfiler.enable")
-            inspector.ask("Profiler.setSamplingInterval", interval=INTERVAL_US)
         except NotOpened as fault:
             raise Unavailable(f"no CPU profile: {fault}") from fault
 
     def profile(self, schedule: Schedule) -> Profiled:
         """CPU samples in slices, then allocations."""
         assert self._inspector is not None, "attached"
-        slices = Slices(schedule.begins_s)
-        first = max(1, round(CPU_SHARE * len(schedule.ends_s)))
-        went_on = True
+        ends = schedule.ends_s[: max(1, round(CPU_SHARE * len(schedule.ends_s)))]
+        interval_us = round(schedule.interval_s * 1e6)
         try:
-            for end_s in schedule.ends_s[:first]:
-                if not went_on or end_s < time.monotonic():
-                    continue
-                self._inspector.ask("Profiler.start")
-                since_s = time.monotonic()
-                went_on = schedule.wait_until(end_s)
-                now_s = time.monotonic()
-                slices.add(since_s, now_s, stacks(self._inspector.ask("Profiler.stop")["profile"]))
+            self._inspector.ask("Profiler.setSamplingInterval", interval=interval_us)
+            self._inspector.ask("Profiler.start")
+            since_s = time.monotonic()
+            went_on = schedule.wait_until(ends[-1])
+            until_s = time.monotonic()
+            recorded = self._inspector.ask("Profiler.stop")["profile"]
             allocation = self._allocation(schedule) if went_on else None
         except NotOpened as fault:
             raise Unavailable(f"V8's profiler ended early: {fault}") from fault
+        done = ends if went_on else (*(one for one in ends if one < until_s), until_s)
         return Profiled(
             event="V8's sampling thread",
-            interval_s=INTERVAL_US / 1e6,
-            cpu=slices.sampling("samples"),
+            interval_s=interval_us / 1e6,
+            cpu=cut(recorded, schedule.begins_s, since_s, done).sampling("samples"),
             allocation=allocation,
-            missing=(KERNEL,),
         )
 
     def _allocation(self, schedule: Schedule) -> Sampling | None:
@@ -103,22 +100,39 @@ class NodeProfiler:
         inspector.close()
 
 
-def stacks(profile: Mapping[str, Any]) -> dict[Stack, int]:
-    """A `.cpuprofile` as stacks with their samples; without the time in which nothing ran."""
+def cut(recorded: Mapping[str, Any], begins_s: float, since_s: float, ends_s: Sequence[float]) -> Slices:
+    """A `.cpuprofile` that was begun at `since_s` of CLOCK_MONOTONIC in slices that end at these moments;
+    without the samples in which nothing ran.
+    """
+    every = _stacks(recorded)
+    ends_s = [one for one in ends_s if one > since_s]
+    made: list[dict[Stack, int]] = [{} for _ in ends_s]
+    at_s = since_s
+    for node, delta_us in zip(recorded["samples"], recorded["timeDeltas"], strict=False):
+        at_s += delta_us / 1e6
+        place, stack = bisect_right(ends_s, at_s), every.get(node)
+        if stack is not None and place < len(ends_s):
+            made[place][stack] = made[place].get(stack, 0) + 1
+    slices = Slices(begins_s)
+    for start_s, end_s, found in zip((since_s, *ends_s), ends_s, made, strict=False):
+        slices.add(start_s, end_s, found)
+    return slices
+
+
+def _stacks(profile: Mapping[str, Any]) -> dict[int, Stack]:
+    """The stack of each node in which something ran."""
     nodes = {node["id"]: node for node in profile["nodes"]}
     parents = {child: node["id"] for node in profile["nodes"] for child in node.get("children", ())}
-    found: dict[Stack, int] = {}
+    found: dict[int, Stack] = {}
     for node in nodes.values():
-        count = node.get("hitCount", 0)
         name = node["callFrame"]["functionName"]
-        if not count or name == IDLE:
+        if name == IDLE:
             continue
         stack, at = list[str](), node["id"]
         while at in parents:  # the root is no frame
             stack.append(_frame(nodes[at]["callFrame"]))
             at = parents[at]
-        key = tuple(reversed(stack)) or (name,)
-        found[key] = found.get(key, 0) + count
+        found[node["id"]] = tuple(reversed(stack)) or (name,)
     return found
 
 
@@ -141,4 +155,4 @@ def _frame(call: Mapping[str, Any]) -> str:
     file = str(call.get("url") or "").removeprefix("file://").replace(";", ",")
     if file:
         return f"{file}`{name}_[s]"
-    return name if name.startswith("(") else f"node`{name}"
+    return name if name.startswith("(") else f"node`{name}_[s]"

@@ -19,14 +19,13 @@ from prony.evidence.profile import Stack
 from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 from prony.server import tool
 
-FREQUENCY_PER_S = 999
-"""Samples per second of CPU time; not a divisor of usual timers."""
 EVENT = "cpu-clock"
 """A timer of the kernel: it is there where no hardware counters are (virtual machines)."""
 KERNEL = re.compile(r"^\[(kernel\.kallsyms|guest\.kernel.*)\]|\.ko(\.\w+)?$")
 HEADER = re.compile(r"^\S.*?\s(\d+\.\d+):")
 FRAME = re.compile(r"^\s+[0-9a-f]+ (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)$")
 STOP_S, READ_S = 15.0, 120.0
+TRIED_PER_S = 100
 UNKNOWN = "[unknown]`[unknown]"
 JIT_MAP = re.compile(r"perf-\d+\.map$")
 
@@ -60,7 +59,7 @@ class Perf:
         self._program = program
         self._version = tool.ask_version([program, "--version"], r"perf version (\S+)", "install it anew")
         tried = subprocess.run(
-            [*self._record(), "--", "sleep", "0.01"],
+            [*self._record(TRIED_PER_S), "--", "sleep", "0.01"],
             capture_output=True,
             text=True,
             check=False,
@@ -69,16 +68,17 @@ class Perf:
         if tried.returncode != 0:
             raise Unavailable(f"no CPU profile: {_refused(tried.stderr)}")
 
-    def _record(self) -> list[str]:
+    def _record(self, frequency_per_s: int) -> list[str]:
         return [
-            self._program, "record", "--quiet", "-e", EVENT, "-F", str(FREQUENCY_PER_S), "--call-graph", "fp",
+            self._program, "record", "--quiet", "-e", EVENT, "-F", str(frequency_per_s), "--call-graph", "fp",
             "--clockid", "CLOCK_MONOTONIC", "-p", ",".join(map(str, self._pids)), "-o", str(self._data),
         ]  # fmt: skip
 
     def profile(self, schedule: Schedule) -> Profiled:
         """One recording, cut by the time of its samples."""
+        frequency_per_s = max(1, round(1 / schedule.interval_s))
         self._recording = subprocess.Popen(
-            self._record(),
+            self._record(frequency_per_s),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
@@ -102,7 +102,7 @@ class Perf:
         found = slices.sampling("samples")
         return Profiled(
             event=EVENT,
-            interval_s=1 / FREQUENCY_PER_S,
+            interval_s=1 / frequency_per_s,
             cpu=found,
             every_process=True,
             missing=tuple(lacking(samples)),

@@ -21,7 +21,8 @@ from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 from prony.server import tool
 
 PROGRAM = "py-spy"
-RATE_PER_S = 200
+MOST_PER_S = 100
+"""It stops the process for each sample, longest where it unwinds native frames."""
 SHORTEST_SLICE_S = 1.0
 """It starts anew for each slice, and reads the symbols of all libraries first."""
 STOP_S = 30.0
@@ -29,8 +30,8 @@ FRAME = re.compile(r"^(.*) \(([^()]*?)(?::\d+)?\)$")
 NATIVE = re.compile(r"\.(c|cc|cpp|cxx|h|hpp|rs|S|so(\.[\d.]+)?)$|^$")
 """Sources and libraries of native code; all else is Python, modules without a file as well."""
 KERNEL = (
-    "kernel frames are missing: py-spy does not see them; the time of a system call is that of the function "
-    "that made it"
+    "kernel frames are missing: py-spy does not see them, and the time of a system call is that of the "
+    "function that made it; perf tells them apart where it may be used"
 )
 
 
@@ -75,6 +76,7 @@ class PySpy:
 
     def profile(self, schedule: Schedule) -> Profiled:
         """A recording for each slice, or for several where they are short."""
+        rate_per_s = min(MOST_PER_S, max(1, round(1 / schedule.interval_s)))
         slices = Slices(schedule.begins_s)
         since_s = schedule.begins_s
         for end_s in schedule.ends_s:
@@ -83,7 +85,7 @@ class PySpy:
             begun_s = time.monotonic()
             went_on = True
             if begun_s < end_s:
-                stacks, went_on = self._slice(schedule, end_s)
+                stacks, went_on = self._slice(schedule, end_s, rate_per_s)
                 slices.add(begun_s, time.monotonic(), stacks)
             since_s = end_s
             if not went_on:
@@ -94,17 +96,17 @@ class PySpy:
         native = () if self._native else ("native frames are missing: py-spy could not unwind them here",)
         return Profiled(
             event="on CPU, by the wall clock",
-            interval_s=1 / RATE_PER_S,
+            interval_s=1 / rate_per_s,
             cpu=found,
-            missing=(KERNEL, *native),
+            missing=native,
         )
 
-    def _slice(self, schedule: Schedule, end_s: float) -> tuple[dict[Stack, int], bool]:
+    def _slice(self, schedule: Schedule, end_s: float, rate_per_s: int) -> tuple[dict[Stack, int], bool]:
         file = Path(self._folder.name) / "raw"
         file.unlink(missing_ok=True)
         self._recording = subprocess.Popen(
             [
-                self._program, "record", "--pid", str(self._pid), "--rate", str(RATE_PER_S), "--duration",
+                self._program, "record", "--pid", str(self._pid), "--rate", str(rate_per_s), "--duration",
                 "unlimited", "--format", "raw", "--function", "--full-filenames", "--output", str(file),
                 *(["--native"] if self._native else []),
             ],

@@ -11,6 +11,7 @@ from prony.evidence.profile import Profile
 from prony.explain.bars import budget_bars, timeline
 from prony.explain.explanation import Explanation, ExplanationView
 from prony.explain.flame import Node, compared, difference_svg, flame_svg, legend, tree
+from prony.explain.kernel import cpu_samples
 from prony.explain.rules import Part, Rules, rules_for
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Column, Row, Section, Table, TableCell
@@ -129,9 +130,11 @@ def _explained(part: PartView) -> list[tuple[Explanation, TrialView]]:
 def _tree(one: Explanation, trial: TrialView) -> Node | None:
     """In us per request; None without samples or a measured cost."""
     profile = trial.record.evidence.profile
-    if profile is None or profile.cpu is None or not profile.cpu.total or one.budget is None:
+    if profile is None or one.budget is None:
         return None
-    return tree(profile.cpu, _rules(one, profile), total=one.budget.cpu_us)
+    rules = _rules(one, profile)
+    samples = cpu_samples(profile, rules)
+    return tree(samples, rules, total=one.budget.cpu_us) if samples is not None and samples.total else None
 
 
 def _rules(one: Explanation, profile: Profile) -> Rules:

@@ -1,0 +1,77 @@
+"""A profiler that does not see the kernel, and another one beside it that does.
+
+Must not know what they find.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+
+from prony.evidence.profile import KERNEL_FRAME
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+
+ENDS_WITHIN_S = 60.0
+NO_PROFILE = "no CPU profile: "
+
+
+class WithKernel:
+    """`profiler` on the process, and `kernel` on the same one. `without`: what is missing where the second
+    cannot be used; the profile is that of the first then.
+    """
+
+    def __init__(self, profiler: Profiler, kernel: Profiler, without: str) -> None:
+        self._profiler = profiler
+        self._kernel = kernel
+        self._without = without
+        self._why = ""
+        self._beside: Profiled | None = None
+
+    @property
+    def name(self) -> str:
+        first = self._profiler.name
+        return first if self._why else f"{first}, {self._kernel.name} for the kernel"
+
+    def attach(self) -> None:
+        """Raises Unavailable for the first one only."""
+        self._profiler.attach()
+        try:
+            self._kernel.attach()
+        except Unavailable as fault:
+            self._lacks(fault)
+
+    def profile(self, schedule: Schedule) -> Profiled:
+        """Both at once."""
+        if self._why:
+            return self._whole(self._profiler.profile(schedule))
+        thread = threading.Thread(target=self._profile_kernel, args=(schedule,), daemon=True)
+        thread.start()
+        try:
+            found = self._profiler.profile(schedule)
+        finally:
+            thread.join(ENDS_WITHIN_S)
+        return self._whole(found)
+
+    def _profile_kernel(self, schedule: Schedule) -> None:
+        try:
+            self._beside = self._kernel.profile(schedule)
+        except Unavailable as fault:
+            self._lacks(fault)
+        except Exception as fault:  # a defect here must not cost the profile of the first
+            self._why = f"{self._kernel.name} failed: {type(fault).__name__}: {fault}"
+
+    def _lacks(self, fault: Unavailable) -> None:
+        self._why = str(fault).removeprefix(NO_PROFILE)
+
+    def _whole(self, found: Profiled) -> Profiled:
+        """What the first one found, with the samples of the second if there are kernel frames among them."""
+        kernel = self._beside.cpu if self._beside is not None else None
+        if kernel is not None and any(frame.endswith(KERNEL_FRAME) for frame in kernel.frames):
+            return replace(found, kernel=kernel)
+        seen = self._beside.missing if self._beside is not None else ()
+        why = self._why or next(iter(seen), f"{self._kernel.name} took no sample of the kernel")
+        return replace(found, missing=(*found.missing, f"{self._without} ({why})"))
+
+    def detach(self) -> None:
+        self._kernel.detach()
+        self._profiler.detach()
