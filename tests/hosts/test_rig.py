@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.rig import Carrier, Rig, command_line, needs_rig, no_netem
+from tests.hosts.rig import PREFIX, Carrier, Rig, command_line, needs_rig, no_netem, remove
 
 pytestmark = needs_rig()
 
@@ -114,3 +114,8 @@ def test_nothing_is_left_over(tmp_path: Path) -> None:
     assert not [pid for pid in pids if command_line(pid)]  # a zombie has none
     listed = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True).stdout
     assert not re.search(rf"\b{space}\b", listed)
+
+
+def test_a_rig_that_is_gone_by_now_can_be_removed() -> None:
+    """Of two test runs that begin at once both find what a third left over."""
+    remove(f"{PREFIX}-0-removed")
