@@ -4,7 +4,6 @@ measure, or keep what the file holds.
 
 from __future__ import annotations
 
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,21 +18,14 @@ def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
     """The result in a file. Raises UsageError for a file that is no export, or that has no cell of the plan:
     before hours of measuring.
     """
-    from prony.report.reading import load_result
-    from prony.store import Store, transfer
+    from prony.report.exported import load_exported
 
     if as_json:
         raise UsageError(
             "--against prints tables; for JSON import the file (prony results import) and use "
             "prony compare-results ID ID --json"
         )
-    with tempfile.TemporaryDirectory(prefix="prony-against-") as folder:
-        store = Store.open(Path(folder) / "results.db")
-        try:
-            identifier, _ = transfer.read(store, file)
-            found = load_result(store, identifier)
-        finally:
-            store.close()
+    found = load_exported(file)
     theirs = {cell.id for cell in found.plan.cells}
     if not theirs & {cell.id for cell in plan.cells}:
         raise UsageError(

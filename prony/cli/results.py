@@ -8,12 +8,12 @@ from pathlib import Path
 
 import typer
 
-from prony.cli import exporting, options, pushing, rejudge, results_list, results_prune
+from prony.cli import exporting, options, publishing, pushing, rejudge, results_list, results_prune
 from prony.cli.showing import show as show_result
 from prony.errors import UsageError
 
 app = typer.Typer(
-    help="List, show, tag, judge again, export, import and prune stored results.",
+    help="List, show, tag, judge again, export, publish, import and prune stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -84,6 +84,7 @@ app.command("prune")(results_prune.command)
 
 
 app.command("export")(exporting.export)
+app.command("publish")(publishing.command)
 app.command("push")(pushing.push)
 
 

@@ -18,6 +18,7 @@ from prony.experiment.budget import Budget, kind_of_cell
 from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
+from prony.experiment.settled import Settled
 from prony.experiment.stored import cell_of_record
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
@@ -62,6 +63,7 @@ class Experiment:
     """Notes on blocks that were not run."""
     _processes: Processes = field(default_factory=Processes)
     _explaining: Explaining = field(default_factory=Explaining)
+    _settled: Settled = field(default_factory=Settled)
 
     def run(self) -> str:
         """From the first trial. Raises PronyError; an interrupt marks the experiment and is raised again."""
@@ -326,6 +328,10 @@ class Experiment:
                 break
             self._tell_of_disturbance(ended, repeat < self.plan.repeat_disturbed)
         self._ended.add(_scheduled(scheduled))
+        self._settled.add(scheduled, ended)
+        figure = self._settled.words(self.plan, self.plan.cell(scheduled.cell))
+        if figure:
+            self.progress.note(figure)
 
     def _needed(self, scheduled: ScheduledTrial) -> bool:
         """Whether a fault (a port that is taken, a server that never gets ready) ends the experiment at once:

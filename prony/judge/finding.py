@@ -18,6 +18,9 @@ class Status(StrEnum):
     UNKNOWN = "unknown"
 
 
+WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
+
+
 class Finding(Record):
     """The result of one check: the measured value, the limit, and what to do."""
 
@@ -77,7 +80,4 @@ def no_window(check: str, *, limit: str = "", source: str = "") -> Finding:
 
 def worst(*statuses: Status) -> Status:
     """The worst of several partial results; unknown outweighs valid."""
-    for status in (Status.INVALID, Status.SUSPECT, Status.UNKNOWN):
-        if status in statuses:
-            return status
-    return Status.VALID
+    return min(statuses, key=WORST_FIRST.index, default=Status.VALID)

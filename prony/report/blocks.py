@@ -20,6 +20,13 @@ class TableCell:
     best: bool = False
     status: Status | None = None
 
+    @property
+    def beside(self) -> str:
+        """The range as it stands beside the median, or the notes beside a verdict."""
+        if not self.spread:
+            return ""
+        return self.spread if self.status is not None or self.spread[0] == "[" else f"({self.spread})"
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -32,6 +39,11 @@ class Row:
     """False for what others published: no mark of ours belongs on it."""
     server: str = ""
     """Whose row it is, where rows belong to servers."""
+
+    @property
+    def named(self) -> str:
+        """The label with its unit."""
+        return f"{self.label}, {self.unit}" if self.unit else self.label
 
 
 @dataclass(frozen=True, slots=True)

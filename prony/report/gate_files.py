@@ -14,6 +14,7 @@ from prony.judge.figures import FIGURE
 from prony.report.aa import record_words
 from prony.report.gate import GateView, alone_lines, change_numbers, harmful, percent, signed
 from prony.report.labels import label_of
+from prony.report.markdown import escaped
 from prony.report.result import ResultView
 from prony.report.shapes import rejected
 
@@ -136,9 +137,8 @@ def markdown_fault(sentence: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Without a meaning in Markdown or HTML: a server's words may hold anything."""
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    return re.sub(r"([\\`*_\[\]#|@!])", r"\\\1", " ".join(escaped.split()))
+    """In a comment: names of people and numbers of issues would be links there."""
+    return escaped(text, "[]#@!")
 
 
 def _doubt(one: FigureChange) -> str:

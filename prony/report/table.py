@@ -62,7 +62,7 @@ def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
 def _layout(table: Table, mark: str, words: int, *, beside: bool) -> _Layout:
     rows = [row for section in table.sections for row in section.rows]
     indent = _indent(table, beside=beside)
-    longest = max([cell_len(_label(row)) for row in rows], default=0) + indent
+    longest = max([cell_len(row.named) for row in rows], default=0) + indent
     if not beside:
         plain = max([cell_len(row.label) for row in rows], default=0) + indent
         longest = min(MOST_LABEL, plain)
@@ -79,9 +79,7 @@ def _layout(table: Table, mark: str, words: int, *, beside: bool) -> _Layout:
         else:
             widths.append(max(found, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
     ranges = tuple(
-        max(
-            [cell_len(_range(row.cells[place])) for row in rows if row.cells[place].status is None], default=0
-        )
+        max([cell_len(row.cells[place].beside) for row in rows if row.cells[place].status is None], default=0)
         for place in range(len(table.columns))
     )
     return _Layout(label, tuple(widths), ranges, beside, mark)
@@ -95,7 +93,7 @@ def _indent(table: Table, *, beside: bool) -> int:
 
 def _width(cell: TableCell, column: Column, words: int, *, beside: bool) -> int:
     """What a cell needs; words may be wrapped at `words`, numbers not."""
-    text, below = cell_len(cell.text), cell_len(_range(cell))
+    text, below = cell_len(cell.text), cell_len(cell.beside)
     if not column.number or cell.status is not None or not cell.text[:1].isdigit():
         whole = text + (below + 2) * bool(below) if beside else max(text, below)
         longest = max(map(cell_len, (*cell.text.split(), "")))
@@ -162,7 +160,7 @@ def _grid(table: Table, layout: _Layout, places: Sequence[int]) -> rich_table.Ta
 
 def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Iterator[RenderableType]:
     split = bool(row.unit) and not layout.beside
-    label = Text.assemble(row.label, "\n", (row.unit, "dim")) if split else Text(_label(row))
+    label = Text.assemble(row.label, "\n", (row.unit, "dim")) if split else Text(row.named)
     yield Padding(label, (0, 0, 0, indent))
     for place in places:
         yield _cell(row.cells[place], layout, layout.ranges[place])
@@ -174,19 +172,9 @@ def _cell(cell: TableCell, layout: _Layout, widest_range: int) -> Text:
     style = STATUS_STYLE[cell.status] if cell.status else BEST if cell.best else ""
     text = Text(cell.text, style=style)
     if not layout.beside:
-        return Text.assemble(text, "\n", (_range(cell), "dim")) if cell.spread else text
+        return Text.assemble(text, "\n", (cell.beside, "dim")) if cell.spread else text
     if cell.status is not None:
         return Text.assemble(text, (f", {cell.spread}" if cell.spread else "", "dim"))
     if widest_range and (cell.spread or cell.text[:1].isdigit()):
-        return Text.assemble(text, (f" {_range(cell).ljust(widest_range)}", "dim"))
+        return Text.assemble(text, (f" {cell.beside.ljust(widest_range)}", "dim"))
     return text
-
-
-def _range(cell: TableCell) -> str:
-    if not cell.spread:
-        return ""
-    return cell.spread if cell.status is not None or cell.spread[0] == "[" else f"({cell.spread})"
-
-
-def _label(row: Row) -> str:
-    return f"{row.label}, {row.unit}" if row.unit else row.label

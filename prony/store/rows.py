@@ -9,10 +9,9 @@ from typing import Any, Literal
 from prony.evidence.host import Fingerprint
 from prony.evidence.server import COMMIT
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import WORST_FIRST, Judgement, Status
 
 ExperimentStatus = Literal["running", "finished", "interrupted"]
-WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
 
 
 @dataclass(frozen=True, slots=True)

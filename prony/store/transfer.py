@@ -32,10 +32,16 @@ MOST_LINE_BYTES = 1 << 30
 
 def write(store: Store, experiment_id: str, path: Path) -> int:
     """Write one experiment (full id) to `path`, completely or not at all; returns the number of trials."""
-    found = store.raw(experiment_id)
+    return write_raw(store.raw(experiment_id), path)
+
+
+def write_raw(found: RawExperiment, path: Path) -> int:
+    """The same of rows: as they are stored, or as they may be published (publishing.py). The same rows make
+    the same file.
+    """
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        with gzip.open(temporary, "wb") as file:
+        with temporary.open("wb") as whole, gzip.GzipFile("", "wb", fileobj=whole, mtime=0) as file:
             digest = hashlib.sha256()
             for line in _lines(found):
                 encoded = (json.dumps(line, ensure_ascii=False) + "\n").encode()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown, worst
+from prony.judge.finding import WORST_FIRST, Finding, Status, no_window, unknown, worst
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
@@ -63,56 +63,52 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
     lag = _lag(window, limits)
     allowed_ms = limits.schedule_lag_floor_ms if lag is None else lag[2]
     backlog = _backlog(window, evidence, limits, allowed_ms)
-    said: list[str] = []
-    statuses: list[Status] = []
+    said: list[tuple[Status, str]] = []
     if backlog is None:
-        statuses.append(Status.UNKNOWN)
-        said.append("due requests were not counted")
+        said.append((Status.UNKNOWN, "due requests were not counted"))
     else:
         late = [
             f"{count} {'row' if count == 1 else 'rows'} behind schedule{how}"
             for count, how in ((backlog.held, ""), (backlog.cleared, " and caught up in the next"))
             if count
         ]
-        statuses += [Status.INVALID] * bool(backlog.held) + [Status.SUSPECT] * bool(backlog.cleared)
+        how = Status.INVALID if backlog.held else Status.SUSPECT if backlog.cleared else Status.VALID
         sent = f"{percent(backlog.lowest)} of due requests sent"
-        said.append(f"{', '.join(late)}, the worst with {sent}" if late else f"at least {sent} in every row")
+        text = f"{', '.join(late)}, the worst with {sent}" if late else f"at least {sent} in every row"
+        said.append((how, text))
     for count, what, how in (
         (window.due_unsent, "due and not sent in the window", _unsent(window, evidence, limits)),
         (window.blocked, "blocked by the cap on users", Status.INVALID),
     ):
         if count is None:
-            statuses.append(Status.UNKNOWN)
-            said.append(f"requests {what} were not counted")
+            said.append((Status.UNKNOWN, f"requests {what} were not counted"))
         elif count > 0:
-            statuses.append(how)
-            said.append(
-                f"{number(count)} requests {what}" + (", but soon after" if how is Status.SUSPECT else "")
-            )
+            soon = ", but soon after" if how is Status.SUSPECT else ""
+            said.append((how, f"{number(count)} requests {what}{soon}"))
     if lag is None:
-        statuses.append(Status.UNKNOWN)
-        said.append("send lag was not recorded")
+        said.append((Status.UNKNOWN, "send lag was not recorded"))
     else:
         percentile, lag_ms, _ = lag
-        if lag_ms > allowed_ms:
-            statuses.append(Status.SUSPECT)
-        said.append(f"p{percentile:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed")
+        text = f"p{percentile:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed"
+        said.append((Status.SUSPECT if lag_ms > allowed_ms else Status.VALID, text))
     moved = _moved(window)
     if moved is not None and moved.lag_ms > allowed_ms and moved.share >= limits.schedule_lag_invalid:
-        statuses.append(Status.INVALID)
-        said.append(
+        text = (
             f"late sends are {percent(moved.share)} of the p{moved.percentile:g} latency: "
             f"{milliseconds(moved.latency_ms)}, and {milliseconds(moved.without_ms)} from the actual send"
         )
-    status = worst(*statuses)
+        said.append((Status.INVALID, text))
+    status = worst(*(how for how, _ in said))
+    # What decided stands first: a line of progress has room for no more.
+    reason = "; ".join(text for _, text in sorted(said, key=lambda one: WORST_FIRST.index(one[0])))
     if backlog is None and status is Status.UNKNOWN:
-        return unknown(CHECK, "; ".join(said), limit=limit, source=SOURCE)
+        return unknown(CHECK, reason, limit=limit, source=SOURCE)
     return Finding(
         check=CHECK,
         status=status,
         value=None if backlog is None else backlog.lowest,
         limit=limit,
-        reason="; ".join(said),
+        reason=reason,
         advice="the client could not offer this rate: more client CPUs, a lower rate or a higher cap on users"
         if status in {Status.INVALID, Status.SUSPECT}
         else "",

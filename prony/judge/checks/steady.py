@@ -93,7 +93,7 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     never = restless and any(abs(c.trend) > max(limits.steady_change, c.trend_error) for _, c in found)
     level = level_stretch(evidence, limits.steady)
     bound = still_to_come([level]) if level is not None else None
-    said, advice = "no change above the limit", ""
+    said, advice, first = "no change above the limit", "", 0
     status = Status.VALID
     protocol = evidence.load.claim == "protocol"
     if largest > limits.steady_change:
@@ -103,17 +103,21 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
             name, changes, rows[0].t_ms - rows[0].duration_ms, [row.t_ms - row.duration_ms for row in rows]
         )
     elif never:
-        status = Status.SUSPECT
+        status, first = Status.SUSPECT, 2
     elif len(found) < len(named):
         status, advice = Status.UNKNOWN, "look at rows without a response: too few have a p50"
         said += " of throughput; too many rows without p50"
     elif bound is None or bound.bound > limits.steady_remaining:
-        status, advice = Status.UNKNOWN, _more(bound, level, limits)
-    said += f" in {number(len(rows))} rows; {_to_come(bound)}"
+        status, advice, first = Status.UNKNOWN, _more(bound, level, limits), 1
     finest = _resolution(found)
-    if largest <= limits.steady_change < finest:
-        said += f" (a step below about {percent(finest)} would not show)"
-    said += _cut_off(evidence, limits)
+    unseen = f" (a step below about {percent(finest)} would not show)"
+    parts = [
+        f"{said} in {number(len(rows))} rows{unseen if largest <= limits.steady_change < finest else ''}",
+        _to_come(bound),
+        _cut_off(evidence, limits),
+    ]
+    parts.insert(0, parts.pop(first))  # what decided: a line of progress has room for no more
+    said = "; ".join(filter(None, parts))
     moving = bound is not None and _is_moving(bound, limits)
     said += _drift(found, window.duration_s) + _whole_trial(evidence, moving)
     return Finding(
@@ -163,13 +167,13 @@ def _cut_off(evidence: Evidence, limits: SteadyWindowLimits) -> str:
     if warm is None:
         return ""
     if warm.steady is False:
-        return f"; never steady within {number(warm.cap_s)} s of warm-up"
+        return f"never steady within {number(warm.cap_s)} s of warm-up"
     left = warm.still_to_come
     if left is None or left <= limits.steady_remaining:
         return ""
     most = math.expm1(left)
     coming = "what was to come not bounded" if most > 1 else f"up to {percent(most)} to come"
-    return f"; the warm-up ended at its cap, with {coming}"
+    return f"the warm-up ended at its cap, with {coming}"
 
 
 LONG_S = 600.0

@@ -1,0 +1,15 @@
+"""The main figures as Markdown, for a text about them. Pure; must not know where the text goes."""
+
+from __future__ import annotations
+
+from prony.report.exports import Exported, Format
+from prony.report.published import text
+from prony.report.result import ResultView
+
+
+def write(view: ResultView) -> Exported:
+    """The block that `prony results publish` puts into a page."""
+    return Exported(text(view))
+
+
+FORMAT = Format("main figures, pairs and reasons as Markdown", write, ".md")

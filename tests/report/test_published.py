@@ -1,0 +1,128 @@
+"""A result as a part of a text: its figures beside the published ones, its pairs, and why what is not
+valid is not.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from prony.errors import UsageError
+from prony.plan.cell import PublishedFigures
+from prony.report.blocks import Column, Lines, Row, Section, Table, TableCell
+from prony.report.labels import rounded
+from prony.report.markdown import drawn, paragraph
+from prony.report.published import BEGIN, END, placed, text
+from prony.report.result import ResultView
+from tests.report import factory
+
+
+def rows(markdown: str) -> dict[str, list[str]]:
+    """The rows of its tables by their labels."""
+    found = {}
+    for line in markdown.splitlines():
+        if line.startswith("| "):
+            label, *cells = (cell.strip() for cell in line.strip("|").split("|"))
+            found[label] = cells
+    return found
+
+
+def test_measured_stands_above_published_and_the_best_is_marked() -> None:
+    view = factory.full()
+    found = rows(text(view))
+    (part,) = view.parts
+    medians = [cell.figure("requests_per_s") for cell in part.cells]
+    for cell, spread in zip(found["requests/s"], medians, strict=True):
+        assert spread is not None
+        assert cell.strip("*").startswith(rounded("requests_per_s", spread.median))
+    assert found["verdict"] == ["5 of 5 valid"] * 3
+    assert any("published" in label for label in found), "what others printed stands beside it"
+    assert "Pair by pair:" in text(view)
+    assert "Not valid" not in text(view)
+
+
+def test_what_is_not_valid_says_why_and_what_to_do() -> None:
+    made = text(factory.troubled())
+    (why,) = re.findall(r"Not valid, and why:\n\n(.*?)(?:\n\n|\Z)", made, re.DOTALL)
+    said = " ".join(why.split())
+    assert "- invalid, spring-undertow: the server died: exit code 137" in said
+    assert "- invalid, steady (spring-jetty 1 of 3 trials): throughput stepped by 14.2 %" in said
+    assert "→ Give the warm-up more time" in said
+    assert "- suspect, isolation" in said
+    assert "- unknown" not in said, "no verdict rests on a check that is not essential"
+    assert "first look" in made, "a quick run says so"
+
+
+def test_cells_are_rows_with_what_others_published() -> None:
+    view = factory.full()
+    (part,) = view.parts
+    theirs = (PublishedFigures(label="then", source="s", figures={"requests_per_s": 1542}),)
+    shown = [replace(one, cell=one.cell.model_copy(update={"published": theirs})) for one in part.cells]
+    twice = [
+        replace(
+            one,
+            cell=one.cell.model_copy(update={"trial": one.cell.trial.model_copy(update={"name": "again"})}),
+        )
+        for one in shown
+    ]
+    many = replace(part, part=part.part.model_copy(update={"shape": "matrix"}), cells=(*shown, *twice))
+    made = text(replace(view, parts=(many,)))
+    head = next(line for line in made.splitlines() if line.startswith("| load"))
+    columns = [cell.strip() for cell in head.strip("|").split("|")]
+    assert columns[:4] == ["load", "server", "requests/s", "requests/s, published"]
+    assert columns[-1] == "verdict"
+    table = [line for line in made.splitlines() if line.startswith("| closed-10")]
+    assert len(table) == 6
+    assert all(len(line.strip("|").split("|")) == len(columns) and "| 1,542 |" in line for line in table)
+
+
+def test_no_word_of_a_server_means_anything_in_a_text() -> None:
+    made = text(factory.hostile())
+    assert "<script>" not in made
+    assert "](" not in made.replace("]\\(", "")
+    assert all(line.count("|") == line.count("\\|") for line in made.splitlines() if not line.startswith("|"))
+
+
+def test_lines_are_wrapped_and_none_begins_with_a_mark() -> None:
+    long = "word " * 19 + "- 1. # > and * more " + "word " * 20
+    lines = paragraph(long, "- ").splitlines()
+    assert len(lines) > 2
+    assert all(len(line) <= 101 for line in lines)
+    assert [line[:2] for line in lines] == ["- "] + ["  "] * (len(lines) - 1)
+    assert all(not re.match(r" +([-*+#>]|\d+\.) ", line) for line in lines[1:])
+    assert paragraph("1. first") == "1\\. first"
+
+
+def test_a_table_of_blocks_is_a_table() -> None:
+    table = Table(
+        (Column("a|b"), Column("word", number=False)),
+        (Section((Row("rate", (TableCell("1,000", "990–1,010", best=True), TableCell("x")), unit="1/s"),)),),
+        heading="what",
+        title="All",
+    )
+    assert drawn([table, Lines("Said", ("one", "two"), note="of it")]) == (
+        "All:\n\n| what | a\\|b | word |\n|---|--:|---|\n| rate, 1/s | **1,000** (990–1,010) | x |\n\n"
+        "Said (of it):\n\n- one\n- two"
+    )
+
+
+def test_figures_take_the_place_of_earlier_ones() -> None:
+    page = f"# Title\n\nwords\n\n{BEGIN}\nold\n{END}\n\nmore\n"
+    assert placed(page, "new\n") == f"# Title\n\nwords\n\n{BEGIN}\nnew\n{END}\n\nmore\n"
+    assert placed("# Title\n", "new") == f"# Title\n\n{BEGIN}\nnew\n{END}\n"
+    assert placed(placed("", "a"), "b") == placed("", "b")
+    with pytest.raises(UsageError, match="only one of the marks"):
+        placed(f"# Title\n{BEGIN}\n", "new")
+
+
+@pytest.mark.parametrize(
+    "make", [factory.hopeless, factory.bare, factory.without_engine, factory.foreign_load]
+)
+def test_whatever_was_measured_has_a_text(make: object) -> None:
+    assert callable(make)
+    view: ResultView = make()
+    made = text(view)
+    assert made.startswith(view.status.value)
+    assert view.id in made

@@ -1,0 +1,88 @@
+"""What docs/results holds: each file can be imported and is judged as its page says, and each text prints the
+figures of its file.
+
+After a change of the judge or of a wording: `prony results import`, `rejudge`, `publish` (CONTRIBUTING.md).
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+
+from prony.experiment.rejudge import rejudge
+from prony.plan.planfile_read import known
+from prony.report.exported import load_exported
+from prony.report.published import BEGIN, END, text
+from prony.report.words import verdict_words
+from prony.store import Store, transfer
+from tests.report.page import Page
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDERS = sorted(one for one in (ROOT / "docs" / "results").iterdir() if one.is_dir())
+FIGURE = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+)(?![\w.]*\d)")
+"""A number with a separator of thousands or a decimal point, and no version."""
+
+
+def halves(folder: Path) -> tuple[str, str]:
+    """What an author wrote and what the command wrote."""
+    page = (folder / "README.md").read_text(encoding="utf-8")
+    before, rest = page.split(f"{BEGIN}\n")
+    block, after = rest.split(END)
+    return before + after, block
+
+
+def section(name: str) -> str:
+    """Of docs/experiments.md, that of an experiment."""
+    page = (ROOT / "docs" / "experiments.md").read_text(encoding="utf-8")
+    (found,) = (one for one in page.split("\n## ") if f"(results/{name}/README.md)" in one)
+    return found
+
+
+def test_every_folder_is_of_a_plan_and_no_page_is_missing() -> None:
+    assert FOLDERS
+    assert {one.name for one in FOLDERS} <= set(known())
+    for folder in FOLDERS:
+        assert {"README.md", "report.html", "results.prony"} == {one.name for one in folder.iterdir()}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_it_is_judged_again_as_its_page_says(folder: Path, tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "results.db")
+    identifier, trials = transfer.read(store, folder / "results.prony")
+    again = rejudge(store, identifier, {})
+    assert len(again) == trials
+    differing = {one.record.id: one.changes for one in again if one.before.verdict is not one.after.verdict}
+    assert differing == {}, "see the head of this file"
+    cells = [one.text.strip() for one in Page((folder / "report.html").read_text("utf-8")).all("td")]
+    shown = {cells[at]: cells[at + 1] for at in range(len(cells) - 1) if re.fullmatch(r"[\d:]{8}", cells[at])}
+    judged = {f"{one.record.started_at:%H:%M:%S}": one.after.verdict.value for one in again}
+    words = {at: word.replace("rejected", "invalid").partition(",")[0] for at, word in shown.items()}
+    assert words == judged
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_the_text_prints_the_figures_of_its_file(folder: Path) -> None:
+    view = load_exported(folder / "results.prony")
+    own, block = halves(folder)
+    assert block == text(view)
+    page = (folder / "report.html").read_text("utf-8")
+    assert f"Experiment {view.id}." in page
+    assert verdict_words(view) in page
+    printed = set(FIGURE.findall(block))
+    for where, words in (("README.md", own), ("docs/experiments.md", section(folder.name))):
+        plain = re.sub(r"`[^`]*`", "", words)
+        assert set(FIGURE.findall(plain)) - printed == set(), f"figures of {where} that the file has not"
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_it_does_not_say_who_measured(folder: Path) -> None:
+    everything = gzip.decompress((folder / "results.prony").read_bytes()).decode()
+    for file in ("README.md", "report.html"):
+        everything += (folder / file).read_text("utf-8")
+    assert re.findall(r"(?<![\w.~/-])/(?:root|home/\w+|Users/\w+)/[^\s\"\\]*", everything) == []
+    assert set(re.findall(r'\\"hostname\\": ?\\"([^"\\]*)', everything)) == {
+        f"host-{load_exported(folder / 'results.prony').fingerprint.key[:6]}"  # type: ignore[union-attr]
+    }

@@ -1,0 +1,123 @@
+"""What is published says nothing of who measured, and everything of what was measured."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from prony.evidence.host import Fingerprint
+from prony.evidence.server import ServerIdentity
+from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.finding import Finding, Judgement, Status
+from prony.store import Store, publishing, transfer
+from tests.store.conftest import MakeTrial
+
+COMMAND = (
+    "/usr/lib/jvm/java-17-openjdk-amd64/bin/java",
+    "-XX:ErrorFile=/home/eve/.cache/prony/logs/jetty-20261123-044504-q9m.crash",
+    "-javaagent:/home/eve/.cache/prony/builds/agent-063be0b31640e257/agent.jar=/tmp/prony-a/agent.sock",
+    "-cp",
+    "/data/cache-of-eve/builds/jetty-6c746aa8a413ba9b/app.jar:/root/lib/x.jar",
+)
+SENT = {"name": "page", "steps": [{"path": "/home/eve/", "body_file": "/home/eve/body.json"}]}
+SPEC = {"cells": [{"trial": {"workload": SENT}}], "hostname": "eves-laptop"}
+
+
+@pytest.fixture
+def measured(store: Store, make_trial: MakeTrial) -> tuple[Store, str]:
+    fingerprint = Fingerprint(
+        key="9f2c1ab0", hostname="eves-laptop", architecture="x86_64", cpu_model="m", cpus=2, memory_bytes=1,
+        kernel="6", os="o",
+    )  # fmt: skip
+    identifier = store.create_experiment(
+        name="of /home/eve/servers", spec=SPEC, fingerprint=fingerprint, seed=7, quick=True
+    )
+    why = "no route /home/eve/servers/x, but http://127.0.0.1/home/eve/x and /home/evelyn/x"
+    finding = Finding(check="errors", status=Status.SUSPECT, value=0.1 + 0.2, limit="0", reason=why)
+    judgement = Judgement(verdict=Status.SUSPECT, findings=(finding,))
+    for number in (1, 2):
+        record = make_trial(identifier, number)
+        server = ServerIdentity(name="jetty", command=COMMAND)
+        evidence = record.evidence.model_copy(update={"server": server})
+        failure = "it died: see /home/eve/.cache/prony/logs/x.log" if number == 2 else None
+        changed = record.model_copy(update={"evidence": evidence, "failure": failure})
+        store.add_trial(changed, judgement, {"requests_per_s": 0.1 + 0.2})
+    store.note(identifier, "quiet, see /home/eve/notes")
+    store.finish_experiment(identifier)
+    return store, identifier
+
+
+def published(store: Store, identifier: str, file: Path, home: Path | None = None) -> str:
+    transfer.write_raw(publishing.anonymous(store.raw(identifier), home), file)
+    return gzip.decompress(file.read_bytes()).decode()
+
+
+def test_folders_are_short_and_what_is_sent_stays(measured: tuple[Store, str], tmp_path: Path) -> None:
+    text = published(*measured, tmp_path / "file")
+    for gone in ("eves-laptop", "cache-of-eve", "/root/", "anonymous@", ".tmp"):
+        assert gone not in text
+    lines = [json.loads(line) for line in text.splitlines()]
+    record = json.loads(lines[1]["trial"]["record"])
+    assert record["evidence"]["server"]["command"] == [
+        "/usr/lib/jvm/java-17-openjdk-amd64/bin/java",
+        "-XX:ErrorFile=~/.cache/prony/logs/jetty-20261123-044504-q9m.crash",
+        "-javaagent:~/.cache/prony/builds/agent-063be0b31640e257/agent.jar=/tmp/prony-a/agent.sock",
+        "-cp",
+        "~/.cache/prony/builds/jetty-6c746aa8a413ba9b/app.jar:~/lib/x.jar",
+    ]
+    spec = json.loads(lines[0]["experiment"]["spec"])
+    assert spec["cells"][0]["trial"]["workload"]["steps"] == [
+        {"path": "/home/eve/", "body_file": "~/body.json"}
+    ]
+    fingerprint = json.loads(lines[0]["experiment"]["fingerprint"])
+    assert fingerprint["hostname"] == "host-9f2c1a"
+    assert lines[0]["experiment"]["name"] == "of ~/servers"
+    assert lines[2]["trial"]["failure"] == "it died: see ~/.cache/prony/logs/x.log"
+    reason = json.loads(lines[1]["judgements"][0]["judgement"])["findings"][0]["reason"]
+    assert reason == "no route ~/servers/x, but http://127.0.0.1/home/eve/x and /home/evelyn/x"
+    (note,) = lines[0]["notes"]
+    assert (note["made_by"], note["text"]) == ("anonymous", "quiet, see ~/notes")
+
+
+def test_a_home_that_no_command_line_names_is_that_of_who_publishes(
+    store: Store, begin: Callable[[], str], make_trial: MakeTrial, judgement: Judgement, tmp_path: Path
+) -> None:
+    identifier = begin()
+    evidence = Evidence(
+        load=LoadFacts(model="closed", users=1),
+        server=ServerIdentity(name="x", other_listener="/srv/eve/bin/x"),
+    )
+    store.add_trial(make_trial(identifier, evidence=evidence), judgement, {})
+    assert "/srv/eve" in published(store, identifier, tmp_path / "a")
+    assert "/srv/eve" not in published(store, identifier, tmp_path / "b", Path("/srv/eve"))
+    assert published(store, identifier, tmp_path / "c", Path("/")) == published(
+        store, identifier, tmp_path / "a"
+    )
+
+
+def test_it_is_imported_with_the_same_figures_and_published_again_it_is_the_same_file(
+    measured: tuple[Store, str], tmp_path: Path
+) -> None:
+    store, identifier = measured
+    published(store, identifier, tmp_path / "first")
+    other = Store.open(tmp_path / "other.db")
+    assert transfer.read(other, tmp_path / "first") == (identifier, 2)
+    for mine, theirs in zip(store.trials(identifier), other.trials(identifier), strict=True):
+        assert theirs.record.evidence.engine == mine.record.evidence.engine
+        assert theirs.figures == mine.figures == {"requests_per_s": 0.1 + 0.2}
+        assert theirs.judgement.findings[0].value == mine.judgement.findings[0].value
+        assert theirs.judgement.verdict is mine.judgement.verdict
+    published(other, identifier, tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "first").read_bytes()
+
+
+def test_names_that_are_left_are_found(measured: tuple[Store, str]) -> None:
+    store, identifier = measured
+    found = publishing.anonymous(store.raw(identifier))
+    left = publishing.mentions(found, ["eves-laptop", "eve", "nobody"])
+    assert list(left) == ["eve"], "of the path of a request, which is sent as it is"
+    assert "/home/eve/" in left["eve"]
