@@ -54,9 +54,9 @@ def _figure(cell: Cell, ended: list[EndedTrial]) -> str:
     verdict = worst(*(one.conclusion.judgement.verdict for one in counting))
     verdict = verdict if len(counting) == len(ended) else worst(verdict, Status.SUSPECT)
     known = FIGURE[name]
-    value = (
+    said = (
         f"{number(middle)} requests/s {spread}"
         if name == CLOSED_FIGURE
         else f"{known.label} {number(middle)} {spread} {known.unit}"
     )
-    return f"{value} over {over}: {verdict.value}"
+    return f"{said} over {over}: {verdict.value}"
