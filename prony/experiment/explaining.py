@@ -32,8 +32,11 @@ class Explaining:
         """Fetch what servers on a JVM need, and servers of which nothing is known. A profiler that cannot be
         had is said by the profile: what is measured does not depend on it.
         """
-        if not any(one.built is None or one.built.jdk is not None for one in targets):
-            return
+        if any(one.built is None or one.built.jdk is not None for one in targets):
+            self.fetch(on_line)
+
+    def fetch(self, on_line: OnLine) -> None:
+        """What servers on a JVM need."""
         from prony.server.build import async_profiler
 
         try:
@@ -48,12 +51,19 @@ class Explaining:
     def _find(self, chosen: Chosen) -> Profiler:
         match chosen.runtime:
             case "jvm":
-                from prony.explain.profilers.async_profiler import AsyncProfiler
+                from prony.explain.profilers import async_profiler as jvm
+                from prony.explain.profilers.perf import Perf
+                from prony.explain.profilers.with_kernel import WithKernel
 
                 if self._async_profiler is None:
                     raise Unavailable(self._why)
-                libraries, version = self._async_profiler
-                return AsyncProfiler(chosen.pid, libraries, version)
+                found = (chosen.pid, *self._async_profiler)
+                return WithKernel(
+                    jvm.AsyncProfiler(*found, jvm.WITHOUT_KERNEL),
+                    Perf((chosen.pid,), by_cpu=True),
+                    jvm.KERNEL,
+                    otherwise=jvm.AsyncProfiler(*found),
+                )
             case "python":
                 from prony.explain.profilers import py_spy
                 from prony.explain.profilers.perf import Perf

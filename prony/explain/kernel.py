@@ -40,11 +40,14 @@ def with_kernel(cpu: Sampling, kernel: Sampling, rules: Rules) -> Sampling:
         rest: dict[Stack, int] = {}
         left_out: dict[Stack, int] = {}
         for node, weight in piece.weights.items():
-            part_of = places[node].part
-            stack = (*stacks[node], OUTSIDE) if part_of in IN_KERNEL else stacks[node]
+            part_of, stack = places[node].part, stacks[node]
+            # By the function itself: what waits for a lock may be called by what holds all below it.
+            call = rules.place(stack[-1:]).part in IN_KERNEL
             if part_of is Part.PROFILER:
                 left_out[stack] = weight
-            elif part_of in IN_KERNEL or part_of is Part.UNATTRIBUTED:
+                continue
+            stack = (*stack, OUTSIDE) if call else stack
+            if call or part_of is Part.UNATTRIBUTED:
                 calls[stack] = calls.get(stack, 0) + weight
             else:
                 rest[stack] = weight

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prony.evidence.profile import Profile
+from prony.experiment.explaining import Explaining
 from prony.explain.budget import Estimate, cost, shares
 from prony.explain.collector import Collector
 from prony.explain.difference import Side, difference
@@ -24,14 +25,9 @@ from prony.explain.explanation import seen_share
 from prony.explain.kernel import cpu_samples
 from prony.explain.per_request import per_request
 from prony.explain.processes import Chosen
-from prony.explain.profilers.async_profiler import AsyncProfiler
 from prony.explain.profilers.base import Profiler
-from prony.explain.profilers.perf import Perf
-from prony.explain.profilers.py_spy import KERNEL, PySpy
-from prony.explain.profilers.with_kernel import WithKernel
 from prony.explain.rules import Part, rules_for
 from prony.selftest.tables import Say, table
-from prony.server.build import async_profiler
 from prony.server.jdk import find_jdks
 
 WARM_S, WINDOWS, PROFILED_S = 6.0, 6, 8.0
@@ -144,9 +140,9 @@ def run(staged: Staged, say: Say) -> Ran:
 
 
 def _profiler(chosen: Chosen) -> Profiler:
-    if chosen.runtime != "jvm":
-        return WithKernel(PySpy(chosen.pid), Perf((chosen.pid,)), KERNEL)
-    return AsyncProfiler(chosen.pid, *async_profiler(lambda _stream, _line: None))
+    found = Explaining()
+    found.fetch(lambda _stream, _line: None)
+    return found.collector().find(chosen)
 
 
 @contextmanager

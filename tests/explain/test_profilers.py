@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from prony.evidence.profile import Profile, sampling
 from prony.explain import counters
-from prony.explain.profilers import jvm_log, node, perf, py_spy
-from prony.explain.profilers.base import Schedule, collapsed
+from prony.explain.profilers import async_profiler, jvm_log, node, perf, py_spy
+from prony.explain.profilers.base import Schedule, Unavailable, collapsed
+from prony.host.proc import cpus_text
 
 
 def schedule(*ends_s: float) -> Schedule:
@@ -239,3 +242,38 @@ def test_tcp_is_counted_in_the_servers_namespace(
     between = counters.between(first, last)
     assert (between.tcp_segments, between.tcp_opened) == (segments - 100, opened - 2)
     assert counters.between(first, counters.Reading(3.0, *[None] * 6)).tcp_segments is None
+
+
+def test_a_timer_is_asked_for_each_tick_and_perf_events_for_less_than_they_cost() -> None:
+    def interval(event: str, wanted_s: float) -> tuple[float, int]:
+        made = async_profiler.AsyncProfiler(1, Path("/nowhere"), "4")
+        made._event = event
+        return made._interval(wanted_s)
+
+    tick_s = async_profiler.TICK_S
+    assert 0.0005 < tick_s <= 0.01
+    assert interval("ctimer", 0.02) == (tick_s, 100)
+    assert interval("cpu", 0.003) == (0.01, 10_000)
+    assert interval("cpu", 0.02) == (0.02, 20_000)
+    assert interval("itimer", 0.05) == (0.05, 50_000)
+
+
+def test_perf_records_by_cpu_where_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for the program, which refuses all but the events of a thread."""
+    asked: list[list[str]] = []
+
+    def run(command: list[str], **_: object) -> subprocess.CompletedProcess[str]:
+        asked.append(command)
+        return subprocess.CompletedProcess(command, 0 if "-p" in command else 255, "", "No permission\n")
+
+    monkeypatch.setattr("prony.explain.profilers.perf.shutil.which", lambda _name: "/usr/bin/perf")
+    monkeypatch.setattr("prony.explain.profilers.perf.tool.ask_version", lambda *_: "6.1")
+    monkeypatch.setattr("prony.explain.profilers.perf.subprocess.run", run)
+    pid = os.getpid()
+    perf.Perf([pid]).attach()
+    by_cpu, by_thread = asked
+    assert by_cpu[by_cpu.index("-C") + 1] == cpus_text(os.sched_getaffinity(pid))
+    assert by_thread[by_thread.index("-p") + 1] == str(pid)
+    with pytest.raises(Unavailable, match="perf may not sample the server \\(No permission\\)"):
+        perf.Perf([pid], by_cpu=True).attach()
+    assert len(asked) == 3

@@ -11,10 +11,11 @@ import platform
 import shutil
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from prony.evidence.profile import Stack
+from prony.evidence.profile import KERNEL_FRAME, Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
 from prony.explain.profilers import jvm_log
@@ -27,9 +28,20 @@ FOLDERS = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}
 CLOCK_REALTIME_COARSE = 5
 """Of the kernel (include/uapi/linux/time.h); it moves with the ticks."""
 TICK_S = time.clock_getres(CLOCK_REALTIME_COARSE)
-"""Timers of CPU time end at ticks of the kernel: intervals that are shorter lose samples."""
+"""Timers of CPU time end at ticks of the kernel, in the thread that runs then."""
+TIMER_US = 100
+"""Asked of them: so much less than a tick that each tick is a sample. Near a tick a thread that runs in short
+pieces would lose every third.
+"""
 EVENTS = ("cpu", "ctimer", "itimer")
 """In the order of preference: perf events with kernel frames, a timer per thread, a timer of the process."""
+WITHOUT_KERNEL = ("ctimer", "cpu", "itimer")
+"""Where another profiler sees the kernel: an event of a thread is stopped and started at each context switch,
+which cost a server that hands requests over up to half of its throughput; a timer of CPU time costs 1 %.
+"""
+CPU_EVENT_S = 0.01
+"""CPU time between two samples by perf events at the least: 3 ms cost 30 %, and this 11 %."""
+KERNEL = "kernel frames are missing"
 ALLOCATION_BYTES = 512 * 1024
 """Between two samples of allocations."""
 LOCK_NS = 10_000
@@ -43,7 +55,8 @@ CPU_SHARE = 0.8
 class AsyncProfiler:
     """async-profiler on one JVM. `library`: the folder of the artifact's libraries."""
 
-    def __init__(self, pid: int, libraries: Path, version: str) -> None:
+    def __init__(self, pid: int, libraries: Path, version: str, events: Sequence[str] = EVENTS) -> None:
+        self._events = events
         self._pid = pid
         self._libraries = libraries
         self._version = version
@@ -86,13 +99,11 @@ class AsyncProfiler:
 
     def _profile(self, schedule: Schedule) -> Profiled:
         ends = schedule.ends_s
-        interval_s = schedule.interval_s if self._event == "cpu" else max(schedule.interval_s, TICK_S)
+        interval_s, asked_us = self._interval(schedule.interval_s)
         first = max(1, round(CPU_SHARE * len(ends)))
         rest = ends[first:]
         cpu, more = Slices(schedule.begins_s), {}
-        went_on = self._phase(
-            cpu, f"event={self._event},interval={round(interval_s * 1e6)}us", ends[:first], schedule
-        )
+        went_on = self._phase(cpu, f"event={self._event},interval={asked_us}us", ends[:first], schedule)
         half = len(rest) // 2
         options = {
             "alloc": (f"event=alloc,alloc={ALLOCATION_BYTES}", rest[:half]),
@@ -106,7 +117,8 @@ class AsyncProfiler:
                 went_on = self._phase(slices, words, until, schedule)
         missing = []
         sampled = cpu.sampling("samples")
-        if sampled is not None and not any(frame.endswith("_[k]") for frame in sampled.frames):
+        seen = sampled is None or any(frame.endswith(KERNEL_FRAME) for frame in sampled.frames)
+        if not seen and self._events is EVENTS:
             missing.append(
                 "kernel frames are missing: kernel.perf_event_paranoid is "
                 f"{_paranoid()} and kernel.kptr_restrict may hide symbols; to see them: sysctl "
@@ -126,6 +138,13 @@ class AsyncProfiler:
             collection_pause_s=told.collection_pause_s,
             missing=(*missing, *told.missing),
         )
+
+    def _interval(self, wanted_s: float) -> tuple[float, int]:
+        """CPU time that a sample stands for, and the interval in us that is asked of the profiler for it."""
+        if self._event == "ctimer":
+            return TICK_S, TIMER_US
+        found_s = max(wanted_s, CPU_EVENT_S if self._event == "cpu" else TICK_S)
+        return found_s, round(found_s * 1e6)
 
     def _phase(self, slices: Slices, options: str, ends_s: tuple[float, ...], schedule: Schedule) -> bool:
         """One kind of samples from now to the last of `ends_s`; False once the load is over. Each slice is a
@@ -157,14 +176,14 @@ class AsyncProfiler:
 
     def _first_event(self) -> str:
         refusals = []
-        for event in EVENTS:
+        for event in self._events:
             try:
                 self._order(f"start,event={event},interval=10ms")
                 self._order("stop")
                 return event
             except NotAttached as fault:
                 refusals.append(str(fault))
-        raise Unavailable(f"async-profiler can sample with none of {', '.join(EVENTS)}: {refusals[-1]}")
+        raise Unavailable(f"async-profiler can sample with none of {', '.join(self._events)}: {refusals[-1]}")
 
     def _order(self, options: str) -> None:
         """A command; what it complains of is in the file that it is given. Raises NotAttached."""

@@ -6,6 +6,7 @@ Must not know the trial.
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import signal
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from prony.evidence.profile import Stack
 from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony.host.proc import cpus_text
 from prony.server import tool
 
 EVENT = "cpu-clock"
@@ -31,10 +33,15 @@ JIT_MAP = re.compile(r"perf-\d+\.map$")
 
 
 class Perf:
-    """perf on all processes of a server."""
+    """perf on all processes of a server: by the CPUs on which they run, where that is allowed, else by their
+    threads. An event of a thread is stopped and started whenever the thread gives up its CPU, which makes a
+    server slower that hands requests over; an event of a CPU runs on. `by_cpu`: only where that is allowed.
+    """
 
-    def __init__(self, pids: Sequence[int]) -> None:
+    def __init__(self, pids: Sequence[int], *, by_cpu: bool = False) -> None:
         self._pids = tuple(pids)
+        self._only_by_cpu = by_cpu
+        self._by_cpu = True
         self._program = ""
         self._version = ""
         self._recording: subprocess.Popen[str] | None = None
@@ -58,21 +65,29 @@ class Perf:
             )
         self._program = program
         self._version = tool.ask_version([program, "--version"], r"perf version (\S+)", "install it anew")
-        tried = subprocess.run(
-            [*self._record(TRIED_PER_S), "--", "sleep", "0.01"],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=READ_S,
-        )
-        if tried.returncode != 0:
-            raise Unavailable(f"no CPU profile: {_refused(tried.stderr)}")
+        for by_cpu in (True,) if self._only_by_cpu else (True, False):
+            self._by_cpu = by_cpu
+            tried = subprocess.run(
+                [*self._record(TRIED_PER_S), "--", "sleep", "0.01"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=READ_S,
+            )
+            if tried.returncode == 0:
+                return
+        raise Unavailable(f"no CPU profile: {_refused(tried.stderr)}")
 
     def _record(self, frequency_per_s: int) -> list[str]:
         return [
             self._program, "record", "--quiet", "-e", EVENT, "-F", str(frequency_per_s), "--call-graph", "fp",
-            "--clockid", "CLOCK_MONOTONIC", "-p", ",".join(map(str, self._pids)), "-o", str(self._data),
+            "--clockid", "CLOCK_MONOTONIC", "-o", str(self._data), *self._where(),
         ]  # fmt: skip
+
+    def _where(self) -> list[str]:
+        if not self._by_cpu:
+            return ["-p", ",".join(map(str, self._pids))]
+        return ["-a", "-C", cpus_text(_cpus(self._pids))]
 
     def profile(self, schedule: Schedule) -> Profiled:
         """One recording, cut by the time of its samples."""
@@ -87,8 +102,10 @@ class Perf:
         )
         schedule.wait_until(schedule.ends_s[-1])
         said = self._stopped()
+        pids = ",".join(map(str, self._pids))
+        wanted = ["--ns", "-F", "comm,time,ip,sym,dso", "--pid", pids, "-i", str(self._data)]
         read = subprocess.run(
-            [self._program, "script", "--ns", "-F", "comm,time,ip,sym,dso", "-i", str(self._data)],
+            [self._program, "script", *wanted],
             capture_output=True,
             text=True,
             errors="replace",
@@ -124,6 +141,15 @@ class Perf:
         """End it, and remove its recording."""
         self._stopped()
         self._folder.cleanup()
+
+
+def _cpus(pids: Iterable[int]) -> set[int]:
+    """Those on which any of these processes may run."""
+    found: set[int] = set()
+    for pid in pids:
+        with suppress(OSError):
+            found |= os.sched_getaffinity(pid)
+    return found or os.sched_getaffinity(0)
 
 
 def parsed(lines: Iterable[str]) -> Iterator[tuple[float, Stack]]:
