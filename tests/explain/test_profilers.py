@@ -277,3 +277,8 @@ def test_perf_records_by_cpu_where_it_may(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(Unavailable, match="perf may not sample the server \\(No permission\\)"):
         perf.Perf([pid], by_cpu=True).attach()
     assert len(asked) == 3
+
+
+def test_py_spy_takes_fewer_samples_where_it_unwinds_native_frames() -> None:
+    assert [py_spy.rate(1 / 300, native=native) for native in (True, False)] == [50, 200]
+    assert [py_spy.rate(1 / 30, native=native) for native in (True, False)] == [30, 30]

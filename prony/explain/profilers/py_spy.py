@@ -21,8 +21,8 @@ from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 from prony.server import tool
 
 PROGRAM = "py-spy"
-MOST_PER_S = 100
-"""It stops the process for each sample, longest where it unwinds native frames."""
+MOST_PER_S, MOST_NATIVE_PER_S = 200, 50
+"""Samples: it stops the process for each, for milliseconds where it unwinds native frames."""
 SHORTEST_SLICE_S = 1.0
 """It starts anew for each slice, and reads the symbols of all libraries first."""
 STOP_S = 30.0
@@ -76,7 +76,7 @@ class PySpy:
 
     def profile(self, schedule: Schedule) -> Profiled:
         """A recording for each slice, or for several where they are short."""
-        rate_per_s = min(MOST_PER_S, max(1, round(1 / schedule.interval_s)))
+        rate_per_s = rate(schedule.interval_s, native=self._native)
         slices = Slices(schedule.begins_s)
         since_s = schedule.begins_s
         for end_s in schedule.ends_s:
@@ -137,6 +137,11 @@ class PySpy:
         """End it, and remove its recordings."""
         self._stop()
         self._folder.cleanup()
+
+
+def rate(interval_s: float, *, native: bool) -> int:
+    """Samples per second for an interval that is wanted, as far as they do not cost too much."""
+    return min(MOST_NATIVE_PER_S if native else MOST_PER_S, max(1, round(1 / interval_s)))
 
 
 def frame(said: str) -> str:
