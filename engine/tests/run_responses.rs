@@ -279,7 +279,7 @@ fn what_was_expected_and_did_not_come_is_counted_beside_the_response() {
         (json!({"body_bytes": 6}), Some("expect_body")),
         (
             json!({"status": ["2xx"], "not_status": [204], "body_not_contains": ["x"], "body_not_equals": "hell",
-                "body_matches": ["^h.*o$"], "body_not_matches": ["\\d"], "min_bytes": 5, "max_bytes": 5, "max_ms": 60000}),
+                "body_matches": ["^h.*o$"], "body_not_matches": ["\\d"], "head_matches": ["^HTTP/1.1 200 "], "head_not_matches": ["x-none"], "min_bytes": 5, "max_bytes": 5, "max_ms": 60000}),
             None,
         ),
         (json!({"not_status": ["2xx"]}), Some("expect_status")),
@@ -287,6 +287,11 @@ fn what_was_expected_and_did_not_come_is_counted_beside_the_response() {
         (json!({"body_not_equals": "hello"}), Some("expect_body")),
         (json!({"body_matches": ["^e"]}), Some("expect_body")),
         (json!({"body_not_matches": ["l+"]}), Some("expect_body")),
+        (json!({"head_matches": ["x-none"]}), Some("expect_header")),
+        (
+            json!({"head_not_matches": ["^HTTP"]}),
+            Some("expect_header"),
+        ),
         (json!({"min_bytes": 6}), Some("expect_size")),
         (json!({"max_bytes": 4}), Some("expect_size")),
         (json!({"max_ms": 1e-6}), Some("expect_duration")),

@@ -405,6 +405,8 @@ def _expect(expect: Expectation) -> dict[str, Any]:
         "body_not_equals": expect.body_not_equals,
         "body_matches": list(expect.body_matches),
         "body_not_matches": list(expect.body_not_matches),
+        "head_matches": list(expect.head_matches),
+        "head_not_matches": list(expect.head_not_matches),
         "body_bytes": expect.body_bytes,
         "min_bytes": expect.min_bytes,
         "max_bytes": expect.max_bytes,
@@ -413,6 +415,7 @@ def _expect(expect: Expectation) -> dict[str, Any]:
             *({"pointer": pointer} for pointer in expect.json_exists),
             *({"pointer": pointer, "equals": value} for pointer, value in expect.json_values.items()),
             *({"pointer": pointer, "equals_json": text} for pointer, text in expect.json_filled.items()),
+            *({"pointer": pointer, "matches": regex} for pointer, regex in expect.json_matches.items()),
             *({"pointer": pointer, "absent": True} for pointer in expect.json_absent),
         ],
     }

@@ -169,6 +169,15 @@ def test_what_must_not_be_is_refused(expect: dict[str, object], part: str) -> No
     assert part in (why_not or "")
 
 
+def test_json_is_expected_to_match() -> None:
+    """A text as it is, any other value as JSON."""
+    expect = Expectation(json_matches={"/a": "^1.$"})
+    assert expect.why_not(200, {}, b'{"a":12}') is None
+    assert expect.why_not(200, {}, b'{"a":"1x"}') is None
+    assert "expected it to match '^1.$'" in (expect.why_not(200, {}, b'{"a":3}') or "")
+    assert expect.why_not(200, {}, b"{}") == "the JSON has nothing at /a"
+
+
 def test_json_is_expected_not_to_be_there() -> None:
     expect = Expectation(json_absent=("/error",))
     assert expect.why_not(200, {}, b'{"a":1}') is None

@@ -79,7 +79,7 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     let looks = !step.capture.is_empty() || step.expect.needs_copy() || step.follow_redirects > 0;
     if walks || looks || step.expect_continue {
         return refuse(
-            "script is set, expected a step without loops, repeat, capture, follow_redirects, expect.json, body_matches and expect_continue with it: the script does that itself",
+            "script is set, expected a step without loops, repeat, capture, follow_redirects, expect.json, body_matches, head_matches and expect_continue with it: the script does that itself",
         );
     }
     if plan.cookies.is_some() || plan.cache.is_some() || !plan.feeders.is_empty() {

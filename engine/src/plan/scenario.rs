@@ -347,6 +347,12 @@ pub struct Expect {
     /// Regexes, none of which may be found in the body.
     #[serde(default, deserialize_with = "null_is_empty")]
     pub body_not_matches: Vec<String>,
+    /// Regexes, each of which must be found in the line with the status and the headers.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub head_matches: Vec<String>,
+    /// Regexes, none of which may be found there.
+    #[serde(default, deserialize_with = "null_is_empty")]
+    pub head_not_matches: Vec<String>,
     /// Length of the body after any chunking is undone.
     #[serde(default)]
     pub body_bytes: Option<u64>,
@@ -368,9 +374,15 @@ pub struct Expect {
 }
 
 impl Expect {
-    /// Whether it asks for what a copy of the body shows.
+    /// Whether it asks for what a copy of the response shows.
     pub fn needs_copy(&self) -> bool {
-        !self.json.is_empty() || !self.body_matches.is_empty() || !self.body_not_matches.is_empty()
+        let regexes = [
+            &self.body_matches,
+            &self.body_not_matches,
+            &self.head_matches,
+            &self.head_not_matches,
+        ];
+        !self.json.is_empty() || regexes.iter().any(|texts| !texts.is_empty())
     }
 }
 
@@ -391,6 +403,9 @@ pub struct JsonExpect {
     /// looked at.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub equals_json: Option<String>,
+    /// A regex that must be found in the value: a text as it is, any other as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matches: Option<String>,
     /// There must be nothing; the body must be JSON all the same.
     #[serde(default)]
     pub absent: bool,

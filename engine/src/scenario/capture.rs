@@ -11,17 +11,17 @@ use super::resources::Resources;
 use super::template::{BadTemplate, Scope, Template};
 use super::vars::{Shared, Vars};
 use crate::http::captured::CapturedResponse;
-use crate::plan::{CachePlan, Capture, Expect, JsonExpect};
+use crate::plan::{CachePlan, Capture, Expect, JsonExpect, ResponsePart};
 
 /// What a step does with a kept response.
 #[derive(Debug, Default)]
 pub struct Look {
     captures: Vec<Compiled>,
-    json: Vec<JsonExpect>,
+    /// Each with the regex of what it must match.
+    json: Vec<(JsonExpect, Option<regex::bytes::Regex>)>,
     /// JSON pointer, and the value that must be there as JSON.
     filled: Vec<(String, Template)>,
-    /// Each with whether it must be found.
-    regexes: Vec<(regex::bytes::Regex, bool)>,
+    regexes: Vec<Sought>,
     /// The host whose cookies the user keeps that the response sets; `None`: it keeps none.
     pub cookies: Option<u16>,
     /// Whether the user's cache keeps what the response says of itself.
@@ -42,6 +42,14 @@ struct Compiled {
     as_json: bool,
 }
 
+/// A regex that must be found in a part of the response, or must not.
+#[derive(Debug)]
+struct Sought {
+    regex: regex::bytes::Regex,
+    part: ResponsePart,
+    wanted: bool,
+}
+
 /// Which of the values that are found.
 #[derive(Debug)]
 enum Which {
@@ -56,6 +64,7 @@ enum Which {
 /// What was not as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Missed {
+    Head,
     Expectation,
     Capture,
     /// A value has more than [`MOST_VALUE_BYTES`].
@@ -72,26 +81,40 @@ impl Look {
         numbered: &Numbered,
         mut slot: impl FnMut(&str) -> usize,
     ) -> Result<Self, String> {
+        let mut json = Vec::new();
         for expect in &expect.json {
             check_pointer(&expect.pointer)?;
             let several = usize::from(expect.absent)
                 + usize::from(expect.equals.is_some())
-                + usize::from(expect.equals_json.is_some());
+                + usize::from(expect.equals_json.is_some())
+                + usize::from(expect.matches.is_some());
             if several > 1 {
                 return Err(format!(
-                    "expects several things at the JSON pointer {:?}, expected one of equals, equals_json and absent",
+                    "expects several things at the JSON pointer {:?}, expected one of equals, equals_json, matches and absent",
                     expect.pointer
                 ));
             }
+            let matches = expect.matches.as_deref().map(regex).transpose();
+            let matches = matches.map_err(|why| {
+                format!("expects at the JSON pointer {:?}: {why}", expect.pointer)
+            })?;
+            json.push((expect.clone(), matches));
         }
         let mut regexes = Vec::new();
-        for (name, texts, wanted) in [
-            ("body_matches", &expect.body_matches, true),
-            ("body_not_matches", &expect.body_not_matches, false),
+        let (body, head) = (ResponsePart::Body, ResponsePart::Head);
+        for (name, texts, part, wanted) in [
+            ("body_matches", &expect.body_matches, body, true),
+            ("body_not_matches", &expect.body_not_matches, body, false),
+            ("head_matches", &expect.head_matches, head, true),
+            ("head_not_matches", &expect.head_not_matches, head, false),
         ] {
             for text in texts {
                 let regex = regex(text).map_err(|why| format!("expect.{name} {why}"))?;
-                regexes.push((regex, wanted));
+                regexes.push(Sought {
+                    regex,
+                    part,
+                    wanted,
+                });
             }
         }
         let compiled = captures.iter().map(|capture| {
@@ -101,7 +124,7 @@ impl Look {
         });
         Ok(Self {
             captures: compiled.collect::<Result<_, String>>()?,
-            json: expect.json.clone(),
+            json,
             filled: Vec::new(),
             regexes,
             cookies,
@@ -167,7 +190,9 @@ impl Look {
     }
 
     pub fn needs_body(&self) -> bool {
-        self.judges()
+        let reads = |sought: &Sought| sought.part == ResponsePart::Body;
+        !self.json.is_empty()
+            || self.regexes.iter().any(reads)
             || self.resources.is_some()
             || self
                 .captures
@@ -228,7 +253,11 @@ impl Look {
                     let found = json.as_ref().and_then(|json| json.pointer(pointer));
                     found.is_some() && found == serde_json::from_slice(&wanted).ok().as_ref()
                 });
-        let mut missed = (!met).then_some(Missed::Expectation);
+        let mut missed = if right && !self.finds(ResponsePart::Head, &seen.head) {
+            Some(Missed::Head)
+        } else {
+            (!met).then_some(Missed::Expectation)
+        };
         for capture in self.captures.iter().filter(taken) {
             let lacks = capture.take(seen, json.as_ref(), vars, rng).err();
             missed = missed.or(lacks);
@@ -237,18 +266,33 @@ impl Look {
     }
 
     fn is_met(&self, body: &[u8], json: Option<&Value>) -> bool {
-        self.json.iter().all(|expect| {
+        self.json.iter().all(|(expect, matches)| {
             let found = json.and_then(|json| json.pointer(&expect.pointer));
             match found {
                 None => expect.absent && json.is_some(),
                 Some(found) => {
-                    !expect.absent && expect.equals.as_ref().is_none_or(|equals| equals == found)
+                    !expect.absent
+                        && expect.equals.as_ref().is_none_or(|equals| equals == found)
+                        && matches.as_ref().is_none_or(|regex| is_in(regex, found))
                 }
             }
-        }) && self
-            .regexes
+        }) && self.finds(ResponsePart::Body, body)
+    }
+
+    /// Whether every regex about this part of the response holds.
+    fn finds(&self, part: ResponsePart, text: &[u8]) -> bool {
+        self.regexes
             .iter()
-            .all(|(regex, wanted)| regex.is_match(body) == *wanted)
+            .filter(|sought| sought.part == part)
+            .all(|sought| sought.regex.is_match(text) == sought.wanted)
+    }
+}
+
+/// Whether it is found in a value: a text as it is, any other as JSON.
+fn is_in(regex: &regex::bytes::Regex, value: &Value) -> bool {
+    match value {
+        Value::String(text) => regex.is_match(text.as_bytes()),
+        other => regex.is_match(other.to_string().as_bytes()),
     }
 }
 

@@ -234,6 +234,31 @@ fn json_and_regexes_are_expected_to_be_there_or_not() {
             missed,
         ),
         (json!({"pointer": "/a", "absent": true}), "no JSON", missed),
+        (
+            json!({"pointer": "/a", "matches": "^1\\d$"}),
+            r#"{"a":12}"#,
+            None,
+        ),
+        (
+            json!({"pointer": "/a", "matches": "^true$"}),
+            r#"{"a":true}"#,
+            None,
+        ),
+        (
+            json!({"pointer": "/a", "matches": "^x"}),
+            r#"{"a":"xy"}"#,
+            None,
+        ),
+        (
+            json!({"pointer": "/a", "matches": "\""}),
+            r#"{"a":"xy"}"#,
+            missed,
+        ),
+        (
+            json!({"pointer": "/b", "matches": ""}),
+            r#"{"a":1}"#,
+            missed,
+        ),
     ] {
         assert_eq!(judged(json!({"json": [expect]}), body), expected, "{body}");
     }
@@ -250,7 +275,19 @@ fn json_and_regexes_are_expected_to_be_there_or_not() {
         judged(json!({"body_not_matches": ["x", "l+"]}), "hello"),
         missed
     );
-    let contrary = json!({"json": [{"pointer": "/a", "absent": true, "equals": 1}]});
+    let head = Some(Missed::Head);
+    for (expect, expected) in [
+        (
+            json!({"head_matches": ["^HTTP/\\S+ 200 OK\r\n", "(?i)location: /p"]}),
+            None,
+        ),
+        (json!({"head_matches": ["Content-Type"]}), head),
+        (json!({"head_not_matches": ["Content-Type"]}), None),
+        (json!({"head_not_matches": ["Location"]}), head),
+    ] {
+        assert_eq!(judged(expect.clone(), "hello"), expected, "{expect}");
+    }
+    let contrary = json!({"json": [{"pointer": "/a", "matches": "x", "equals": 1}]});
     assert!(
         look(json!([]), contrary)
             .unwrap_err()
@@ -260,6 +297,14 @@ fn json_and_regexes_are_expected_to_be_there_or_not() {
         look(json!([]), json!({"body_matches": ["("]}))
             .unwrap_err()
             .contains("expect.body_matches has a regex")
+    );
+    assert!(
+        look(
+            json!([]),
+            json!({"json": [{"pointer": "/a", "matches": "("}]})
+        )
+        .unwrap_err()
+        .contains("\"/a\": has a regex")
     );
 }
 

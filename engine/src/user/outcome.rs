@@ -123,6 +123,7 @@ impl Users {
             self.job.scenarios.reported.keep(vars);
         }
         missed.map(|missed| match missed {
+            Missed::Head => ErrorKind::ExpectHeader,
             Missed::Expectation => ErrorKind::ExpectBody,
             Missed::Capture => ErrorKind::Capture,
             Missed::TooLong => {
