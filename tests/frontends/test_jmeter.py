@@ -94,7 +94,6 @@ def test_what_is_explained_can_be_read_again() -> None:
 
 REFUSED = {
     "script": (element("JSR223Sampler"), "JSR223Sampler 'it' is not supported"),
-    "runtime": (element("RunTime", below=sampler()), "RunTime 'it'"),
     "unknown": (element("kg.apc.Strange"), "kg.apc.Strange 'it'"),
     "groovy": (sampler("/${__groovy(new File('a').text)}"), "the function __groovy"),
     "jexl": (
@@ -122,12 +121,8 @@ REFUSED = {
         "may find several places",
     ),
     "columns": (
-        element("CSVDataSet", prop("filename", "people.csv"), prop("delimiter", "##")) + sampler(),
-        "the delimiter '##'",
-    ),
-    "until failure": (
-        element("WhileController", prop("WhileController.condition", "LAST"), below=sampler()),
-        "a loop until a request fails",
+        element("CSVDataSet", prop("filename", "people.csv"), prop("delimiter", "&quot;")) + sampler(),
+        "the delimiter '\"'",
     ),
     "bare while": (
         element("WhileController", prop("WhileController.condition", "1 == 1"), below=sampler()),
@@ -145,10 +140,6 @@ REFUSED = {
             + element("IfController", prop("IfController.condition", "true"), below=sampler()),
         ),
         "a controller that may send nothing",
-    ),
-    "forever": (
-        element("LoopController", prop("LoopController.loops", -1), below=sampler()),
-        "without an end",
     ),
 }
 

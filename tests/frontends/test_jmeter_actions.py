@@ -13,7 +13,7 @@ from prony.load.contract import engine_plan
 from prony.plan.step import Block, Step, pauses
 from tests.entries import requests
 from tests.frontends.conftest import as_asked, explained
-from tests.frontends.jmx_text import element, flag, load_of, prop, sampler, translated_of, variables
+from tests.frontends.jmx_text import element, flag, found, load_of, prop, sampler, translated_of, variables
 
 
 def action(number: int, duration: object = "", below: str = "") -> str:
@@ -42,11 +42,6 @@ def test_a_pause_alone_in_a_controller_is_kept() -> None:
     assert [one.ms for one in pauses(load_of(sampler("/a") + think).workload.steps)] == [300]
 
 
-def test_what_ends_a_thread_in_the_middle_is_refused() -> None:
-    with pytest.raises(Refused, match="'stop' in the middle of the plan"):
-        load_of(sampler() + action(0))
-
-
 def test_a_debug_sampler_sends_nothing() -> None:
     made = load_of(
         sampler("/a") + element("DebugSampler", flag("displayJMeterVariables", True), name="Debug")
@@ -55,6 +50,30 @@ def test_a_debug_sampler_sends_nothing() -> None:
     assert isinstance(first, Step)
     assert isinstance(last, Block)
     assert last.transaction == "Debug"
+
+
+DUMMY = "kg.apc.jmeter.samplers.DummySampler"
+
+
+def test_a_dummy_sampler_waits_and_sends_nothing() -> None:
+    """Of jmeter-plugins; what it would give to extractors and assertions is not made up."""
+    says = flag("WAITING", True) + flag("SUCCESFULL", True) + prop("RESPONSE_CODE", 200)
+    dummy = element(DUMMY, says, prop("RESPONSE_TIME", 40), prop("RESPONSE_DATA", "{}"), name="made up")
+    made = translated_of(sampler("/a") + dummy)
+    _, pause, row = made.trial.workload.steps
+    assert isinstance(pause, Block)
+    assert isinstance(row, Block)
+    assert (pause.pause and pause.pause.ms, row.transaction) == (40, "made up")
+    assert load_of(sampler() + element(DUMMY, flag("WAITING", False), prop("RESPONSE_TIME", 9)))
+    drawn = element(DUMMY, says, prop("RESPONSE_TIME", "${__Random(50,500)}"))
+    assert next(iter(pauses(load_of(sampler() + drawn).workload.steps))).max_ms == 500
+    for other in (
+        element(DUMMY, says.replace('SUCCESFULL">true', 'SUCCESFULL">false')),
+        element(DUMMY, says.replace(">200<", ">500<")),
+        element(DUMMY, says, below=found("x", "(.)")),
+    ):
+        with pytest.raises(Refused, match="a response that is looked at, or that is an error"):
+            load_of(sampler() + other)
 
 
 def hosts(**known: str) -> str:

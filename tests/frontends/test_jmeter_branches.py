@@ -115,6 +115,13 @@ def test_jmeter_itself_sends_that(serve: Callable[..., Served], tmp_path: Path) 
     assert targets(server) == expected()
 
 
+def test_what_a_switch_draws_it_draws_once() -> None:
+    """Its branches would not be as likely as they are in JMeter if each drew for itself."""
+    children = sampler("/a") + sampler("/b") + sampler("/c")
+    steps = load_of(switch("${__Random(0,2)}", children)).workload.steps
+    assert sum(step.model_dump_json().count("random int 0 2") for step in steps) == 1
+
+
 @pytest.mark.parametrize(
     ("inside", "says"),
     [

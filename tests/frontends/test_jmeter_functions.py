@@ -13,7 +13,17 @@ from prony.frontends.base import Refused
 from prony.frontends.jmeter import translate
 from tests.entries import requests
 from tests.frontends.conftest import Served, offered
-from tests.frontends.jmx_text import PLANS, document, element, load_of, prop, repeated, sampler, variables
+from tests.frontends.jmx_text import (
+    PLANS,
+    document,
+    element,
+    load_of,
+    prop,
+    repeated,
+    sampler,
+    translated_of,
+    variables,
+)
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 VALUES = {
@@ -57,6 +67,22 @@ KNOWN = variables(u="7", w="${u}")
 def test_what_a_function_of_constants_is(call: str) -> None:
     (step,) = requests(load_of(KNOWN + sampler("/" + call)).workload.steps)
     assert step.path == "/" + VALUES[call]
+
+
+def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PRONY_TEST_HOST", "here")
+    call = "${__BeanShell( System.getenv(&quot;PRONY_TEST_HOST&quot;) )}"
+    (step,) = requests(load_of(sampler("/" + call)).workload.steps)
+    assert step.path == "/here"
+    (step,) = requests(load_of(sampler("/x${__groovy(System.getenv('PRONY_TEST_NOTHING'))}")).workload.steps)
+    assert step.path == "/x"
+
+
+def test_letters_that_are_not_named() -> None:
+    made = translated_of(sampler("/${__RandomString(6)}"))
+    (step,) = requests(made.trial.workload.steps)
+    assert step.path == "/${random string 6}"
+    assert any("draws letters and digits" in note for note in made.notes)
 
 
 def test_the_text_of_a_file() -> None:

@@ -151,7 +151,10 @@ SET_UP = group("a", sampler(), tag="SetupThreadGroup")
             "an open model beside other thread groups",
         ),
         (CSV + SET_UP + group("b", sampler()), "rows that the load goes on"),
-        (group("a", CSV + sampler()) + group("b", CSV + sampler()), "a second data set of people.csv"),
+        (
+            group("a", CSV + sampler()) + group("b", CSV.replace(">true<", ">false<") + sampler()),
+            "a second data set of people.csv",
+        ),
         (
             COUNTER + group("a", sampler("/${n}"), tag="SetupThreadGroup") + group("b", sampler("/${n}")),
             "go on from setUp to the load",

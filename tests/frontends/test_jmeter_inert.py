@@ -22,6 +22,9 @@ HARMLESS = {
     "debug post-processor": element("DebugPostProcessor", flag("displaySamplerProperties", True)),
     "plug-in": element("kg.apc.jmeter.vizualizers.CorrectedResultCollector", prop("interval_grouping", 500)),
     "perfmon": element("kg.apc.jmeter.perfmon.PerfMonCollector", prop("metricConnections", "x")),
+    "metrics": element("com.github.johrstrom.listener.PrometheusListener", prop("prometheus.x", "y")),
+    "definitions of metrics": element("com.github.johrstrom.config.PrometheusMetricsConfig"),
+    "somebody's listener": element("org.example.load.SlowRequestListener", prop("x", "y")),
     "uploader": element("com.blazemeter.jmeter.reporting.BlazemeterUploader", prop("token", "x")),
     "defaults of another protocol": element(
         "ConfigTestElement", prop("TCPSampler.port", 1), gui="TCPConfigGui"
@@ -56,6 +59,34 @@ def test_one_note_names_all_of_them() -> None:
 def test_what_ends_a_run_is_no_listener() -> None:
     with pytest.raises(Refused, match="AutoStop"):
         load_of(element("kg.apc.jmeter.reporters.AutoStop") + sampler())
+
+
+def test_what_graphql_samplers_say_twice() -> None:
+    twice = prop("GraphQLHTTPSampler.query", "{a}") + prop("GraphQLHTTPSampler.variables", "{}")
+    assert load_of(sampler("/x", twice)) == load_of(sampler("/x"))
+
+
+def test_json_elements_of_plug_ins_are_those_of_jmeter() -> None:
+    plug_in = "com.atlantbh.jmeter.plugins.jsonutils"
+    extracts = element(
+        f"{plug_in}.jsonpathextractor.JSONPathExtractor", prop("VAR", "id"),
+        prop("JSONPATH", "$.items[0].id"), prop("DEFAULT", "none"), prop("SUBJECT", "BODY"),
+    )  # fmt: skip
+    asserts = element(f"{plug_in}.jsonpathassertion.JSONPathAssertion", prop("JSON_PATH", "$.a"))
+    (step,) = requests(load_of(sampler("/x", below=extracts + asserts)).workload.steps)
+    assert step.expect is not None
+    assert step.expect.json_exists == ("/a",)
+    taken = step.capture["id"]
+    assert (taken.json_pointer, taken.default) == ("/items/0/id", "none")
+    with pytest.raises(Refused, match="JSONPathExtractor"):
+        load_of(sampler(below=extracts.replace("$.items[0].id", "$.items[*].id")))
+
+
+def test_a_group_without_threads_does_nothing() -> None:
+    none = element("ThreadGroup", prop("ThreadGroup.num_threads", "${__P(others,0)}"), below=sampler("/no"))
+    made = translated_of(sampler("/x"), beside=none)
+    assert made.trial == load_of(sampler("/x"))
+    assert any("have no threads: ThreadGroup 'it'" in note for note in made.notes)
 
 
 def test_the_work_bench_of_old_plans_is_no_part_of_them() -> None:

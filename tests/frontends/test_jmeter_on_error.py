@@ -12,6 +12,7 @@ import pytest
 from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow
 from prony.frontends import jmeter
+from prony.frontends.base import Refused
 from prony.frontends.jmeter import Summariser, jmx
 from prony.frontends.jmeter.translate import of_tree
 from tests.frontends.conftest import Served, quick_desk
@@ -86,6 +87,37 @@ def test_the_test_is_stopped_by_the_first_second_with_an_error() -> None:
 def test_a_word_that_jmeter_does_not_know() -> None:
     with pytest.raises(UsageError, match="one of continue, startnextloop, stopthread"):
         load_of(sampler(), group=group("explode"))
+
+
+def handler(action: int) -> str:
+    return element("ResultAction", f'<intProp name="OnError.action">{action}</intProp>')
+
+
+@pytest.mark.parametrize(
+    ("number", "mode"), [(0, "continue"), (1, "stopthread"), (2, "stoptest"), (4, "startnextloop")]
+)
+@pytest.mark.parametrize("where", ["in the group", "beside it"])
+def test_a_handler_for_all_requests_says_what_a_group_says(number: int, mode: str, where: str) -> None:
+    inside, beside = (handler(number), "") if where == "in the group" else ("", handler(number))
+    made = load_of(inside + walk(80), beside, group=group("continue"))
+    assert made == load_of(walk(80), group=group(mode))
+
+
+def test_other_handlers_are_refused() -> None:
+    with pytest.raises(Refused, match="goes on with another loop"):
+        load_of(handler(5) + sampler())
+    with pytest.raises(Refused, match="ResultAction"):
+        load_of(sampler(below=handler(1)))
+    with pytest.raises(Refused, match="ResultAction"):
+        load_of(handler(1) + sampler(), group=group("startnextloop"))
+
+
+@needs_jmeter
+def test_jmeter_itself_heeds_a_handler(serve: Callable[..., Served], tmp_path: Path) -> None:
+    served, plan, log = serve(), tmp_path / "p.jmx", tmp_path / "out.jtl"
+    plan.write_bytes(document(handler(4) + walk(served.port), group=group("continue")))
+    run_jmeter(["-n", "-t", str(plan), "-l", str(log)], tmp_path, cwd=tmp_path)
+    assert rows(log) == SENT["startnextloop"]
 
 
 @needs_jmeter

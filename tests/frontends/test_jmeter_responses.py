@@ -42,7 +42,7 @@ def step_of(below: str) -> Any:
     return step
 
 
-CODE = "response_code"
+CODE, HEAD = "response_code", "response_headers"
 ASSERTED: dict[str, tuple[str, dict[str, object]]] = {
     "substring": (response(SUBSTRING, "a.b", "c"), {"body_contains": ("a.b", "c")}),
     "no substring": (response(SUBSTRING | NOT, "a", "b"), {"body_not_contains": ("a", "b")}),
@@ -62,6 +62,20 @@ ASSERTED: dict[str, tuple[str, dict[str, object]]] = {
     "more than": (size(3, 5), {"min_bytes": 6, "max_bytes": None}),
     "between": (size(5, 5) + size(4, 9), {"min_bytes": 5, "max_bytes": 8}),
     "absent": (json_path("$.a", flag("INVERT", True)), {"json_absent": ("/a",)}),
+    "a number by its digits": (
+        json_path("$.a", flag("JSONVALIDATION", True), prop("EXPECTED_VALUE", "12"), flag("ISREGEX", True)),
+        {"json_matches": {"/a": "^(?:12)$"}},
+    ),
+    "a header": (
+        response(SUBSTRING, "X-Kind: a", field=HEAD),
+        {"headers": {"X-Kind": "a"}, "head_matches": ()},
+    ),
+    "a part of a header": (response(CONTAINS, "j.on", field=HEAD), {"head_matches": ("(?:j.on)",)}),
+    "no such header": (response(SUBSTRING | NOT, "a:b", field=HEAD), {"head_not_matches": ("a:b",)}),
+    "message": (
+        response(EQUALS, "OK", field="response_message"),
+        {"head_matches": (r"^HTTP/\S+ \d{3} ?(?:OK)\r?\n[\s\S]*$",)},
+    ),
     "null": (
         json_path("$.a", flag("JSONVALIDATION", True), flag("EXPECT_NULL", True)),
         {"json_values": {"/a": None}},
@@ -86,7 +100,11 @@ def test_assertions(case: str) -> None:
         response(SUBSTRING | NOT | OR, "a", "b"),
         response(CONTAINS, "a(?=b)"),
         response(SUBSTRING, "a", field="request_headers"),
-        response(SUBSTRING | NOT, "a: b", field="response_headers"),
+        response(SUBSTRING | NOT | OR, "a: b", "c", field="response_headers"),
+        response(CONTAINS, "(?=a)", field="response_message"),
+        json_path(
+            "$.a", flag("JSONVALIDATION", True), prop("EXPECTED_VALUE", "(?=a)"), flag("ISREGEX", True)
+        ),
         size(2, 5),
         size(1, 5) + size(3, 5),
         json_path("$..a"),

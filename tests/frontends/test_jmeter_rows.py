@@ -161,6 +161,39 @@ def test_two_data_sets_of_one_file(tmp_path: Path) -> None:
     assert "line 2 of few.csv is empty" in refusal(one)
 
 
+def of_two_groups(port: int, folder: Path) -> bytes:
+    """Each draws twice from the same file, whose columns stand between two colons."""
+    (folder / "four.csv").write_text("a::1\nb::2\nc::3\nd::4\n")
+    rows = data("four.csv", "name,n").replace('"delimiter">,<', '"delimiter">::<')
+    port_of = element("ConfigTestElement", prop("HTTPSampler.port", port))
+    group = prop("ThreadGroup.num_threads", 1) + repeated(2)
+    inside = rows + sampler("/${name}/${n}")
+    other = element("ThreadGroup", group, below=inside, name="other")
+    return document(inside, port_of + other, group)
+
+
+def test_groups_take_turns_with_the_rows_of_a_file(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    (tmp_path / "plan.jmx").write_bytes(of_two_groups(server.port, tmp_path))
+    offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
+    assert sorted(targets(server)) == ["/a/1", "/b/2", "/c/3", "/d/4"]
+
+
+@needs_jmeter
+def test_jmeter_itself_takes_turns(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    (tmp_path / "plan.jmx").write_bytes(of_two_groups(server.port, tmp_path))
+    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    assert sorted(targets(server)) == ["/a/1", "/b/2", "/c/3", "/d/4"]
+
+
+def test_who_shares_rows_in_the_words_of_old_plans() -> None:
+    for mode, words, per in (("thread", "Current thread", "user"), ("all", "All threads", "run")):
+        old = data("people.csv", "who,town", mode).replace(f"shareMode.{mode}", words)
+        (feeder,) = load_of(old + sampler("/${who}")).workload.feeders.values()
+        assert feeder.per == per
+
+
 def test_where_it_runs() -> None:
     (step,) = load_of(sampler("/${__machineName}")).workload.all_steps
     assert step.path == f"/{socket.gethostname()}"

@@ -1,19 +1,24 @@
-"""Samplers that send nothing: Flow Control Action (once Test Action) as a pause, Debug Sampler as a row of
-the log. Must not know requests.
+"""Samplers that send nothing: Flow Control Action (once Test Action), Debug Sampler and the plug-in's Dummy
+Sampler. Must not know requests.
 """
 
 from __future__ import annotations
 
 from prony.frontends.jmeter import timers
+from prony.frontends.jmeter.extractors import EXTRACTORS
+from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.responses import ASSERTIONS
 from prony.frontends.jmeter.scope import TreeScope, inner
 from prony.frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, TreeWalk
 from prony.plan.step import Block, Entry
 from prony.plan.think import Think
 
-STOP, PAUSE, STOP_NOW = 0, 1, 2
-WORDS = {STOP: "stop", STOP_NOW: "stop at once", 3: "go to the next iteration",
-         4: "go to the next iteration of the loop", 5: "leave the loop"}  # fmt: skip
+STOP, PAUSE, STOP_NOW, NEXT_OF_THREAD, NEXT_OF_LOOP, BREAK = range(6)
+DUMMY = "kg.apc.jmeter.samplers.DummySampler"
+"""Of jmeter-plugins."""
+OF_THREAD = "0"
+"""The target of an action that stops this thread, and not the test."""
 
 
 def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
@@ -32,22 +37,40 @@ def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
 def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     values = walk.values
     action = values.whole(node.value("ActionProcessor.action"), node, "ActionProcessor.action", PAUSE)
-    node.ignore("ActionProcessor.target")
+    target = node.value("ActionProcessor.target", OF_THREAD).strip() or OF_THREAD
     waits = _waits(node, scope, walk)
     if action != PAUSE:
         node.ignore("ActionProcessor.duration")
-        raise node.refused(
-            f"'{WORDS.get(action, action)}' in the middle of the plan",
-            "give the group loops or a duration, and use an If Controller for what depends on a condition",
-        )
-    raw = node.value("ActionProcessor.duration")
+        return [*waits, _goes_elsewhere(action, target, node, walk)]
+    return [
+        *waits,
+        *_pause(node.value("ActionProcessor.duration"), node, values, "ActionProcessor.duration"),
+    ]
+
+
+def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entry]:
+    """A time in ms, or a drawn one."""
     between = timers.between(raw, node, values)
     if between is not None:
-        return [*waits, Block(pause=between)]
-    pause_ms = values.whole(raw, node, "ActionProcessor.duration", 0)
-    if pause_ms <= 0:
-        return waits
-    return [*waits, Block(pause=Think(kind="constant", ms=float(pause_ms)))]
+        return [Block(pause=between)]
+    pause_ms = values.whole(raw, node, name, 0)
+    return [Block(pause=Think(kind="constant", ms=float(pause_ms)))] if pause_ms > 0 else []
+
+
+def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> Entry:
+    thread, loop, values = walk.ways[0], walk.ways[-1], walk.values
+    if action in (STOP, STOP_NOW):
+        if target != OF_THREAD:
+            raise node.refused("that all threads stop", "stop this thread, or give the group a duration")
+        values.note(
+            f"{node.element}: a thread that it stops sends nothing more; it counts as a user until the group "
+            "ends"
+        )
+        return thread.leave(values)
+    going_on = {NEXT_OF_THREAD: thread.leave_round, NEXT_OF_LOOP: loop.leave_round, BREAK: loop.leave}
+    if action not in going_on:
+        raise node.wrong(f"ActionProcessor.action from 0 to 5, found {action}")
+    return going_on[action](values)
 
 
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
@@ -61,4 +84,25 @@ def silent(name: str) -> Block:
     return Block(transaction=name, steps=(Block(pause=Think(kind="constant", ms=0.0)),))
 
 
-ACTIONS: dict[str, Controller] = {"TestAction": _flow_action, "DebugSampler": _debug}
+def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """A response that the plan makes up, after a time that it says."""
+    values = walk.values
+    taken = scope.extractors or any(below.enabled and below.tag in EXTRACTORS for below in node.below)
+    held = scope.assertions or any(below.enabled and below.tag in ASSERTIONS for below in node.below)
+    code = node.value("RESPONSE_CODE").strip() or "200"
+    if taken or held or code != "200" or not node.flag("SUCCESFULL", True):
+        raise node.refused(
+            "a response that is looked at, or that is an error",
+            "define what is taken from it as variables of the plan",
+        )
+    node.ignore(
+        "RESPONSE_MESSAGE", "REQUEST_DATA", "RESPONSE_DATA", "LATENCY", "CONNECT", "URL", "RESULT_CLASS"
+    )
+    waits, raw = _waits(node, scope, walk), node.value("RESPONSE_TIME")
+    if node.flag("WAITING", True):
+        waits += _pause(raw, node, values, "RESPONSE_TIME")
+    values.note(f"{node.element}: it sends nothing; in the log its row has no length, as its time is a pause")
+    return [*waits, silent(values.label(node))]
+
+
+ACTIONS: dict[str, Controller] = {"TestAction": _flow_action, "DebugSampler": _debug, DUMMY: _dummy}

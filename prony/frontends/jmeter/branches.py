@@ -20,6 +20,8 @@ from prony.plan.step import Block, Entry
 
 MOST_BRANCHES = 20
 NUMBER = r"^[+-]?\d{1,10}$"
+KEPT = re.compile(r"rows\d+\.\S+|(?!(?:uuid|time|user|iteration|sequence)$)[\w-]+")
+"""A placeholder that is the same each time: a column of the present row, or a value."""
 
 
 def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
@@ -39,7 +41,12 @@ def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
     if len(children) > MOST_BRANCHES:
         raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
     made = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
-    return _chain(wanted.engine, labels, made)
+    if len(wanted.parts) == 1 and KEPT.fullmatch(wanted.parts[0].text):
+        return _chain(wanted.engine, labels, made)
+    place = walk.values.changing(walk.values.unique("switch"), node)  # looked at several times, drawn once
+    walk.values.used.add(place)
+    found = _chain(f"${{{place}}}", labels, made)
+    return [Block(set={place: wanted.engine}), *found] if found else []
 
 
 def _chosen(value: str, labels: Sequence[str]) -> int | None:
@@ -93,7 +100,8 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
     values.used.add(element)
     index = named_round(node, walk)
-    found = entries_of(node.below, scope, walk, LoopContext())
+    with walk.looping() as way:
+        found = entries_of(node.below, scope, walk, LoopContext())
     if base in values.several and joint:
         if start > 0 or end >= 0:
             raise node.refused("a part of an extractor's matches", "leave start and end empty")
@@ -116,7 +124,7 @@ def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContex
     if not found:
         return []
     used = index if index in values.used else None
-    return [Block(loop=loop.model_copy(update={"index": used}), steps=tuple(found))]
+    return way.looped(loop.model_copy(update={"index": used}), found)
 
 
 def _put_in(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:

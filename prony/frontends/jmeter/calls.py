@@ -1,4 +1,4 @@
-"""JMeter's functions of properties, threads and files, and the table of all but those that read rows.
+"""JMeter's functions of properties, threads and files, and the table of all.
 
 Must not know elements beyond the place that a message names.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from prony.frontends.jmeter import dates, draws, expressions, texts
+from prony.frontends.jmeter import dates, draws, expressions, row_functions, texts
 from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
 
 MOST_FILE_BYTES = 1 << 20
@@ -140,6 +140,7 @@ def _plan_name(call: Call) -> Text:
 CALLS.update(draws.FUNCTIONS)
 CALLS.update(texts.FUNCTIONS)
 CALLS.update(expressions.FUNCTIONS)
+CALLS.update(row_functions.FUNCTIONS)
 CALLS.update(
     {
         "__P": _property,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.responses import JAVA_ONLY
 from prony.plan.blocks import Condition, Op
 
 Held = Condition | bool
@@ -20,13 +21,23 @@ TOKEN = re.compile(
     rf"""\s*(?:(?P<text>"(?:{REFERENCE}|[^"\\])*"|'(?:{REFERENCE}|[^'\\])*')
     |vars\.get\(\s*(?P<variable>"[^"\\]*"|'[^'\\]*')\s*\)
     |(?P<reference>{REFERENCE})|(?P<number>-?\d+(?:\.\d+)?)
-    |(?P<sign>===|!==|==|!=|<=|>=|<|>|&&|\|\||!|\(|\)|\.(?:equals|contains)\b)|(?P<word>[A-Za-z]+))""",
+    |(?P<number_of>(?:(?:Integer|Long)\.(?:parse(?:Int|Long)|valueOf)|parseInt|Number)(?=\s*\())
+    |(?P<sign>===|!==|==|!=|<=|>=|<|>|&&|\|\||!|\(|\)|\.(?:equals(?:IgnoreCase)?|contains|startsWith|endsWith
+        |matches|isEmpty|toInteger|toLong|toString|trim)\b)
+    |(?P<word>[A-Za-z]+))""",
     re.VERBOSE,
 )
 COMPARES: dict[str, Op] = {
     "==": "==", "===": "==", "eq": "==", "!=": "!=", "!==": "!=", "ne": "!=", "<": "<", "lt": "<", "<=": "<=",
     "le": "<=", ">": ">", "gt": ">", ">=": ">=", "ge": ">=", ".equals": "==", ".contains": "contains",
 }  # fmt: skip
+PATTERNS: dict[str, tuple[str, bool]] = {
+    ".equalsIgnoreCase": ("(?i)^{}$", True), ".startsWith": ("^{}", True), ".endsWith": ("{}$", True),
+    ".matches": ("^(?:{})$", False), ".isEmpty": ("^$", True),
+}  # fmt: skip
+"""Methods of texts -> the regex of what they ask for, and whether what they are given is a plain text."""
+SAME = (".toInteger", ".toLong", ".toString", ".trim")
+"""Methods whose value compares as the text does."""
 INSTEAD = (
     "use true, false or comparisons of variables, texts and numbers joined by && and ||, "
     'such as "${env}" == "test"'
@@ -37,6 +48,9 @@ INSTEAD = (
 class _Side:
     text: Text
     quoted: bool
+    variable: str | None = None
+    """Of `vars.get`, which is null for one without a value."""
+    null: bool = False
 
 
 def script(raw: str, node: JmxNode, values: KnownValues) -> Held:
@@ -139,6 +153,9 @@ class _Parser:
                 raise self._refused()
             return found
         left = self._side()
+        method = self._next(*PATTERNS)
+        if method is not None:
+            return self._matched(left, method)
         sign = self._next(*COMPARES)
         if sign is None:
             return self._alone(left)
@@ -155,18 +172,60 @@ class _Parser:
             raise self._refused()
         kind, word = self.tokens[self.at]
         self.at += 1
+        if kind == "number_of":
+            if not self._next("("):
+                raise self._refused()
+            inside = self._side()
+            if not self._next(")"):
+                raise self._refused()
+            return _Side(inside.text, False)
+        return self._converted(self._first(kind, word))
+
+    def _first(self, kind: str, word: str) -> _Side:
         match kind:
             case "text":
                 return _Side(self.values.text(word[1:-1], self.node), True)
             case "variable":
-                return _Side(self.values.text("${" + word[1:-1] + "}", self.node), True)
+                name = word[1:-1]
+                known = name in self.values.variables or self.values.one_of_several(name) is not None
+                text = self.values.text("${" + name + "}", self.node) if known else Text()
+                return _Side(text, True, name)
             case "reference":
                 return _Side(self.values.text(word, self.node), False)
             case "number":
                 return _Side(Text.of(word), False)
             case "word" if word in ("true", "false"):
                 return _Side(Text.of(word), False)
+            case "word" if word in ("null", "undefined"):
+                return _Side(Text(), False, null=True)
         raise self._refused()
+
+    def _converted(self, side: _Side) -> _Side:
+        """`.toInteger()` and its like behind it."""
+        while method := self._next(*SAME):
+            if not (self._next("(") and self._next(")")):
+                raise self._refused()
+            side = _Side(side.text, method in (".toString", ".trim"))
+        return side
+
+    def _matched(self, left: _Side, method: str) -> Held:
+        pattern, plain = PATTERNS[method]
+        if not self._next("("):
+            raise self._refused()
+        if method != ".isEmpty":
+            given = self._side().text.constant
+            if given is None or (not plain and JAVA_ONLY.search(given)):
+                raise self._refused()
+            pattern = pattern.format(re.escape(given) if plain else given)
+        if not self._next(")"):
+            raise self._refused()
+        constant = left.text.constant
+        if constant is None:
+            return Condition(left=left.text.engine, op="matches", right=pattern)
+        try:
+            return re.search(pattern, constant) is not None
+        except re.error as fault:
+            raise self._refused() from fault
 
     def _alone(self, side: _Side) -> Held:
         """`${name}` or true."""
@@ -177,7 +236,23 @@ class _Parser:
             raise self._refused()
         return Condition(left=side.text.engine, op="==", right="true")
 
+    def _nothing(self, side: _Side) -> Held:
+        """Whether a variable has no value: until then it stands for the characters that refer to it."""
+        if side.variable is None:
+            return side.null
+        if side.text.constant is not None:
+            return side.variable not in self.values.variables
+        literal = Text.of("${" + side.variable + "}").engine
+        return Condition(left=side.text.engine, op="==", right=literal)
+
     def _compared(self, left: _Side, op: Op, right: _Side) -> Held:
+        if left.null or right.null:
+            if op not in ("==", "!="):
+                raise self._refused()
+            nothing = self._nothing(left if right.null else right)
+            return nothing if op == "==" else negated(nothing)
+        if True in (self._nothing(left), self._nothing(right)):
+            return op == "!="
         if op not in ("==", "!=", "contains") and left.quoted and right.quoted:
             raise self.node.refused(
                 f"the condition '{self.raw}', which puts texts in order",

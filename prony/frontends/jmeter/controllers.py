@@ -24,6 +24,7 @@ from prony.frontends.jmeter.tree import (
     named_round,
     together,
 )
+from prony.frontends.jmeter.whiles import WHILES
 from prony.plan.blocks import Condition, Loop, Share
 from prony.plan.step import Block, Entry, Step
 
@@ -67,19 +68,21 @@ def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -
             "a loop without an end in a run without one", "give it a number, or the group a duration"
         )
     name = named_round(node, walk)
-    found = entries_of(node.below, scope, walk, LoopContext(round=name))
+    with walk.looping() as way:
+        found = entries_of(node.below, scope, walk, LoopContext(round=name))
     if not found:
         return []
     index = name if name in walk.values.used else None
-    if number == 1 and index is None:
+    plain = index is None and not way.is_left
+    if number == 1 and plain:
         made: list[Entry] = found
-    elif number > 0 and index is None and len(found) == 1 and isinstance(found[0], Step):
+    elif number > 0 and plain and len(found) == 1 and isinstance(found[0], Step):
         repeat = found[0].repeat * number
         if repeat > MOST_REPEATS:
             raise node.refused(f"{repeat} requests one after the other", "give the group a duration")
         made = [found[0].model_copy(update={"repeat": repeat})]
     else:
-        made = [Block(loop=Loop(count=number if number > 0 else None, index=index), steps=tuple(found))]
+        made = way.looped(Loop(count=number if number > 0 else None, index=index), found)
     # Without this mark JMeter takes the controller for done after its first loops.
     return made if again else [Block(once=True, steps=tuple(made))]
 
@@ -133,27 +136,12 @@ def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
     return [Block(condition=held, steps=(*piece, *made))]
 
 
-def _while(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
-    raw = node.value("WhileController.condition").strip()
-    if raw.upper() in ("", "LAST"):
-        raise node.refused(
-            "a loop until a request fails", "compare a value that an extractor finds: ${__jexl3(…)}"
-        )
-    if f"__jm__{node.label}__idx" in raw:
-        raise node.refused("the condition with its own index", "count the rounds with a Counter")
-    held = conditions.expression(raw, node, walk.values)
-    if held is False:
-        return []
-    if held is None:
-        held = conditions.negated(conditions.is_text(raw, "false", node, walk.values))
-    if held is True and not walk.endless:
-        raise node.refused("a condition that always holds", "use a Loop Controller")
-    name = named_round(node, walk)
-    found = walk.below(node, scope, LoopContext())
-    if not found:
-        return []
-    index = name if name in walk.values.used else None
-    return [Block(loop=Loop(condition=held, index=index), steps=tuple(found))]
+def _one_at_a_time(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    """A Critical Section Controller: a thread alone never waits for another."""
+    if walk.users != 1:
+        raise node.refused("threads that wait for each other", "leave it out, or use one thread")
+    node.ignore("CriticalSectionController.lockName")
+    return walk.below(node, scope, loop)
 
 
 def _children(
@@ -265,12 +253,13 @@ CONTROLLERS.update(
         "LoopController": _loop,
         "OnceOnlyController": _once,
         "IfController": _if,
-        "WhileController": _while,
+        "CriticalSectionController": _one_at_a_time,
         "InterleaveControl": _interleave,
         "RandomController": _random,
         "RandomOrderController": _shuffled,
         "ThroughputController": _share,
         **BRANCHES,
+        **WHILES,
         **ACTIONS,
     }
 )

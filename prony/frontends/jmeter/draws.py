@@ -39,8 +39,14 @@ def letters(call: Call) -> Text:
     given = call.constants(1, 3)
     length = call.values.whole(given[0], call.where, "the length of __RandomString")
     alphabet = given[1] if len(given) > 1 else ""
-    if not alphabet or length < 1:
-        raise call.refused("any character of Unicode may come", "name the letters: __RandomString(8,abcdef)")
+    if length < 1:
+        raise call.where.wrong(f"a length of at least 1 in {call.name}, found {length}")
+    if not alphabet:
+        alphabet = string.ascii_letters + string.digits
+        call.values.note(
+            f"{call.where.element}: {call.name} without letters draws letters and digits (JMeter: any "
+            "characters of Unicode)"
+        )
     return call.stored(of_letters(call, length, alphabet), given[2:])
 
 

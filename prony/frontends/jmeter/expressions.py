@@ -7,6 +7,7 @@ Must not know elements beyond the place that a message names.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 
@@ -291,7 +292,7 @@ class _Parser:
                 known = values.variables.get(variable)
                 text = None if known is None else values.text("${" + variable + "}", self.call.where)
                 return text if text is None or text.constant is None else text.constant
-            case Named(name="props"), "get" | "getProperty", [str() as key]:
+            case Named(name="props" | "System"), "get" | "getProperty", [str() as key]:
                 return values.properties.get(key)
             case Named(name="Math"), "random", []:
                 return Drawn(0, 1, real=True)
@@ -317,6 +318,8 @@ class _Parser:
                 return draws.of_letters(self.call, count, ALPHABETS[kind])
             case Named(name="UUID"), "randomUUID", []:
                 return draws.a_uuid(self.call)
+            case Named(name="System"), "getenv", [str() as name_of]:
+                return os.environ.get(name_of)
             case Named(name="System"), "currentTimeMillis", []:
                 return dates.milliseconds(self.call)
             case Named(name="Date"), "now", []:

@@ -6,14 +6,21 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from prony.frontends.jmeter import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.markup import AttributeOf
 from prony.frontends.jmeter.responses import JAVA_ONLY, pointer_of
 from prony.plan.response import Capture
 
-EXTRACTORS = frozenset({"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor"})
+EXTRACTORS = frozenset(
+    {"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor", "HtmlExtractor", "XPathExtractor"}
+)
 SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
 """What JMeter's JSON paths have beyond RFC 9535."""
+OF_TIDY = ("validate", "quiet", "whitespace", "namespace", "reportErrors", "report_errors", "showWarnings",
+           "show_warnings", "downloadDTDs")  # fmt: skip
+"""Properties of an XPathExtractor that change no attribute of a tag."""
 GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
 """A group of what a regular expression extractor has found."""
 Found = dict[str, Any]
@@ -30,6 +37,8 @@ def groups_in(node: JmxNode) -> set[tuple[str, int]]:
 
 def names(node: JmxNode) -> list[tuple[str, bool]]:
     """The variables that an extractor gives values to, and whether to all of its matches."""
+    if node.tag == "XPathExtractor":  # the first of all has the name itself
+        return [(node.value("XPathExtractor.refname"), False)]
     if node.tag != "JSONPostProcessor":
         number = node.value(f"{node.tag}.match_number").strip()
         return [(node.value(f"{node.tag}.refname"), number.startswith("-"))]
@@ -46,8 +55,12 @@ def captures(extractors: Sequence[JmxNode], values: KnownValues) -> dict[str, Ca
     """What later requests may use. As in JMeter it is taken from every response, a wrong one too."""
     found: dict[str, Capture] = {}
     for node in extractors:
-        if node.value("Sample.scope") not in ("", "parent"):
+        if node.value("Sample.scope") not in ("", "parent", "all"):
             raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
+        if node.value("Sample.scope") == "all":
+            values.note(
+                f"{node.element}: it looks at the last response, and not at redirects on the way to it"
+            )
         for variable, capture in _EXTRACT[node.tag](node, values):
             name = values.changing(variable, node)
             if name in found:
@@ -74,10 +87,13 @@ def _match(text: str, node: JmxNode, values: KnownValues, usual: int) -> Found:
     return {} if number == 1 else {"match": max(number, -1)}
 
 
-def _part(node: JmxNode, tag: str) -> Found:
+def _part(node: JmxNode, tag: str, values: KnownValues) -> Found:
     source = node.value(f"{tag}.useHeaders", "false")
     if source == "true":
         return {"in": "head"}
+    if source == "unescaped":
+        values.note(f"{node.element}: it looks at the body as it came (JMeter undoes the entities of HTML)")
+        return {}
     if source not in ("false", ""):
         raise node.refused(f"it looks at '{source}'", "let it look at the body or at the response headers")
     return {}
@@ -108,14 +124,20 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         literal = "${" + own + "}"  # what JMeter sends where nothing was found
         yield (
             own,
-            {"regex": text, "group": number, **_part(node, "RegexExtractor"), **which, "default": literal},
+            {
+                "regex": text,
+                "group": number,
+                **_part(node, "RegexExtractor", values),
+                **which,
+                "default": literal,
+            },
         )
     yield (
         variable,
         {
             "regex": text,
             **({"group": int(group.group(1))} if group else {"template": template}),
-            **_part(node, "RegexExtractor"),
+            **_part(node, "RegexExtractor", values),
             **which,
             **_or_else(node, values, "RegexExtractor"),
         },
@@ -129,7 +151,7 @@ def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]
         node.value("BoundaryExtractor.refname"),
         {
             "boundary": {"left": left, "right": right},
-            **_part(node, "BoundaryExtractor"),
+            **_part(node, "BoundaryExtractor", values),
             **_match(node.value("BoundaryExtractor.match_number"), node, values, 0),
             **_or_else(node, values, "BoundaryExtractor"),
         },
@@ -163,4 +185,53 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         yield name.strip(), {"jsonpath": path, "default": default, **match}
 
 
-_EXTRACT = {"RegexExtractor": _regex, "BoundaryExtractor": _boundary, "JSONPostProcessor": _json}
+def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    """A CSS Selector Extractor."""
+    selector, attribute = (
+        values.constant(node.value(f"HtmlExtractor.{name}"), node) for name in ("expr", "attribute")
+    )
+    node.ignore("HtmlExtractor.extractor_impl")
+    of = markup.css(selector, attribute)
+    if of is None:
+        raise node.refused(
+            f"'{attribute}' of '{selector}'",
+            "name an attribute of input[name=x], #x or a tag, or use a boundary extractor",
+        )
+    yield (
+        node.value("HtmlExtractor.refname"),
+        {
+            **_of_tag(of, node, values),
+            **_match(node.value("HtmlExtractor.match_number"), node, values, 0),
+            **_or_else(node, values, "HtmlExtractor"),
+        },
+    )
+
+
+def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    """Of HTML that JMeter tidies up; what is XML has no attributes in any case."""
+    query = values.constant(node.value("XPathExtractor.xpathQuery"), node)
+    node.ignore(*(f"XPathExtractor.{name}" for name in OF_TIDY))
+    of = markup.xpath(query) if node.flag("XPathExtractor.tolerant") else None
+    if of is None or node.flag("XPathExtractor.fragment"):
+        raise node.refused(
+            f"the query '{query}'",
+            "use Tidy and an attribute, such as //input[@name='x']/@value, or a boundary extractor",
+        )
+    number = values.whole(node.value("XPathExtractor.matchNumber"), node, "the match number", -1)
+    default = values.constant(node.value("XPathExtractor.default"), node)
+    which = {} if number in (-1, 1) else {"match": max(number, 0)}
+    yield node.value("XPathExtractor.refname"), {**_of_tag(of, node, values), **which, "default": default}
+
+
+def _of_tag(of: AttributeOf, node: JmxNode, values: KnownValues) -> Found:
+    values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
+    return {"regex": of.regex, "template": of.template}
+
+
+_EXTRACT = {
+    "RegexExtractor": _regex,
+    "BoundaryExtractor": _boundary,
+    "JSONPostProcessor": _json,
+    "HtmlExtractor": _html,
+    "XPathExtractor": _xpath,
+}

@@ -126,7 +126,9 @@ class KnownValues:
     """Variables that have no value where they stand -> the first place; sent as they are written."""
     feeders: dict[str, Feeder] = field(default_factory=dict)
     opened: dict[str, str] = field(default_factory=dict)
-    """File or alias of __CSVRead -> the feeder of its rows."""
+    """File or alias of __CSVRead, or file and sharing of a data set -> the feeder of its rows."""
+    rows_here: set[str] = field(default_factory=set)
+    """Feeders of data sets that the group draws from which is read."""
     group: str | None = None
     """The name of the thread group, once it is known."""
     sampler: str | None = None

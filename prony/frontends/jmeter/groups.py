@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from prony.frontends.jmeter import on_error, plugin_groups, shaping
+from prony.frontends.jmeter import on_error, plugin_groups, shaping, whiles
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
@@ -68,6 +68,14 @@ def group(node: JmxNode, values: KnownValues) -> Group:
         found = _open(node, values) if node.tag == OPEN else _closed(node, values)
     node.finish()
     return found
+
+
+def without_threads(node: JmxNode, values: KnownValues) -> bool:
+    """Whether a group is told to have none."""
+    if node.tag not in (CLOSED, SET_UP, TEAR_DOWN):
+        return False
+    text = values.text(node.value("ThreadGroup.num_threads", "1"), node).constant
+    return text is not None and text.strip() == "0"
 
 
 def populations(
@@ -162,7 +170,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
     shaped_s = shaping.end_s([*values.above, node], values)
     if shaped_s is not None:
         duration_s = shaped_s if duration_s is None else min(duration_s, shaped_s)
-    if number < 0 and duration_s is None:
+    if duration_s is None and (number < 0 or _goes_on_inside(node)):
         duration_s = _end_s(node, values)
     if delay_s < 0 or (duration_s is not None and duration_s < 0):
         raise node.wrong("a duration and a delay of at least 0")
@@ -215,6 +223,16 @@ def _until(end_s: float | None, waves: tuple[Wave, ...]) -> tuple[Wave, ...]:
         return waves
     cut = tuple(replace(wave, end_s=min(wave.end_s, end_s)) for wave in waves if wave.start_s < end_s)
     return cut or waves
+
+
+def _goes_on_inside(node: JmxNode) -> bool:
+    """Whether a loop in it has no end."""
+    for one in node.everything():
+        if one.tag == "LoopController" and one.value("LoopController.loops").strip() == "-1":
+            return True
+        if one.tag == "WhileController" and whiles.goes_on(one):
+            return True
+    return False
 
 
 def _end_s(node: JmxNode, values: KnownValues) -> float:

@@ -20,8 +20,10 @@ RECORDERS = frozenset({"WorkBench", "ProxyControl", "HttpMirrorControl", "Proper
 PLUGINS = re.compile(
     r"kg\.apc\.jmeter\.(?:vizualizers|perfmon|jmxmon|dbmon|reporters)\.(?!AutoStop)\w+"
     r"|kg\.apc\.jmeter\.notifier\.\w+|com\.blazemeter\.jmeter\.(?:reporters?|reporting)\.\w+"
+    r"|com\.github\.johrstrom\.\w+\.Prometheus\w+"
+    r"|\w+(?:\.\w+)+\.\w*(?:Listener|Collector|Visualizer|Reporter|ResultWriter)"
 )
-"""Listeners of jmeter-plugins. Its AutoStop ends a run, so it is none of them."""
+"""Listeners of plug-ins, by what they are called. AutoStop of jmeter-plugins ends a run and is none."""
 DEFAULTS = frozenset({"HttpDefaultsGui", "SimpleConfigGui"})
 """Windows of a ConfigTestElement that HTTP samplers look at; others hold the defaults of other samplers."""
 

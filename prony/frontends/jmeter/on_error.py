@@ -7,11 +7,13 @@ that is as expected; whatever comes next is walked only if it did. Must not know
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.guards import Guard, filled
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.plan.blocks import Condition, Loop
+from prony.plan.blocks import Loop
 from prony.plan.response import Capture
 from prony.plan.step import Block, Entry, Step
 
@@ -27,16 +29,37 @@ class OnError(StrEnum):
 
 
 STOPS_ALL = (OnError.STOP_TEST, OnError.STOP_NOW)
+HANDLER = "ResultAction"
+"""A Result Status Action Handler."""
+_HANDLED = {"0": OnError.GO_ON, "1": OnError.STOP_THREAD, "2": OnError.STOP_TEST, "3": OnError.STOP_NOW,
+            "4": OnError.NEXT_LOOP}  # fmt: skip
+"""Its OnError.action -> what a thread group calls it."""
 
 
 def of_group(node: JmxNode, values: KnownValues) -> OnError:
     """What this thread group asks for."""
     text = values.constant(node.value("ThreadGroup.on_sample_error"), node).strip() or "continue"
     try:
-        return OnError(text)
+        found = OnError(text)
     except ValueError as fault:
         words = ", ".join(OnError)
         raise node.wrong(f"ThreadGroup.on_sample_error to be one of {words}, found '{text}'") from fault
+    handlers = [one for one in (*values.above, *node.below) if one.tag == HANDLER and one.enabled]
+    if not handlers:
+        return found
+    if found is not OnError.GO_ON or len(handlers) > 1:
+        raise handlers[-1].refused("a second action after an error", "keep one, here or in the thread group")
+    node.below = [one for one in node.below if one is not handlers[0]]
+    return _of_handler(handlers[0])
+
+
+def _of_handler(handler: JmxNode) -> OnError:
+    """What one asks for that holds for all requests of the group."""
+    action = _HANDLED.get(handler.value("OnError.action", "0").strip())
+    if action is None:
+        raise handler.refused("that the thread goes on with another loop", "let it stop, or go on")
+    handler.finish()
+    return action
 
 
 def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: KnownValues) -> list[Entry]:
@@ -46,7 +69,7 @@ def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: Kn
     name = values.unique("went_well")
     values.initial[name] = "yes"
     values.used.add(name)
-    walk = _Walk(name, Condition(left=f"${{{name}}}", op="!=", right=""))
+    walk = _Noting(filled(name), name)
     found = [walk.entry(entry) for entry in entries]
     if action is OnError.NEXT_LOOP:
         return [Block(set={name: "yes"}), *found]
@@ -60,34 +83,14 @@ def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: Kn
     return found
 
 
-class _Walk:
-    """One group's steps with the guard before each."""
+@dataclass(frozen=True, slots=True)
+class _Noting(Guard):
+    """One group's steps with the guard before each, which each request sets anew."""
 
-    def __init__(self, name: str, well: Condition) -> None:
-        self._name = name
-        self._well = well
+    name: str
 
-    def entry(self, entry: Entry) -> Entry:
-        if isinstance(entry, Step):
-            return self._step(entry)
-        if not entry.steps:
-            return Block(condition=self._well, steps=(entry,))
-        update = {
-            "steps": tuple(map(self.entry, entry.steps)),
-            "otherwise": tuple(map(self.entry, entry.otherwise)),
-        }
-        return entry.model_copy(update={**update, "loop": self._loop(entry.loop)})
-
-    def _step(self, step: Step) -> Entry:
-        noted = {**step.capture, self._name: Capture(status=True, optional=True)}
+    def step(self, step: Step) -> Entry:
+        noted = {**step.capture, self.name: Capture(status=True, optional=True)}
         once = step.model_copy(update={"repeat": 1, "capture": noted})
-        made = Block(condition=self._well, steps=(Block(set={self._name: ""}), once))
+        made = Block(condition=self.held, steps=(Block(set={self.name: ""}), once))
         return made if step.repeat == 1 else Block(loop=Loop(count=step.repeat), steps=(made,))
-
-    def _loop(self, loop: Loop | None) -> Loop | None:
-        """One that has no number of its own ends with the error."""
-        if loop is None or loop.count is not None or loop.over is not None or loop.each is not None:
-            return loop
-        own = loop.condition
-        asks = self._well if own is None else Condition(all=(own, self._well))
-        return loop.model_copy(update={"condition": asks})

@@ -38,8 +38,10 @@ READ_WHOLE_BYTES = 1 << 20
 FORM, RAW = "application/x-www-form-urlencoded", "text/plain"
 MEANINGLESS = (*resources.PROPERTIES, "HTTPSampler.ipSourceType",
                "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
-               "HTTPSampler.DO_MULTIPART_POST.boundary", "HTTPSampler.monitor")  # fmt: skip
-"""They only matter beside something that is refused."""
+               "HTTPSampler.DO_MULTIPART_POST.boundary", "HTTPSampler.monitor",
+               "GraphQLHTTPSampler.query", "GraphQLHTTPSampler.variables",
+               "GraphQLHTTPSampler.operationName")  # fmt: skip
+"""They only matter beside something that is refused, or, of GraphQL, stand in the body or the query too."""
 
 
 @dataclass(frozen=True, slots=True)

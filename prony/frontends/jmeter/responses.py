@@ -19,6 +19,7 @@ EVERY = range(100, 600)
 MATCH, CONTAINS, NOT, EQUALS, SUBSTRING, OR = 1, 2, 4, 8, 16, 32
 PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
+HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n]*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
 OF_REQUEST = frozenset({"", "parent", "all"})
 """Scopes of the assertions that a request is held to which embeds nothing,"""
@@ -43,6 +44,8 @@ class _Expected:
     most_bytes: int | None = None
     max_ms: int | None = None
     values: dict[str, Any] = field(default_factory=dict)
+    matches: dict[str, str] = field(default_factory=dict)
+    """JSON pointer -> a regex of the whole value as a text."""
     exists: list[str] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
 
@@ -88,6 +91,7 @@ def expectation(
             "max_bytes": most if least != most else None,
             "max_ms": found.max_ms,
             "json": found.values,
+            "json_matches": found.matches,
             "json_exists": tuple(found.exists),
             "json_absent": tuple(found.absent),
         }
@@ -113,15 +117,13 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     if where == "Assertion.response_code":
         _status(node, texts, rule, assume, inverse, enough, found)
         return
-    if where == "Assertion.response_data":
-        _body(node, texts, rule, inverse, enough, found)
-    elif where == "Assertion.response_headers":
-        _header(node, texts, rule, inverse or enough, found)
-    else:
+    if where not in FIELDS:
         raise node.refused(
             f"the field {where.removeprefix('Assertion.')}",
-            "test the text response, the response code or the response headers",
+            "test the text response, the response code, the response message or the response headers",
         )
+    _checked(node, texts, rule, inverse, enough)
+    FIELDS[where](texts, rule, inverse, enough, found)
     if assume:
         found.status = set(EVERY)
 
@@ -140,8 +142,7 @@ def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
     return scope not in found.scopes
 
 
-def _body(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
-    word = "_not" if inverse else ""
+def _checked(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: bool) -> None:
     for text in texts:
         if rule in (MATCH, CONTAINS) and JAVA_ONLY.search(text):
             raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
@@ -149,6 +150,10 @@ def _body(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: boo
         raise node.refused(
             "patterns of which one must not be there (Not, Or)", "make an assertion of each that must not be"
         )
+
+
+def _body(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
+    word = "_not" if inverse else ""
     plain = rule in (EQUALS, SUBSTRING)
     if enough:
         joined = "|".join(re.escape(text) if plain else f"(?:{text})" for text in texts)
@@ -163,16 +168,39 @@ def _body(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: boo
         found.add(f"body{word}_matches", *(f"^(?:{re.escape(t) if plain else t})$" for t in texts))
 
 
-def _header(node: JmxNode, texts: list[str], rule: int, other: bool, found: _Expected) -> None:
-    if rule != SUBSTRING or other:
-        raise node.refused(
-            "the headers otherwise than by texts that they hold", "use the rule Substring: NAME: VALUE"
-        )
-    for text in texts:
-        name, colon, value = text.partition(":")
-        if not colon or not name.strip():
-            raise node.refused(f"'{text}' in the headers", "write NAME: VALUE")
-        found.headers[name.strip()] = value.strip()
+def _head(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
+    """The line with the status, and the headers."""
+    named = [HEADER.fullmatch(text) for text in texts]
+    if rule == SUBSTRING and not inverse and not enough and all(named):
+        found.headers.update({one[1]: one[2].strip() for one in named if one})
+        return
+    _in_head(texts, rule, inverse, enough, found, "", r"\s*")
+
+
+def _message(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
+    """What stands behind the status."""
+    _in_head(texts, rule, inverse, enough, found, r"HTTP/\S+ \d{3} ?", r"\r?\n[\s\S]*")
+
+
+def _in_head(
+    texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected, before: str, after: str
+) -> None:
+    """`before` and `after`: what stands around the text that is looked at."""
+    patterns = [re.escape(text) if rule in (EQUALS, SUBSTRING) else f"(?:{text})" for text in texts]
+    if rule in (EQUALS, MATCH):
+        patterns = [f"^{before}(?:{pattern}){after}$" for pattern in patterns]
+    elif before:
+        patterns = [f"^{before}[^\\r\\n]*{pattern}" for pattern in patterns]
+    key = "head_not_matches" if inverse else "head_matches"
+    found.add(key, *(["|".join(patterns)] if enough else patterns))
+
+
+FIELDS = {
+    "Assertion.response_data": _body,
+    "Assertion.response_headers": _head,
+    "Assertion.response_message": _message,
+}
+"""What an assertion may look at besides the status."""
 
 
 def _status(
@@ -259,12 +287,12 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         value: Any = json.loads(expected)
     except ValueError:
         value = expected
-    if pattern and (PATTERN.search(expected) or not isinstance(value, str)):
-        raise node.refused(
-            f"'{expected}' as a regular expression",
-            "untick 'Match as regular expression'; the value is then compared",
-        )
-    found.values[pointer] = value
+    if not pattern or (isinstance(value, str) and not PATTERN.search(expected)):
+        found.values[pointer] = value
+        return
+    if JAVA_ONLY.search(expected):
+        raise node.refused(f"the pattern '{expected}'", "use one without look-around and back references")
+    found.matches[pointer] = f"^(?:{expected})$"
 
 
 _ADD = {

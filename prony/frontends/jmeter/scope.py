@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prony.frontends.jmeter import extractors, parameters, responses, rows, timers
+from prony.frontends.jmeter import extractors, last_sample, parameters, responses, rows, timers
 from prony.frontends.jmeter.cookies import CookieRules, cookie_rules
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
@@ -21,7 +21,8 @@ from prony.plan.workload import Cache, Feeder
 CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager", "AuthManager",
                            "CacheManager", "CSVDataSet", "Arguments", "DNSCacheManager",
                            parameters.TAG})  # fmt: skip
-SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction"})
+SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction",
+                      "kg.apc.jmeter.samplers.DummySampler"})  # fmt: skip
 """Below them elements of a controller's iterations may stand too."""
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 """They give a variable its next value whenever their parent is walked."""
@@ -79,6 +80,7 @@ class Shared:
 
 def gather(top: JmxNode, values: KnownValues) -> None:
     """User-defined variables anywhere in the plan hold from its start; then the names of what changes."""
+    last_sample.declare(top, values)
     every = [node for node in top.everything() if node is not top]
     for node in every:
         if node.tag == "Arguments":
@@ -296,6 +298,6 @@ def _auth(node: JmxNode, values: KnownValues) -> tuple[tuple[str, Auth], ...]:
         password = values.constant(entry.value("Authorization.password"), entry)
         url = values.constant(entry.value("Authorization.url"), entry)
         found.append((url, Auth(basic=Basic(user=user, password=password))))
-    node.ignore("AuthManager.controlledByThreadGroup")
+    node.ignore("AuthManager.controlledByThreadGroup", "AuthManager.clearEachIteration")
     node.finish()
     return tuple(found)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from prony.frontends.jmeter import rows
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.timers import ALL, GROUP_SHARED
 from prony.plan.step import Entry
@@ -30,7 +31,7 @@ def check_shared_state(
                 "the load has",
                 "move it into the thread group that uses it",
             )
-        if node.value("shareMode", "shareMode.all") == "shareMode.group":
+        if rows.share_mode(node) == rows.EACH_GROUP:
             raise node.refused(
                 "rows of its own for each of several groups", "copy it into each of them, or share them all"
             )

@@ -9,14 +9,23 @@ from itertools import islice
 from pathlib import Path
 
 from prony.frontends.base import Translated
-from prony.frontends.jmeter import groups, inert, jmx, listeners, modules, on_error, rows
+from prony.frontends.jmeter import (
+    groups,
+    inert,
+    jmx,
+    last_sample,
+    listeners,
+    modules,
+    on_error,
+    plug_ins,
+    rows,
+)
 from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
 from prony.frontends.jmeter.connections import (
     CONNECT_MS,
     TranslatedGroup,
     connections,
     longest,
-    other_addresses,
     target,
 )
 from prony.frontends.jmeter.cookies import CookieRules
@@ -26,12 +35,10 @@ from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.listeners import RowsFile
 from prony.frontends.jmeter.on_error import STOPS_ALL
 from prony.frontends.jmeter.outline import Style
-from prony.frontends.jmeter.requests import SamplerRequest
 from prony.frontends.jmeter.scope import (
     Shared,
     TreeScope,
     at_iteration,
-    cache_of,
     counted,
     gather,
     inner,
@@ -40,12 +47,12 @@ from prony.frontends.jmeter.scope import (
 from prony.frontends.jmeter.shared_state import check_shared_state, goes_on
 from prony.frontends.jmeter.thread_names import ThreadGroup
 from prony.frontends.jmeter.tree import NOT_REQUESTS, LoopContext, TreeWalk, entries_of, sends, unsupported
+from prony.frontends.jmeter.walked import workload
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.population import Population
 from prony.plan.stage import Stage
 from prony.plan.step import Block
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Cache, Cookies, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +93,14 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     )  # fmt: skip
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
+    plug_ins.become_own(top)
     writing = listeners.writing(top)
     inert.remove(top, values, wishes.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
     rows.check_files(top, values)
     written = listeners.files(writing, groups.KINDS, values)
-    before, main, after = _groups(top)
+    before, main, after = _groups(top, values)
     everywhere = [*before, *main, *after]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
     values.above = outside
@@ -113,7 +121,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
         load, measured = _crowd(of_load, one_after_the_other, values), WholeRun()
         populations = load.populations
     trial = TrialPlan(
-        workload=_workload(path.stem, of_load, values, shared, alone=not several),
+        workload=workload(path.stem, of_load, values, shared, alone=not several),
         load=load,
         measured=measured,
         warm_up=fixed(0.0),
@@ -184,16 +192,21 @@ def _test_plan(top: JmxNode, values: KnownValues) -> bool:
     return consecutive
 
 
-def _groups(top: JmxNode) -> tuple[list[JmxNode], list[JmxNode], list[JmxNode]]:
-    """Those before the load, those of it, and those after it."""
+def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxNode], list[JmxNode]]:
+    """Those before the load, those of it, and those after it; a group without threads does nothing."""
     found: list[JmxNode] = []
     for node in top.below:
         if not node.enabled:
             continue
         if node.tag in groups.KINDS:
             found.append(node)
-        elif node.tag not in NOT_REQUESTS:
+        elif node.tag not in NOT_REQUESTS and node.tag != on_error.HANDLER:
             raise unsupported(node)
+    idle = [node for node in found if groups.without_threads(node, values)]
+    if idle and len(idle) < len(found):
+        found = [node for node in found if not any(node is one for one in idle)]
+        top.below = [node for node in top.below if not any(node is one for one in idle)]
+        values.note(f"these groups have no threads: {', '.join(node.element for node in idle)}")
     around = (groups.SET_UP, groups.TEAR_DOWN)
     before, after = ([node for node in found if node.tag == tag] for tag in around)
     main = [node for node in found if node.tag not in around]
@@ -223,6 +236,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     """One group's way. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
+    above_rows = set(values.rows_here)
     shared.cookies, shared.given = above.cookies, {}
     values.users, values.group = made.users, made.label
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
@@ -230,6 +244,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     if not any(sends(entry) for entry in entries):
         raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
+    entries = walk.ways[0].iteration(last_sample.noted(entries, values))
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
         entries.insert(0, Block(set=above.counts))
@@ -241,12 +256,13 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
         tuple(
             name
             for name, feeder in shared.feeders.items()
-            if name in above.feeders or name not in files or feeder.on_use
+            if name in above.feeders or name not in files or feeder.on_use or name in values.rows_here
         ),
         shared.cookies,
     )
     changing = {variable: Text.placeholder(name) for variable, name in values.values.items()}
     values.variables, values.used, values.referred = names | changing, used, referred
+    values.rows_here = above_rows
     alone = ("shareMode.group", "shareMode.thread")  # each group opens the file for itself
     values.opened = {
         key: feeder for key, feeder in values.opened.items() if key in opened or not key.endswith(alone)
@@ -260,53 +276,6 @@ def _crowd(parts: Sequence[TranslatedGroup], one_after_the_other: bool, values: 
     return ClosedLoad(users=sum(one.users for one in populations), populations=populations)
 
 
-def _workload(
-    name: str, parts: Sequence[TranslatedGroup], values: KnownValues, shared: Shared, *, alone: bool = False
-) -> Workload:
-    """What these groups walk; `alone`: the one group's steps are the workload's own."""
-    for part in parts:
-        if part.cookies != parts[0].cookies:
-            raise part.group.node.refused(
-                "cookies are kept in one group otherwise than in another, or not at all",
-                "move one cookie manager above the groups",
-            )
-    cookies = _cookies(parts, shared)
-    requests = [one for part in parts for one in part.requests]
-    cache = _cache(requests, any(part.group.new_users for part in parts), values)
-    addresses = other_addresses(requests, shared.server or "")
-    if alone:
-        (only,) = parts
-        return Workload(
-            name=name,
-            steps=only.entries,
-            variables=only.variables,
-            feeders=shared.feeders,
-            cookies=cookies,
-            cache=cache,
-            server_addresses=addresses,
-        )
-    drawn = {feeder for part in parts for feeder in part.feeders}
-    feeders = {name: feeder for name, feeder in shared.feeders.items() if name in drawn}
-    return Workload(
-        name=name,
-        scenarios=tuple(part.scenario for part in parts),
-        feeders=feeders,
-        cookies=cookies,
-        cache=cache,
-        server_addresses=addresses,
-    )
-
-
-def _cookies(parts: Sequence[TranslatedGroup], shared: Shared) -> bool | Cookies:
-    rules = parts[0].cookies
-    if rules is None or shared.server is None:
-        return False
-    bases = (one.base for part in parts for one in part.requests)
-    servers = tuple(dict.fromkeys((shared.server, *bases)))
-    new_users = any(part.group.new_users for part in parts)
-    return rules.kept(servers, new_users, any(part.group.loops != 1 for part in parts))
-
-
 def _stage(
     name: str,
     parts: Sequence[TranslatedGroup],
@@ -318,7 +287,7 @@ def _stage(
     if not parts:
         return None
     loads = _crowd(parts, one_after_the_other, values)
-    return Stage(workload=_workload(name, parts, values, shared), loads=loads)
+    return Stage(workload=workload(name, parts, values, shared), loads=loads)
 
 
 def _check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:
@@ -334,18 +303,3 @@ def _check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:
                 "a counter or the rows of a file go on from setUp to the load and to tearDown",
                 "use a counter and a file of its own in each of them, or count for each user independently",
             )
-
-
-def _cache(requests: Sequence[SamplerRequest], new_users: bool, values: KnownValues) -> Cache | None:
-    """One for all requests, or none."""
-    first = requests[0].scope.cache
-    for one in requests:
-        if one.scope.cache is first:
-            continue
-        node = one.scope.cache or first
-        assert node is not None
-        raise node.refused(
-            f"the request '{one.step.name}' has another cache than the first one, or none",
-            "put one cache manager into the thread group or above it",
-        )
-    return None if first is None else cache_of(first, new_users, values)

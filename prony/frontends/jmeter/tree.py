@@ -5,12 +5,14 @@ Must not know thread groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
 from prony.frontends.jmeter import calls, extractors, parameters, resources, responses, timers
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.leaving import Way, leaves
 from prony.frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
 from prony.frontends.jmeter.scope import (
     CONFIGURATION,
@@ -31,11 +33,8 @@ NOT_REQUESTS = frozenset(
     {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *responses.ASSERTIONS, *extractors.EXTRACTORS}
 )
 INSTEAD = {
-    "RunTime": "use a Loop Controller",
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
-    "XPathExtractor": "use a boundary or regular expression extractor",
     "XPath2Extractor": "use a boundary or regular expression extractor",
-    "HtmlExtractor": "use a boundary or regular expression extractor",
     "PreciseThroughputTimer": "use an Open Model Thread Group with random_arrivals",
     "SyncTimer": "leave it out: Prony has no load in which users wait for each other",
     "XPathAssertion": "test a text with a Response Assertion",
@@ -64,6 +63,17 @@ class TreeWalk:
     requests: list[SamplerRequest] = field(default_factory=list)
     rounds: int = 0
     """Loops whose number of the round has a name."""
+    ways: list[Way] = field(default_factory=lambda: [Way()])
+    """Loops that are being read, the thread's own first."""
+
+    @contextmanager
+    def looping(self) -> Iterator[Way]:
+        """While what stands in a loop is read."""
+        self.ways.append(Way())
+        try:
+            yield self.ways[-1]
+        finally:
+            self.ways.pop()
 
     def below(self, node: JmxNode, scope: TreeScope, loop: LoopContext) -> list[Entry]:
         """What stands below a controller."""
@@ -108,8 +118,8 @@ def entries_of(
 
 
 def does(entry: Entry) -> bool:
-    """Whether it sends, waits or has a row."""
-    if isinstance(entry, Step) or entry.pause is not None or entry.pace is not None:
+    """Whether it sends, waits, has a row or goes on elsewhere."""
+    if isinstance(entry, Step) or entry.pause is not None or entry.pace is not None or leaves(entry):
         return True
     return any(map(does, (*entry.steps, *entry.otherwise)))
 

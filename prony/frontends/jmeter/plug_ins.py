@@ -1,0 +1,43 @@
+"""Elements of plug-ins that JMeter has learnt itself since: they become its own before anything else is read.
+
+Must not know what an element means.
+"""
+
+from __future__ import annotations
+
+from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.responses import pointer_of
+
+OF_JSON = "com.atlantbh.jmeter.plugins.jsonutils"
+ASSERTION = f"{OF_JSON}.jsonpathassertion.JSONPathAssertion"
+EXTRACTOR = f"{OF_JSON}.jsonpathextractor.JSONPathExtractor"
+NAMES = {
+    "VAR": "JSONPostProcessor.referenceNames",
+    "JSONPATH": "JSONPostProcessor.jsonPathExprs",
+    "DEFAULT": "JSONPostProcessor.defaultValues",
+}
+"""Of the extractor's properties -> those of JMeter's own."""
+
+
+def become_own(top: JmxNode) -> None:
+    """The JSON assertion, and the JSON extractor where its path names one place of the body: where a path may
+    find several, the plug-in does otherwise.
+    """
+    for node in top.everything():
+        if node.tag == ASSERTION:
+            node.tag = "JSONPathAssertion"
+        elif node.tag == EXTRACTOR:
+            _extractor(node)
+
+
+def _extractor(node: JmxNode) -> None:
+    whole = node.value("SUBJECT").strip() in ("", "BODY")
+    if not whole or pointer_of(node.value("JSONPATH")) is None:
+        return
+    node.ignore("SUBJECT", "VARIABLE")
+    node.tag = "JSONPostProcessor"
+    for child in node.children:
+        name = child.attributes.get("name", "")
+        child.attributes["name"] = NAMES.get(name, name)
+    number = {"name": "JSONPostProcessor.match_numbers"}
+    node.children.append(JmxNode("stringProp", number, node.line, node.file, "1"))
