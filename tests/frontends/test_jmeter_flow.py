@@ -13,6 +13,7 @@ from prony.frontends import jmeter
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.arguments import Wishes
 from prony.frontends.jmeter.groups import LONGEST_S
+from prony.plan.load import WholeRun
 from prony.plan.step import Block
 from tests.entries import requests
 from tests.frontends.conftest import explained, quick_desk
@@ -147,10 +148,10 @@ ENDLESS = {
 def test_a_loop_without_an_end_in_a_group_with_one(case: str) -> None:
     """The group then goes on until Ctrl-C, or for --duration."""
     made = translated_of(sampler("/login") + ENDLESS[case], group=repeated(1))
-    assert made.trial.measured.duration_s == LONGEST_S
+    assert made.trial.measured == WholeRun(duration_s=LONGEST_S, iterations_per_user=1)
     assert any("has no end" in note for note in made.notes)
     given = translated_of(sampler("/login") + ENDLESS[case], group=repeated(1), wishes=Wishes(duration_s=7.0))
-    assert given.trial.measured.duration_s == 7.0
+    assert given.trial.measured == WholeRun(duration_s=7.0, iterations_per_user=1)
 
 
 def test_one_thread_never_waits_for_itself() -> None:

@@ -78,6 +78,48 @@ def test_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     assert step.path == "/x"
 
 
+def numbers(low: object, high: object, form: str) -> str:
+    return element(
+        "RandomVariableConfig", prop("variableName", "r"), prop("minimumValue", low),
+        prop("maximumValue", high), prop("outputFormat", form), prop("randomSeed", 7),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("variable", "drawn"),
+    [
+        (numbers("0008", 10, "U-000"), "${random choice U-008 U-009 U-010}"),
+        (numbers(1000, 9999, "0000"), "${random int 1000 9999}"),
+        (numbers(0, 99999, "n0"), "n${random int 0 99999}"),
+        (numbers(-5, 5, ""), "${random int -5 5}"),
+    ],
+)
+def test_a_random_variable_has_its_digits(variable: str, drawn: str) -> None:
+    made = translated_of(variable + sampler("/${r}"))
+    text = "".join(step.model_dump_json() for step in made.trial.workload.steps)
+    assert drawn in text
+    assert any("its seed is not used" in note for note in made.notes)
+
+
+@needs_jmeter
+def test_jmeter_itself_writes_these_digits(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server, one = serve(), prop("ThreadGroup.num_threads", 1)
+    inside = numbers(8, 10, "U-000") + sampler("/${r}", prop("HTTPSampler.port", server.port))
+    (tmp_path / "plan.jmx").write_bytes(document(inside, group=one + repeated(4)))
+    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    asked = [line.split()[1].decode() for line in server.recorded().splitlines() if line.startswith(b"GET")]
+    assert len(asked) == 4
+    assert set(asked) <= {"/U-008", "/U-009", "/U-010"}
+
+
+@pytest.mark.parametrize(
+    "variable", [numbers(1, 99999, "00000"), numbers(-1, 5, "00"), numbers(1, 5, "#,##0")]
+)
+def test_number_formats_that_cannot_be_drawn(variable: str) -> None:
+    with pytest.raises(Refused, match="the number format"):
+        load_of(variable + sampler("/${r}"))
+
+
 def test_letters_that_are_not_named() -> None:
     made = translated_of(sampler("/${__RandomString(6)}"))
     (step,) = requests(made.trial.workload.steps)

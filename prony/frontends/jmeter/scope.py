@@ -12,6 +12,7 @@ from pathlib import Path
 
 from prony.frontends.jmeter import extractors, last_sample, parameters, responses, rows, timers
 from prony.frontends.jmeter.cookies import CookieRules, cookie_rules
+from prony.frontends.jmeter.draws import MOST_WORDS
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.outline import Style
@@ -24,6 +25,8 @@ CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager"
 SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction",
                       "kg.apc.jmeter.samplers.DummySampler"})  # fmt: skip
 """Below them elements of a controller's iterations may stand too."""
+DIGITS = re.compile(r"([A-Za-z_-]*)(0+)([A-Za-z_-]*)")
+"""A format of java.text.DecimalFormat that only says how many digits there are at least."""
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 """They give a variable its next value whenever their parent is walked."""
 
@@ -145,12 +148,23 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
     low, high = (values.whole(node.value(name), node, name, 1) for name in ("minimumValue", "maximumValue"))
     if low > high:
         raise node.wrong(f"a minimum that is not above the maximum, found {low} and {high}")
-    if node.value("outputFormat"):
-        raise node.refused("a number format", "leave it empty, or write the text around the variable")
+    form = values.constant(node.value("outputFormat"), node)
     if node.value("randomSeed"):
-        raise node.refused("a seed of its own", "use --seed for all draws")
+        values.note(f"{node.element}: its seed is not used; --seed is that of all draws")
     node.ignore("perThread")
-    return values.constant(node.value("variableName"), node), f"${{random int {low} {high}}}"
+    name = values.constant(node.value("variableName"), node)
+    zeros = DIGITS.fullmatch(form or "0")
+    if zeros is None:
+        raise node.refused(f"the number format '{form}'", "use zeros, such as 0000, with letters around them")
+    before, digits, after = zeros.groups()
+    if low >= 10 ** (len(digits) - 1) or (low >= 0 and len(digits) == 1) or not form:
+        return name, f"{before}${{random int {low} {high}}}{after}"
+    if low < 0 or high - low >= MOST_WORDS:
+        raise node.refused(
+            f"the number format '{form}' of {low} to {high}", f"use at most {MOST_WORDS} numbers from 0"
+        )
+    words = (f"{before}{number:0{len(digits)}d}{after}" for number in range(low, high + 1))
+    return name, f"${{random choice {' '.join(words)}}}"
 
 
 def inner(
