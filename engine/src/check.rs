@@ -20,6 +20,8 @@ use crate::refusal::{check_think, duration};
 /// More users than this do not fit the indices that the engine keeps per user.
 pub const MAX_USERS: u32 = 16_000_000;
 const MAX_PHASES: usize = 10_000;
+/// Slow requests that a thread keeps: 1.6 MB.
+const MOST_SLOWEST: u32 = 100_000;
 /// More than a network can carry.
 const MAX_RATE_PER_S: f64 = 1e8;
 
@@ -79,9 +81,28 @@ pub fn check(plan: &Plan) -> Result<(), PlanError> {
     if plan.connection.max_requests == Some(0) {
         return refuse("connection.max_requests is 0, expected null or at least 1");
     }
+    check_slowest(plan)?;
     check_faults(plan)?;
     http2::check(plan)?;
     protocol::check(plan)
+}
+
+fn check_slowest(plan: &Plan) -> Result<(), PlanError> {
+    let Some(slowest) = plan.slowest else {
+        return Ok(());
+    };
+    let (share, most) = (slowest.share, slowest.most);
+    if !(share > 0.0 && share <= 1.0) {
+        return refuse(format!(
+            "slowest.share is {share}, expected above 0 and at most 1"
+        ));
+    }
+    if !(1..=MOST_SLOWEST).contains(&most) {
+        return refuse(format!(
+            "slowest.most is {most}, expected 1 to {MOST_SLOWEST}"
+        ));
+    }
+    Ok(())
 }
 
 fn check_faults(plan: &Plan) -> Result<(), PlanError> {

@@ -21,7 +21,7 @@ use crate::net::address::Address;
 use crate::pace::ramp::Ramp;
 use crate::pace::share::{Part, Share};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Plan, RatesPlan, Reuse};
+use crate::plan::{Plan, RatesPlan, Reuse, SlowestPlan};
 use crate::population::Populations;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::{Scenarios, Server};
@@ -79,6 +79,8 @@ pub struct Job {
     pub partial_answer_bytes: u64,
     /// Whether the time of each request is taken apart.
     pub parts: bool,
+    /// Which of the slowest requests are told one by one.
+    pub slowest: Option<SlowestPlan>,
     /// Whether the kernel is asked when it took in what is read.
     pub receive_stamps: bool,
     /// One row per request, where it is asked for.
@@ -216,6 +218,7 @@ impl Job {
             tls_timeout_ns: ms_to_ns(plan.timeouts.tls_ms.unwrap_or(plan.timeouts.connect_ms)),
             request_timeout_ns: ms_to_ns(plan.timeouts.request_ms),
             parts: plan.parts,
+            slowest: plan.slowest,
             receive_stamps: plan.receive_stamps,
             log,
             most_head_bytes: plan.limits.header_bytes as usize,

@@ -72,6 +72,9 @@ pub struct Plan {
     /// Whether the time of each request is taken apart: sending, waiting for the first byte, receiving.
     #[serde(default)]
     pub parts: bool,
+    /// The slowest requests of the window are told one by one in `window.slowest`.
+    #[serde(default)]
+    pub slowest: Option<SlowestPlan>,
     /// Whether the kernel is asked when it took in the responses of one connection in 16 per thread;
     /// it then stamps every packet of the host that it receives. Not of a Unix socket.
     #[serde(default = "yes")]
@@ -164,6 +167,16 @@ pub struct RatesPlan {
     /// At least one per thread of the engine.
     pub groups: u32,
     pub every_ms: f64,
+}
+
+/// Which of the slowest requests of the window are told one by one.
+#[derive(Debug, Clone, Copy, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SlowestPlan {
+    /// Of the requests that completed or timed out.
+    pub share: f64,
+    /// Not more than so many; each thread keeps as many.
+    pub most: u32,
 }
 
 /// Where the requests go.

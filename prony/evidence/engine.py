@@ -268,6 +268,10 @@ class Window(Counters):
     """... from there to the first byte of the response ..."""
     receive_time: Histogram | None = None
     """... and from there to its last byte: together they are the service time."""
+    slowest: tuple[tuple[int, int], ...] | None = None
+    """The slowest requests where they were asked for, slowest first: ns from the start of the run to the
+    send, and the service time in ns.
+    """
     arrival_gaps: int | None = None
     """Poisson arrivals: how many gaps between sends were tested ..."""
     arrival_gaps_ks: float | None = None

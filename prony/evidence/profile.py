@@ -138,14 +138,34 @@ class Counters(Record):
     compilation_s: float | None = None
 
 
-class TimelineEvent(Record):
-    """Something that the runtime did at a known time."""
+EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk"]
 
-    kind: Literal["collection", "compilation", "safepoint", "throttled", "run-queue"]
+
+class TimelineEvent(Record):
+    """Something that the runtime or the kernel did at a known time."""
+
+    kind: EventKind
     start_s: float
     """From the start of the window."""
     duration_s: float
     text: str = ""
+
+
+class Stalls(Record):
+    """What held the server's threads up, as the kernel counts it: a row per reading, a few hundredths of a
+    second apart, with what came up since the reading before. None: could not be read.
+    """
+
+    begins_s: float
+    """The first reading, from the start of the window ..."""
+    ends_s: tuple[float, ...] = ()
+    """... and the later ones, one for each row."""
+    run_queue_ms: tuple[float, ...] | None = None
+    """The longest that one thread waited for a CPU (schedstat)."""
+    throttled_ms: tuple[float, ...] | None = None
+    """The control group was kept from running, as its CPU quota was used up."""
+    disk_kib: tuple[int, ...] | None = None
+    """Fetched from disk: by reading files, and by page faults."""
 
 
 class Profile(Record):
@@ -171,5 +191,10 @@ class Profile(Record):
     """CPU samples of a second profiler, for the kernel's stacks; None where `cpu` has them."""
     counters: Counters | None = None
     timeline: tuple[TimelineEvent, ...] = ()
+    timeline_from_s: float | None = None
+    """From when on the runtime was asked for these events; None: it cannot tell them, or did not."""
+    stalls: Stalls | None = None
+    begun_monotonic_s: float | None = None
+    """CLOCK_MONOTONIC at the start of the window: the clock of the engine's requests."""
     missing: tuple[str, ...] = ()
     """What could not be collected and what it would take, a sentence each."""

@@ -19,6 +19,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "compilation": ("compilations", "#1d6fb8"),
     "throttled": ("throttled", "#9c4594"),
     "run-queue": ("waiting for a CPU", "#08805f"),
+    "disk": ("reads from disk", "#6b6b6b"),
 }
 """Kind of event -> name and colour of its lane."""
 MOST_MARKS = 600
@@ -56,15 +57,18 @@ def timeline(
     until_s: float,
     *,
     silences_s: Sequence[tuple[float, float]] = (),
+    slow_s: Sequence[tuple[float, float]] = (),
     title: str,
 ) -> str:
     """A lane per kind of event over the window, in seconds from its start; `silences_s`: the longest spans in
-    which no request completed (start, duration).
+    which no request completed (start, duration); `slow_s`: the slowest requests, likewise.
     """
     kinds = [kind for kind in EVENTS if any(event.kind == kind for event in events)]
     lanes = [(EVENTS[kind], [(e.start_s, e.duration_s) for e in events if e.kind == kind]) for kind in kinds]
     if silences_s:
         lanes.append((("nothing completed", TEXT), list(silences_s)))
+    if slow_s:
+        lanes.append((("slowest 1 %", TEXT), list(slow_s)))
     until_s = max(until_s, *(at for _, marks in lanes for at, _ in marks), 1e-9) if lanes else until_s
     height = len(lanes) * LANE + 26
     left = 150
@@ -77,8 +81,8 @@ def timeline(
             f'<line x1="{left}" x2="{WIDTH}" y1="{y + 21}" y2="{y + 21}" stroke="currentColor" '
             f'opacity="0.2"/>'
         )
-        for start, length in _merged(marks, until_s):
-            x, width = left + start / until_s * (WIDTH - left), length / until_s * (WIDTH - left)
+        for start, length in _merged(_apart(marks), until_s):
+            x, width = left + max(0.0, start) / until_s * (WIDTH - left), length / until_s * (WIDTH - left)
             made.append(
                 f'<rect x="{x:.1f}" y="{y + 5}" width="{max(1.2, width):.1f}" height="15" fill="{ink}">'
                 f"<title>{escape(name)}: {start:.3f} s, {length * 1000:.2f} ms</title></rect>"
@@ -91,6 +95,18 @@ def timeline(
             f"{at:.3g} s</text>"
         )
     return "".join([*made, "</svg>"])
+
+
+def _apart(marks: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Marks that overlap, as one."""
+    made: list[tuple[float, float]] = []
+    for start, length in sorted(marks):
+        if made and start <= sum(made[-1]):
+            first = made[-1][0]
+            made[-1] = (first, max(sum(made[-1]), start + length) - first)
+        else:
+            made.append((start, length))
+    return made
 
 
 def _merged(marks: Sequence[tuple[float, float]], until_s: float) -> list[tuple[float, float]]:

@@ -11,8 +11,8 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from prony.evidence.profile import Counters, Profile
-from prony.explain import counters
+from prony.evidence.profile import Counters, Profile, Stalls
+from prony.explain import counters, stalls
 from prony.explain.processes import Chosen, choose
 from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
 from prony.server import proc
@@ -77,6 +77,7 @@ class Collector:
     """At the end of the CPU samples."""
     _profiled: Profiled | None = None
     _calls: counters.SystemCalls = field(default_factory=counters.SystemCalls)
+    _stalls: Stalls | None = None
 
     def attach(self, pids: Iterable[int]) -> None:
         """Find the process that works, and put its profiler there."""
@@ -117,7 +118,10 @@ class Collector:
             self._over.wait,
             interval_s(self._busy_cpus, window_s),
         )
-        jobs: list[Callable[[], None]] = [lambda: self._count_calls(window_s)]
+        jobs: list[Callable[[], None]] = [
+            lambda: self._watch(window_s),
+            lambda: self._count_calls(window_s),
+        ]
         if self._attached:
             jobs.append(lambda: self._profile(schedule))
         for job in jobs:
@@ -133,6 +137,13 @@ class Collector:
             self._missing.append(str(fault))
         except Exception as fault:  # a defect here must not cost the trial
             self._missing.append(f"{self._profiler.name} failed: {type(fault).__name__}: {fault}")
+
+    def _watch(self, window_s: float) -> None:
+        assert self._chosen is not None, "begun"
+        try:
+            self._stalls = stalls.watch(self._chosen.every, self._over.wait, self._begun_s, window_s)
+        except Exception as fault:  # a defect here must not cost the trial
+            self._missing.append(f"waits for a CPU were not read: {type(fault).__name__}: {fault}")
 
     def _count_calls(self, window_s: float) -> None:
         assert self._chosen is not None, "begun"
@@ -169,6 +180,9 @@ class Collector:
             kernel=found.kernel,
             counters=None if last is None else self._counted(last, found),
             timeline=found.timeline,
+            timeline_from_s=found.timeline_from_s,
+            stalls=self._stalls,
+            begun_monotonic_s=self._begun_s if self._first is not None else None,
             missing=tuple(
                 dict.fromkeys((*self._missing, *self._apart(), *found.missing, *self._uncounted()))
             ),

@@ -14,6 +14,7 @@ from prony.explain.difference import Difference, Side, difference
 from prony.explain.kernel import cpu_samples
 from prony.explain.per_request import per_request
 from prony.explain.rules import Frame, Rules
+from prony.explain.slow import Requests, SlowRequests, slow_requests
 
 LEAST_SEEN = 0.8
 """A profiler that saw less of the CPU time than this is named beside the budget."""
@@ -61,6 +62,8 @@ class Explanation:
     """The classes of which most bytes were allocated."""
     missing: tuple[str, ...]
     """What could not be said, and what it would take."""
+    slow: SlowRequests | None = None
+    """What ran beside the slowest requests; None: they are not known."""
     shares: Shares | None = field(default=None, repr=False)
     values_us: tuple[float, ...] = ()
 
@@ -81,8 +84,9 @@ def explain(
     *,
     where: str = "",
     fault: str = "",
+    requests: Requests | None = None,
 ) -> Explanation:
-    """`fault`: why there is no profile, in one sentence."""
+    """`fault`: why there is no profile, in one sentence. `requests`: the slowest of the explained trial."""
     cost = profiler_cost(measured.rates, measured.profiled_rate, measured.cpu_us, measured.profiled_cpu_us)
     missing = [*([fault] if fault else []), *(profile.missing if profile is not None else ())]
     found: Shares | None = None
@@ -104,6 +108,9 @@ def explain(
             )
     elif profile is None and not missing:
         missing.append("no explained trial has ended")
+    slow = slow_requests(requests, profile) if requests is not None and profile is not None else None
+    if slow is not None and slow.unread:
+        missing.append(f"not held against slow requests: {'; '.join(slow.unread)}")
     return Explanation(
         server,
         where,
@@ -114,6 +121,7 @@ def explain(
         {**per_request(profile, measured.profiled_rate), **(measured.counted if profile is not None else {})},
         _allocated(profile) if profile is not None else (),
         tuple(dict.fromkeys(missing)),
+        slow,
         found,
         tuple(measured.cpu_us),
     )

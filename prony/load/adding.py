@@ -205,6 +205,7 @@ def merged_window(
         threads=tuple(thread for window in windows for thread in window.threads),
         gaps=gaps,
         gaps_total=gaps_total,
+        slowest=windows[0].slowest if len(windows) == 1 else None,  # counted from each engine's own start
         arrival_gaps=tested,
         arrival_gaps_ks=distance,
     )

@@ -38,6 +38,13 @@ class Share(Record):
         return rounds * len(self.slots) + sum(slot < rest for slot in self.slots)
 
 
+class Slowest(Record):
+    """Which of the slowest requests of the window are told one by one; a thread keeps 16 bytes for each."""
+
+    share: float = 0.01
+    most: int = 20_000
+
+
 class EngineLoad(Record):
     """A load for the engine. It ends at the first bound that is set: time, requests, iterations, or the
     schedule of an open load.
@@ -69,6 +76,8 @@ class EngineLoad(Record):
     seed: int = 1
     parts: bool = False
     """Records send, wait and receive time of each request, at some CPU cost for the client."""
+    slowest: Slowest | None = None
+    """Asked for beside a profile; None: none are kept."""
     log: Path | None = None
     """A file for one row per request; read by `prony.load.request_log`."""
     report: tuple[str, ...] = ()
@@ -157,6 +166,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "seed": load.seed,
         "parts": load.parts,
         "log": _file(load.log),
+        **({"slowest": load.slowest.model_dump(mode="json")} if load.slowest else {}),
         **({"report": list(load.report)} if load.report else {}),
         "injected_faults": list(load.injected_faults),
     }

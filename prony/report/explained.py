@@ -13,6 +13,7 @@ from prony.explain.difference import WITNESSES
 from prony.explain.explanation import Explanation, ExplanationView, Measured, differences, explain
 from prony.explain.per_request import of_trial
 from prony.explain.rules import Part, rules_for
+from prony.explain.slow import NAMES, Beside, requests_of
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.result import HEADLINE, CellView
@@ -48,6 +49,7 @@ def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
                 measured,
                 where=f"{cell.cell.trial.workload.name}, {cell.cell.trial.load_name}" if several else "",
                 fault=trial.record.failure or "",
+                requests=requests_of(trial.record.evidence.engine, profile),
             )
         )
     return ExplanationView(tuple(found), differences(found)) if found else None
@@ -62,6 +64,8 @@ def blocks(view: ExplanationView | None) -> list[Block]:
         budget_table(view),
         difference_lines(view),
         witness_table(view),
+        slow_lines(view),
+        slow_table(view),
         missing_lines(view),
     ]
     return [one for one in made if one is not None]
@@ -164,6 +168,47 @@ def witness_table(view: ExplanationView) -> Table | None:
         title="Per request",
         note="counters of the kernel, the runtime and the engine in the explained trials",
     )
+
+
+def slow_lines(view: ExplanationView) -> Lines | None:
+    """What ran beside the slowest requests of each server more often than by chance."""
+    lines = tuple(
+        f"{_name(one)}: {sentence}"
+        for one in view.servers
+        if one.slow is not None
+        for sentence in one.slow.sentences
+    )
+    note = "by chance: intervals of the same lengths anywhere in the window; no cause of any one request"
+    return Lines("Slow requests", lines, note=note, marked=True) if lines else None
+
+
+def slow_table(view: ExplanationView) -> Table | None:
+    """The shares of the slowest requests that ran beside each kind of event, with those by chance."""
+    told = [one for one in view.servers if one.slow is not None and one.slow.beside]
+    found = [{b.kind: b for b in one.slow.beside} for one in told if one.slow is not None]
+    rows = tuple(
+        Row(name, tuple(_beside(of.get(kind)) for of in found))
+        for kind, name in NAMES.items()
+        if any(kind in of for of in found)
+    )
+    if not rows:
+        return None
+    return Table(
+        tuple(Column(_name(one)) for one in told),
+        (Section(rows),),
+        title="Beside the slowest requests",
+        note="share of the slowest 0.1 %, 95 % over all rows, and the share by chance",
+        heading="Ran beside",
+    )
+
+
+def _beside(one: Beside | None) -> TableCell:
+    if one is None:
+        return TableCell("–")
+    if not one.events:
+        return TableCell("none happened")
+    spread = f"{one.low * 100:.0f} to {one.high * 100:.0f}; by chance {one.chance * 100:.2g} %"
+    return TableCell(f"{one.share * 100:.0f} %", spread)
 
 
 def missing_lines(view: ExplanationView) -> Lines | None:

@@ -194,6 +194,7 @@ def _explanations(part: PartView) -> list[out.ExplanationOut]:
             budget=one.budget,
             per_request=dict(one.per_request),
             allocated=list(one.allocated),
+            slow=one.slow,
             missing=list(one.missing),
         )
         for one in (part.explanation.servers if part.explanation is not None else ())

@@ -1,16 +1,29 @@
-"""The CPU profiles of explained trials, as formats for other programs need them. Must not know a format."""
+"""The profiles of explained trials, as formats for other programs need them. Must not know a format."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from prony.errors import UsageError
-from prony.evidence.profile import Sampling, Stack
+from prony.evidence.profile import Profile, Sampling, Stack
+from prony.evidence.trial import TrialRecord
 from prony.report.result import ResultView
 
 
-def cpu_profiles(view: ResultView) -> list[tuple[str, Sampling]]:
-    """Label of the server and its samples, in the order of the plan. Raises UsageError for none."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """One explained trial with CPU samples."""
+
+    label: str
+    """Of the server."""
+    profile: Profile
+    begun_unix_s: float
+    """When its window opened."""
+
+
+def recorded(view: ResultView) -> list[Recorded]:
+    """All of a result, in the order of the plan. Raises UsageError for none."""
     found = list(_found(view))
     if not found:
         raise UsageError(
@@ -20,13 +33,26 @@ def cpu_profiles(view: ResultView) -> list[tuple[str, Sampling]]:
     return found
 
 
-def _found(view: ResultView) -> Iterator[tuple[str, Sampling]]:
+def cpu_profiles(view: ResultView) -> list[tuple[str, Sampling]]:
+    """Label of the server and its samples. Raises UsageError for none."""
+    return [(one.label, one.profile.cpu) for one in recorded(view) if one.profile.cpu is not None]
+
+
+def _found(view: ResultView) -> Iterator[Recorded]:
     for part in view.parts:
         for cell in part.cells:
             for trial in cell.explained:
                 profile = trial.record.evidence.profile
                 if profile is not None and profile.cpu is not None:
-                    yield cell.label or cell.cell.server, profile.cpu
+                    yield Recorded(cell.label or cell.cell.server, profile, _begun_unix_s(trial.record))
+
+
+def _begun_unix_s(record: TrialRecord) -> float:
+    """When the window opened; where nobody noted it, when the trial began."""
+    engine = record.evidence.engine
+    if engine is None or engine.window is None:
+        return record.started_at.timestamp()
+    return engine.ready.started_unix_ns / 1e9 + engine.window.opened_ms / 1000
 
 
 def rooted(found: list[tuple[str, Sampling]]) -> Iterator[tuple[Stack, int]]:

@@ -21,6 +21,7 @@ from prony.explain.budget import Budget
 from prony.explain.cost import ProfilerCost
 from prony.explain.difference import Difference
 from prony.explain.explanation import Allocated
+from prony.explain.slow import SlowRequests
 from prony.judge.finding import Finding
 from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective
@@ -212,6 +213,9 @@ class ExplanationOut(Out):
     budget: Budget | None = Field(description="CPU time per request by part; the parts add up to cpu_us")
     per_request: dict[str, float] = Field(description="counters of the explained trial per request")
     allocated: list[Allocated] = Field(description="the classes of which most bytes were allocated")
+    slow: SlowRequests | None = Field(
+        default=None, description="what ran beside the slowest requests, as shares; null: not known"
+    )
     missing: list[str] = Field(description="what could not be said, and what it would take")
 
 

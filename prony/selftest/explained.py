@@ -27,6 +27,7 @@ from prony.explain.per_request import per_request
 from prony.explain.processes import Chosen
 from prony.explain.profilers.base import Profiler
 from prony.explain.rules import Part, rules_for
+from prony.selftest.slow import slow_table
 from prony.selftest.tables import Say, table
 from prony.server.jdk import find_jdks
 
@@ -185,7 +186,7 @@ def _line(process: subprocess.Popen[str]) -> tuple[int, int, int]:
 
 
 def explain_tables(_share: float, say: Say) -> str:
-    """Three tables: shares, differences from the plain program of the same language, bytes allocated."""
+    """Four tables: shares, differences from the plain program of the same language, bytes, slow requests."""
     ran: dict[str, Ran] = {}
     told: list[tuple[str, ...]] = []
     for staged in STAGED:
@@ -208,6 +209,7 @@ def explain_tables(_share: float, say: Say) -> str:
             table(head, told),
             table(DIFFERENCES, [row for row in rows if row]),
             table(ALLOCATED, [row for one in ran.values() if (row := bytes_row(one)) is not None]),
+            slow_table(say),
         ]
     )
 

@@ -22,7 +22,7 @@ from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
 from prony.load.base import Engine
-from prony.load.contract import EngineLoad, engine_load
+from prony.load.contract import EngineLoad, Slowest, engine_load
 from prony.load.handle import HostLost
 from prony.plan.load import DRAIN_S, WholeRun
 from prony.plan.stage import Stage
@@ -270,7 +270,7 @@ class _Trial:
             self._warm_beforehand(server)
             self._others(server, before)
             counted = server.request_count()
-            engine = self._engine = places.engine(self._load(server))
+            engine = self._engine = places.engine(self._measured_load(server))
             run = LoadRun(engine, server, self.listener, self._worth_keeping_s(), places.failed)
             failure = self._under_load(run, sampler)
             if run.interrupted:
@@ -442,6 +442,11 @@ class _Trial:
         server, engine = self._server, self._engine
         pids = set() if server is None else {*server.pids(), *server.service_pids()}
         return pids if engine is None else pids | engine.pids
+
+    def _measured_load(self, server: RunningTarget) -> EngineLoad:
+        """Beside a profile with the slowest requests one by one, which are held against it."""
+        load = self._load(server)
+        return load if self.collector is None else load.model_copy(update={"slowest": Slowest()})
 
     def _load(self, server: RunningTarget) -> EngineLoad:
         return engine_load(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from prony.explain.slow import requests_of
 from prony.store import Store
 from tests.e2e.conftest import SHORTEST, Here, Lab
 from tests.load.test_load_models import server
@@ -40,11 +41,22 @@ def test_a_stored_load_is_explained_later_and_its_figures_stay(lab: Lab, here: H
     if "CPU time per request by part" not in shown:
         assert "perf" in shown  # a host that does not let perf sample: the result stands, and says so
     store = Store.open(lab.db)
-    profile = store.trials(before["id"])[-1].record.evidence.profile
+    measured, explained = (one.record.evidence for one in store.trials(before["id"]))
+    profile = explained.profile
     assert profile is not None
     assert profile.runtime == "native"
     assert profile.counters is not None
     assert profile.counters.cpu_s is not None
+    assert measured.engine is not None
+    assert measured.engine.window is not None
+    assert measured.engine.window.slowest is None
+    slowest = requests_of(explained.engine, profile)
+    assert slowest is not None
+    assert slowest.lengths_s
+    assert min(slowest.lengths_s) >= 0.005
+    assert all(-60 < at < profile.ended_s + 60 for at in slowest.starts_s)  # one clock
+    assert profile.stalls is not None
+    assert profile.stalls.ends_s
 
 
 def test_a_server_is_measured_and_explained(lab: Lab) -> None:

@@ -41,7 +41,7 @@ def test_a_trial_is_named_by_its_id_or_the_end_of_it() -> None:
         only(view, ["spring-jetty"])
 
 
-@pytest.mark.parametrize("form", [*sorted({*exports.names()} - {"collapsed", "pprof"}), "prony"])
+@pytest.mark.parametrize("form", [*sorted({*exports.names()} - {"collapsed", "jfr", "pprof"}), "prony"])
 def test_every_format_is_written_from_the_store(form: str, db: str, tmp_path: Path) -> None:
     if form == "parquet" and importlib.util.find_spec("pyarrow") is None:
         pytest.skip("pyarrow is not installed: make setup")

@@ -25,7 +25,7 @@ from tests.report import factory
 
 def test_every_format_has_a_name_a_suffix_and_words() -> None:
     wanted = {"csv", "elasticsearch", "hgrm", "hlog", "json", "jtl", "openmetrics", "parquet", "wrk"}
-    assert set(exports.names()) == wanted | {"collapsed", "markdown", "pprof"}
+    assert set(exports.names()) == wanted | {"collapsed", "jfr", "markdown", "pprof"}
     for name in exports.names():
         form = exports.named(name)
         assert form.what

@@ -48,7 +48,7 @@ def test_of_several_servers_each_has_a_frame_of_its_own() -> None:
     assert len({line.partition(";")[0] for line in lines}) == 2
 
 
-@pytest.mark.parametrize("form", ["collapsed", "pprof"])
+@pytest.mark.parametrize("form", ["collapsed", "jfr", "pprof"])
 def test_a_result_without_a_profile_says_how_to_get_one(form: str) -> None:
     with pytest.raises(UsageError, match="prony explain"):
         exports.named(form).write(factory.experiment(blocks=1))

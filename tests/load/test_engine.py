@@ -15,7 +15,7 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.load import engine
-from prony.load.contract import EngineLoad
+from prony.load.contract import EngineLoad, Slowest
 from prony.load.engine import EngineRun, find_engine
 from prony.load.reference import Certificate, ReferenceLoad, calibrate
 from prony.load.request_log import read_log
@@ -290,3 +290,19 @@ def test_each_request_of_a_run_is_read_back_from_its_log(reference: Reference, t
     assert [(row.method, row.path, row.status, row.error) for row in rows] == [("GET", "/", 200, None)] * 50
     assert sum(row.connect_ns is not None for row in rows) == report.totals.connections_opened
     assert sum(row.bytes_in for row in rows) == report.totals.bytes_received
+
+
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_the_slowest_requests_are_told_where_they_are_asked_for(reference: Reference, driver: str) -> None:
+    report = EngineRun(load(reference.url, driver=driver, slowest=Slowest(share=0.01))).run_to_end(40)
+    assert report.window is not None
+    slowest = report.window.slowest
+    assert slowest is not None
+    assert len(slowest) == 30
+    lengths = [length_ns for _, length_ns in slowest]
+    assert lengths == sorted(lengths, reverse=True)
+    assert all(0 <= start_ns <= report.elapsed_ms * 1e6 for start_ns, _ in slowest)
+    longest = report.window.service_time
+    assert longest is not None
+    assert longest.max_ns is not None
+    assert lengths[0] <= longest.max_ns <= lengths[0] * 1.002  # three digits

@@ -10,7 +10,9 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.engine import Gap
+from prony.evidence.profile import TimelineEvent
 from prony.report.delivery import as_plain
+from prony.report.explained import explanations
 from prony.report.export import to_json
 from prony.report.html.explained_chapter import silences
 from prony.report.html.page import SCRIPT_HASH, render_html
@@ -125,3 +127,53 @@ def test_the_time_line_counts_silences_from_the_window_s_start() -> None:
     )
     told = replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
     assert silences(told) == [pytest.approx((1.5, 0.04))]
+
+
+def with_slow_requests(view: ResultView) -> ResultView:
+    """The slowest per cent of each explained trial: bursts of 20 that begin with each of 40 collections."""
+    (part,) = view.parts
+    cells = []
+    for cell in part.cells:
+        (trial,) = cell.explained
+        evidence = trial.record.evidence
+        assert evidence.engine is not None
+        assert evidence.engine.window is not None
+        assert evidence.profile is not None
+        opened_ns = round(evidence.engine.window.opened_ms * 1e6)
+        starts_s = [0.1 + 0.2 * at for at in range(40)]
+        slowest = tuple(
+            (opened_ns + round(at * 1e9) + 1000 * one, 9_000_000 - 1000 * one)
+            for one in range(20)
+            for at in starts_s
+        )
+        timeline = tuple(TimelineEvent(kind="collection", start_s=at, duration_s=0.008) for at in starts_s)
+        begun_s = (evidence.engine.ready.started_monotonic_ns + opened_ns) / 1e9
+        changes = {"timeline": timeline, "timeline_from_s": 0.0, "begun_monotonic_s": begun_s}
+        window = evidence.engine.window.model_copy(update={"slowest": slowest})
+        evidence = evidence.model_copy(
+            update={
+                "engine": evidence.engine.model_copy(update={"window": window}),
+                "profile": evidence.profile.model_copy(update=changes),
+            }
+        )
+        record = trial.record.model_copy(update={"evidence": evidence})
+        cells.append(replace(cell, explained=(replace(trial, record=record),)))
+    return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explanations(cells)),))
+
+
+def test_slow_requests_are_told_beside_what_the_server_did_and_marked_in_its_time_line() -> None:
+    view = with_slow_requests(result())
+    text = " ".join(terminal(view).split())
+    assert "Slow requests" in text
+    assert "spring-tomcat: 100 % [" in text
+    assert "ran during a pause for garbage collection, by chance 9 %" in text
+    assert "not held against slow requests: waits for a CPU" in text
+    page = render_html(view)
+    assert page.count(">slowest 1 % ") == 2
+    made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
+    slow = made["parts"][0]["explanations"][0]["slow"]
+    assert slow["beside"][0]["kind"] == "collection"
+    assert slow["beside"][0]["share"] == 1.0
+    assert slow["episodes"] == 40
+    assert "Slow requests" not in terminal(result())

@@ -67,6 +67,7 @@ def test_a_program_that_cannot_be_run_is_said(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(explained, "run", refuse)
     monkeypatch.setattr(explained, "STAGED", (PLAIN, DOUBLE))
+    monkeypatch.setattr(explained, "slow_table", lambda _say: "")
     made = explain_tables(1, lambda _: None)
     assert "not run: no JDK with a compiler was found" in made
     assert made.count(DOUBLE.name) == 1  # without the plain one there is no difference

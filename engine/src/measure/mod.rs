@@ -17,6 +17,7 @@ pub mod running;
 pub mod schedule;
 pub mod scheduled;
 pub mod segment;
+pub mod slowest;
 pub mod steps;
 pub mod uniformity;
 pub mod user_time;

@@ -12,6 +12,7 @@ use super::opened::Opened;
 use super::rates::Rates;
 use super::receive_delay::ReceiveDelay;
 use super::segment::{Cut, OpenLoad, PartTimes, Segment};
+use super::slowest::Slowest;
 use super::steps::{RequestTimes, StepFigures};
 use super::uniformity::Uniformity;
 use super::user_time::{LifePart, Lives, UserTime};
@@ -36,6 +37,8 @@ pub struct Recorder {
     pub receive_delay: ReceiveDelay,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
+    /// `None`: they are not asked for.
+    pub slowest: Option<Box<Slowest>>,
     /// `None`: rates are not asked for.
     pub rates: Option<Rates>,
     /// Gaps of Poisson arrivals since the window opened.
@@ -92,6 +95,7 @@ impl Recorder {
             receive_delay: ReceiveDelay::default(),
             open_load: OpenLoad::default(),
             parts: PartTimes::default(),
+            slowest: None,
             rates: None,
             gaps: Uniformity::default(),
             loops: 0,
@@ -244,7 +248,16 @@ impl Recorder {
         self.counters.completed += 1;
         self.counters.service_time_ns += u128::from(service_ns);
         self.counters.responses.count(status, body_bytes);
+        self.took(sent_ns, service_ns);
+    }
+
+    /// A sample of the service times.
+    #[inline]
+    fn took(&mut self, sent_ns: u64, service_ns: u64) {
         self.service_time.record(service_ns);
+        if let Some(slowest) = &mut self.slowest {
+            slowest.see(sent_ns, service_ns);
+        }
     }
 
     /// A request in flight is denied ever to have been sent ([`crate::fault::Fault::HiddenRetries`]).
@@ -270,7 +283,7 @@ impl Recorder {
     /// would be those of the lucky.
     pub fn timed_out(&mut self, at_ns: u64, sent_ns: u64) {
         self.lost(at_ns, sent_ns, ErrorKind::Timeout);
-        self.service_time.record(at_ns.saturating_sub(sent_ns));
+        self.took(sent_ns, at_ns.saturating_sub(sent_ns));
     }
 
     /// A user comes to a part of its life.
@@ -392,6 +405,10 @@ impl Recorder {
             at_edge,
             open_load: std::mem::take(&mut self.open_load),
             parts: std::mem::take(&mut self.parts),
+            slowest: match (cut, &mut self.slowest) {
+                (Cut::WindowCloses(_) | Cut::Stop, Some(slowest)) => slowest.take(),
+                _ => Vec::new(),
+            },
             rates: self.rates.as_mut().map(Rates::take).unwrap_or_default(),
             gaps: match cut {
                 Cut::WindowCloses(_) | Cut::Stop => std::mem::take(&mut self.gaps),
@@ -412,6 +429,9 @@ impl Recorder {
                 self.window_from_ns = at_ns;
                 self.user_time_before = self.lives.until(at_ns);
                 self.gaps = Uniformity::default();
+                if let Some(slowest) = &mut self.slowest {
+                    slowest.take();
+                }
             }
             Cut::WindowCloses(_) => self.window = None,
             Cut::Mark(_) | Cut::Stop => {}

@@ -9,6 +9,7 @@ use super::opened::Opened;
 use super::rates::RateCounts;
 use super::receive_delay::ReceiveDelay;
 use super::scheduled::Scheduled;
+use super::slowest::Slow;
 use super::steps::StepFigures;
 use super::uniformity::Uniformity;
 
@@ -116,6 +117,9 @@ pub struct Segment {
     pub at_edge: AtEdge,
     pub open_load: OpenLoad,
     pub parts: PartTimes,
+    /// The slowest requests since the window opened, where they are asked for; only in the last
+    /// segment of a window.
+    pub slowest: Vec<Slow>,
     /// Rates that were seen.
     pub rates: RateCounts,
     /// Gaps of Poisson arrivals; only in the last segment of a window.

@@ -16,6 +16,7 @@ use crate::measure::rates::Rates;
 use crate::measure::recorder::Recorder;
 use crate::measure::scheduled::Scheduled;
 use crate::measure::segment::{Cut, Segment};
+use crate::measure::slowest::Slowest;
 use crate::measure::steps::RequestTimes;
 use crate::net::sys::{SchedulerStatistics, thread_cpu_ns};
 use crate::pace::share::Share;
@@ -95,6 +96,9 @@ impl Record {
             let groups = place.of(rates.groups);
             Rates::new(groups, ms_to_ns(rates.every_ms), start_ns)
         });
+        recorder.slowest = job
+            .slowest
+            .map(|asked| Box::new(Slowest::new(asked.most)));
         let rows = || Box::new(LogRows::new(users, place.thread, job.script.is_some()));
         let scheduler = SchedulerStatistics::of_this_thread();
         Self {

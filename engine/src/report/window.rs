@@ -46,6 +46,10 @@ pub struct WindowReport {
     pub wait_time: Option<HistogramReport>,
     /// With `parts`: from there to the last byte.
     pub receive_time: Option<HistogramReport>,
+    /// With `slowest`: the slowest of the same requests, slowest first: when it was sent, in ns after
+    /// the start of the run, and its service time in ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slowest: Option<Vec<[u64; 2]>>,
     /// Poisson arrivals: how many gaps between sends were tested.
     pub arrival_gaps: Option<u64>,
     /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.

@@ -12,6 +12,7 @@ use crate::measure::edges::Edges;
 use crate::measure::histogram::{Digits, Durations};
 use crate::measure::rates::RateCounts;
 use crate::measure::segment::{Cut, Segment};
+use crate::plan::SlowestPlan;
 use crate::report::{
     CounterReport, Event, HistogramReport, Interval, Mark, ThreadReady, WindowClosed, WindowOpened,
     WindowReport,
@@ -84,6 +85,7 @@ pub struct Collector {
     stopped: usize,
     /// `None` for a closed load.
     open: Option<Open>,
+    slowest: Option<SlowestPlan>,
     /// Histograms are told where figures of several engines cannot be added up without.
     adds_up: bool,
 }
@@ -111,6 +113,7 @@ impl Collector {
             edges: Edges::default(),
             stopped: 0,
             open,
+            slowest: None,
             adds_up: false,
         }
     }
@@ -118,6 +121,12 @@ impl Collector {
     /// Whether what is told is added to what other engines tell.
     pub fn adding_up(mut self, adds_up: bool) -> Self {
         self.adds_up = adds_up;
+        self
+    }
+
+    /// Which of the slowest requests are told one by one.
+    pub fn telling_slowest(mut self, slowest: Option<SlowestPlan>) -> Self {
+        self.slowest = slowest;
         self
     }
 
@@ -129,6 +138,7 @@ impl Collector {
             opens_ns,
             closes_ns,
             self.open,
+            self.slowest,
         ));
     }
 

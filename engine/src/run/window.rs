@@ -10,9 +10,11 @@ use crate::measure::opened::Opened;
 use crate::measure::receive_delay::ReceiveDelay;
 use crate::measure::scheduled::Scheduled;
 use crate::measure::segment::{OpenLoad, PartTimes, Segment};
+use crate::measure::slowest::{Slow, slowest_of};
 use crate::measure::steps::{StepFigures, add_all};
 use crate::measure::uniformity::Uniformity;
 use crate::net::address::Address;
+use crate::plan::SlowestPlan;
 use crate::report::{
     CounterReport, GapReport, HistogramReport, StepReport, ThreadReady, ThreadReport, WindowReport,
 };
@@ -55,6 +57,8 @@ pub struct Measured {
     open: Option<Open>,
     open_load: OpenLoad,
     parts: PartTimes,
+    asked_slowest: Option<SlowestPlan>,
+    slowest: Vec<Slow>,
     arrival_gaps: Uniformity,
     threads: Vec<Thread>,
     gaps: Gaps,
@@ -116,7 +120,14 @@ impl Thread {
 }
 
 impl Measured {
-    pub fn new(id: u32, threads: usize, opens_ns: u64, closes_ns: u64, open: Option<Open>) -> Self {
+    pub fn new(
+        id: u32,
+        threads: usize,
+        opens_ns: u64,
+        closes_ns: u64,
+        open: Option<Open>,
+        asked_slowest: Option<SlowestPlan>,
+    ) -> Self {
         let thread = |_| Thread {
             span_ns: 0,
             cpu_ns: 0,
@@ -143,6 +154,8 @@ impl Measured {
             open,
             open_load: OpenLoad::default(),
             parts: PartTimes::default(),
+            asked_slowest,
+            slowest: Vec::new(),
             arrival_gaps: Uniformity::default(),
             threads: (0..threads).map(thread).collect(),
             gaps: Gaps::new(threads, opens_ns),
@@ -177,6 +190,7 @@ impl Measured {
             self.edges
                 .close(edge, &edge.window_user_time, segment.users);
             self.arrival_gaps.add(&segment.gaps);
+            self.slowest.extend_from_slice(&segment.slowest);
             self.closed += 1;
         }
     }
@@ -217,6 +231,9 @@ impl Measured {
         }
         counters.by_address(names.addresses, &self.addresses);
         let tested = self.arrival_gaps.count();
+        let slowest = self
+            .asked_slowest
+            .map(|asked| slowest_of(self.slowest, self.service_time.count(), asked.share));
         WindowReport {
             counters,
             opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
@@ -234,6 +251,11 @@ impl Measured {
             send_time: HistogramReport::new(&self.parts.send),
             wait_time: HistogramReport::new(&self.parts.wait),
             receive_time: HistogramReport::new(&self.parts.receive),
+            slowest: slowest.map(|slowest| {
+                let told = slowest.iter();
+                told.map(|slow| [since_start(slow.start_ns), slow.service_ns])
+                    .collect()
+            }),
             arrival_gaps: (tested > 0).then_some(tested),
             arrival_gaps_ks: self.arrival_gaps.distance(),
             arrival_gaps_cells: adds_up

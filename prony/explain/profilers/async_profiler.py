@@ -132,6 +132,7 @@ class AsyncProfiler:
             allocation=more["alloc"].sampling("bytes"),
             locks=more["lock"].sampling("ns"),
             timeline=told.events,
+            timeline_from_s=told.from_s,
             allocated_bytes=told.allocated_bytes,
             allocated_s=told.allocated_s,
             collections=told.collections,

@@ -56,6 +56,7 @@ class Profiled:
     allocation: Sampling | None = None
     locks: Sampling | None = None
     timeline: tuple[TimelineEvent, ...] = ()
+    timeline_from_s: float | None = None
     allocated_bytes: int | None = None
     allocated_s: float | None = None
     """In so many seconds of the window."""

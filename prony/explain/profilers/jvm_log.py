@@ -10,7 +10,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +28,7 @@ HEAP_USED = re.compile(r"total (?:reserved \d+K, committed )?\d+K, used (\d+)K")
 MIB: Final = 1 << 20
 SHORTEST_SAFEPOINT_S = 0.0005
 MOST_EVENTS = 1000
+"""Of each kind."""
 UNCOUNTED = (
     "bytes allocated are missing: the JVM's heap does not say what tells them (a collector that works beside "
     "the program, such as ZGC, or a format that is not known)"
@@ -41,6 +42,8 @@ class Told:
     """What the log said."""
 
     events: tuple[TimelineEvent, ...] = ()
+    from_s: float | None = None
+    """From when on, as the events; None: nothing was read."""
     allocated_bytes: int | None = None
     allocated_s: float | None = None
     """In so many seconds."""
@@ -74,12 +77,13 @@ class JvmLog:
         self._first = self._last = Heap(0.0, None)
         self._why = ""
         self._opened = False
+        self._opened_s = 0.0
 
     def open(self) -> None:
         """From now on."""
         try:
             attach.jcmd(self._pid, f"VM.log output={self._inner} what={WHAT} decorators=timenanos,tags")
-            self._opened = True
+            self._opened, self._opened_s = True, time.monotonic()
             self._first = self._heap()  # after the log, so that no collection is missed
         except NotAttached as fault:
             self._why = f"collections and pauses are missing: {fault}"
@@ -101,7 +105,8 @@ class JvmLog:
             text = (attach.root_of(self._pid) / self._inner.relative_to("/")).read_text(errors="replace")
         except (NotAttached, OSError) as fault:
             return Told(missing=(f"collections and pauses are missing: {fault}",))
-        return read(text.splitlines(), begins_s, self._first, self._last)
+        told = read(text.splitlines(), begins_s, self._first, self._last)
+        return replace(told, from_s=self._opened_s - begins_s)
 
     def stop(self) -> None:
         """Turn it off again."""
@@ -143,11 +148,14 @@ def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told
             )
     allocated = _allocated(collections, first, last)
     missing: list[str] = [] if allocated is not None else [UNCOUNTED]
-    if len(events) > MOST_EVENTS:
-        missing.append(f"of {len(events)} events of the JVM the {MOST_EVENTS} longest are kept")
-        events = sorted(events, key=lambda one: one.duration_s, reverse=True)[:MOST_EVENTS]
+    kept = list[TimelineEvent]()
+    for kind in dict.fromkeys(one.kind for one in events):
+        of = [one for one in events if one.kind == kind]
+        if len(of) > MOST_EVENTS:
+            missing.append(f"of {len(of)} events of the JVM ({kind}) the {MOST_EVENTS} longest are kept")
+        kept += sorted(of, key=lambda one: one.duration_s, reverse=True)[:MOST_EVENTS]
     return Told(
-        events=tuple(sorted(events, key=lambda one: one.start_s)),
+        events=tuple(sorted(kept, key=lambda one: one.start_s)),
         allocated_bytes=allocated,
         allocated_s=None if allocated is None else last.at_s - first.at_s,
         collections=len(collections),

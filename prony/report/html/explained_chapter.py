@@ -5,14 +5,17 @@ Must not know how a chapter becomes HTML.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from markupsafe import Markup
 
-from prony.evidence.profile import Profile
+from prony.evidence.profile import Profile, TimelineEvent
 from prony.explain.bars import budget_bars, timeline
 from prony.explain.explanation import Explanation, ExplanationView
 from prony.explain.flame import Node, compared, difference_svg, flame_svg, legend, tree
 from prony.explain.kernel import cpu_samples
 from prony.explain.rules import Part, Rules, rules_for
+from prony.explain.slow import kinds, requests_of
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.html.drawings import Drawing
@@ -21,6 +24,9 @@ from prony.report.result import PartView, TrialView
 MOST_FLAMES = 8
 """Servers of which a page holds flame graphs; further ones are in the exports."""
 MOST_DIFFERENCES = 6
+MARKED_SHARE, MOST_MARKED = 0.01, 20_000
+"""Of the requests: those marked in a time line."""
+STALLS = ("run-queue", "throttled", "disk")
 Key = tuple[Markup, str]
 
 
@@ -86,19 +92,37 @@ def timelines(part: PartView) -> list[Drawing]:
     found = []
     for one, trial in _explained(part):
         profile = trial.record.evidence.profile
-        if profile is not None and profile.timeline:
-            until_s = max(profile.ended_s, max(e.start_s + e.duration_s for e in profile.timeline))
+        if profile is None:
+            continue
+        slow_s = slowest(trial)
+        events = [*profile.timeline, *_stalls(profile, slow_s)]
+        if events or slow_s:
+            until_s = max([profile.ended_s, *(e.start_s + e.duration_s for e in events)])
             words = (
-                f"{one.server}: collections, compilations and stalls over the window of its explained trial"
+                f"{one.server}: collections, compilations and stalls over the window of its explained trial, "
+                "and when its slowest requests ran"
             )
-            found.append(
-                Drawing(
-                    words,
-                    Markup(timeline(profile.timeline, until_s, silences_s=silences(trial), title=words)),
-                    heading=one.server,
-                )
-            )
+            drawn = timeline(events, until_s, silences_s=silences(trial), slow_s=slow_s, title=words)
+            found.append(Drawing(words, Markup(drawn), heading=one.server))
     return found
+
+
+def slowest(trial: TrialView) -> list[tuple[float, float]]:
+    """The slowest per cent of the requests: start and duration in seconds."""
+    evidence = trial.record.evidence
+    known = requests_of(evidence.engine, evidence.profile)
+    if known is None:
+        return []
+    found = known.slowest(MARKED_SHARE, MOST_MARKED)
+    return list(zip(found.starts_s, found.lengths_s, strict=True))
+
+
+def _stalls(profile: Profile, slow_s: Sequence[tuple[float, float]]) -> list[TimelineEvent]:
+    """What the kernel's readings say, on the scale of the slow requests; nothing without these."""
+    if not slow_s:
+        return []
+    watched, _ = kinds(profile, min(length for _, length in slow_s))
+    return [event for one in watched if one.kind in STALLS for event in one.events]
 
 
 def silences(trial: TrialView) -> list[tuple[float, float]]:

@@ -159,6 +159,7 @@ impl<'a> Coordinator<'a> {
             &job.marks,
             job.open.as_ref().map(Open::of),
         )
+        .telling_slowest(job.slowest)
         .adding_up(self.prepared.plan.share.is_some());
         self.output.write(&Event::Ready(Ready {
             version: env!("CARGO_PKG_VERSION").to_owned(),

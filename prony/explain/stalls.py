@@ -1,0 +1,144 @@
+"""When the kernel held a server's threads up: waits for a CPU, throttling, reads from disk, by readings of
+/proc a few hundredths of a second apart.
+
+It takes at most `MOST_SHARE` of a CPU of the client: where a reading takes long there are fewer. Must not
+know what the readings are held against.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prony.evidence.profile import Stalls
+from prony.host import cgroup
+from prony.host.proc import ROOT, key_values, now_s, read_text
+
+STEP_S = 0.025
+MOST_SHARE = 0.02
+THREADS_ANEW_S = 1.0
+"""Threads that began are looked for so often."""
+MOST_ROWS = 20_000
+"""Eight minutes; a longer window has rows that are further apart."""
+
+
+@dataclass(slots=True)
+class _Threads:
+    """The waits of all threads of some processes. Files stay open, as opening is most of the cost."""
+
+    pids: tuple[int, ...]
+    root: Path
+    _open: dict[Path, int] = field(default_factory=dict)
+    _waited_ns: dict[Path, int] = field(default_factory=dict)
+    _looked_s: float = float("-inf")
+
+    def longest_ms(self) -> float | None:
+        """The longest wait of one thread since the last time; None where none can be read. A thread that is
+        new is read for the next time.
+        """
+        if now_s() - self._looked_s >= THREADS_ANEW_S:
+            self._look()
+        longest_ns = 0
+        for file, descriptor in list(self._open.items()):
+            try:
+                waited_ns = int(os.pread(descriptor, 128, 0).split()[1])
+            except (OSError, IndexError, ValueError):  # it ended
+                self._forget(file)
+                continue
+            longest_ns = max(longest_ns, waited_ns - self._waited_ns.get(file, waited_ns))
+            self._waited_ns[file] = waited_ns
+        return longest_ns / 1e6 if self._open else None
+
+    def _look(self) -> None:
+        self._looked_s = now_s()
+        for pid in self.pids:
+            with suppress(OSError):
+                for task in (self.root / f"proc/{pid}/task").iterdir():
+                    file = task / "schedstat"
+                    if file not in self._open:
+                        with suppress(OSError):
+                            self._open[file] = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _forget(self, file: Path) -> None:
+        os.close(self._open.pop(file))
+        self._waited_ns.pop(file, None)
+
+    def close(self) -> None:
+        for file in list(self._open):
+            self._forget(file)
+
+
+def _read_kib(pids: Iterable[int], root: Path) -> int | None:
+    """Fetched from disk so far by all of these; None where none says it."""
+    texts = [read_text(root / f"proc/{pid}/io") for pid in pids]
+    found = [int(key_values(text)["read_bytes"]) for text in texts if text and "read_bytes" in text]
+    return sum(found) // 1024 if found else None
+
+
+def _since(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0.0, after - before)
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    end_s: float
+    run_queue_ms: float | None
+    throttled_ms: float | None
+    disk_kib: float | None
+
+
+def watch(
+    pids: Iterable[int], over: Callable[[float], bool], begun_s: float, window_s: float, root: Path = ROOT
+) -> Stalls:
+    """Read the processes until `over`, which waits for so many seconds at the most, says True. Times count
+    from `begun_s` of CLOCK_MONOTONIC.
+    """
+    there = tuple(pids)
+    threads = _Threads(there, root)
+    files = tuple(dict.fromkeys(f for pid in there for f in cgroup.cpu_stat_files(root, pid)))
+    rows: list[_Row] = []
+    least_s = max(STEP_S, window_s / MOST_ROWS)
+    try:
+        threads.longest_ms()
+        begins_s, held, read = now_s(), cgroup.throttled(files), _read_kib(there, root)
+        took_s = 0.0
+        while not over(max(least_s - took_s, took_s / MOST_SHARE)):
+            asked_s, cpu_s = now_s(), time.thread_time()
+            longest = threads.longest_ms()
+            held_now, read_now = cgroup.throttled(files), _read_kib(there, root)
+            held_s = _since(held.seconds if held else None, held_now.seconds if held_now else None)
+            rows.append(
+                _Row(
+                    asked_s - begun_s,
+                    longest,
+                    None if held_s is None else held_s * 1000,
+                    _since(read, read_now),
+                )
+            )
+            held, read = held_now, read_now
+            took_s = time.thread_time() - cpu_s
+    finally:
+        threads.close()
+    return stalls(begins_s - begun_s, rows)
+
+
+def stalls(begins_s: float, rows: Iterable[_Row]) -> Stalls:
+    """The rows by columns; a column that lacks a value is None, as nobody could say what it lacks."""
+    kept = list(rows)
+
+    def column(values: list[float | None], digits: int) -> tuple[float, ...] | None:
+        known = [round(value, digits) for value in values if value is not None]
+        return tuple(known) if known and len(known) == len(values) else None
+
+    disk = column([row.disk_kib for row in kept], 0)
+    return Stalls(
+        begins_s=round(begins_s, 6),
+        ends_s=tuple(round(row.end_s, 6) for row in kept),
+        run_queue_ms=column([row.run_queue_ms for row in kept], 3),
+        throttled_ms=column([row.throttled_ms for row in kept], 3),
+        disk_kib=None if disk is None else tuple(int(value) for value in disk),
+    )

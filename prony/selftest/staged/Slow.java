@@ -1,0 +1,65 @@
+import com.sun.net.httpserver.HttpServer;
+import java.net.InetAddress;
+import java.net.InetSocketAddress;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.Random;
+import java.util.concurrent.Executors;
+import java.util.concurrent.atomic.AtomicLong;
+
+/**
+ * A server of which it is known when it stops: {@code java Slow.java collect_ms=500 ballast_mib=40 sleep_each=700
+ * sleep_ms=60}. All of the heap is collected about so often, at random intervals; of the requests one in so many sleeps.
+ * Nothing of either where it is 0. The first line is its port.
+ */
+public final class Slow {
+    private static final AtomicLong requests = new AtomicLong();
+    private static List<Object[]> ballast;
+
+    public static void main(String[] arguments) throws Exception {
+        long collectMs = 0, ballastMib = 0, sleepEach = 0, sleepMs = 0;
+        for (String one : arguments) {
+            long value = Long.parseLong(one.substring(one.indexOf('=') + 1));
+            switch (one.substring(0, one.indexOf('='))) {
+                case "collect_ms" -> collectMs = value;
+                case "ballast_mib" -> ballastMib = value;
+                case "sleep_each" -> sleepEach = value;
+                case "sleep_ms" -> sleepMs = value;
+                default -> throw new IllegalArgumentException(one);
+            }
+        }
+        ballast = new ArrayList<>();
+        for (long left = ballastMib << 20; left > 0; left -= 64) {
+            ballast.add(new Object[8]);
+        }
+        serve(sleepEach, sleepMs);
+        var random = new Random(18);
+        while (true) {
+            Thread.sleep(collectMs > 0 ? collectMs / 2 + random.nextLong(collectMs) : 1000);
+            if (collectMs > 0) {
+                System.gc();
+            }
+        }
+    }
+
+    private static void serve(long sleepEach, long sleepMs) throws Exception {
+        byte[] body = "Hello\n".getBytes();
+        var server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 64);
+        server.setExecutor(Executors.newFixedThreadPool(16));
+        server.createContext("/", exchange -> {
+            if (sleepEach > 0 && requests.incrementAndGet() % sleepEach == 0) {
+                try {
+                    Thread.sleep(sleepMs);
+                } catch (InterruptedException end) {
+                    Thread.currentThread().interrupt();
+                }
+            }
+            exchange.sendResponseHeaders(200, body.length);
+            try (var out = exchange.getResponseBody()) {
+                out.write(body);
+            }
+        });
+        server.start();
+        System.out.println(server.getAddress().getPort());
+    }
+}
