@@ -77,7 +77,11 @@ mod tests {
     #[test]
     fn the_slowest_of_all_threads_are_those_that_a_sort_finds() {
         let threads: Vec<Vec<u64>> = (0..3u64)
-            .map(|thread| (0..5_000u64).map(|at| at * 7_919 % 5_003 + thread).collect())
+            .map(|thread| {
+                (0..5_000u64)
+                    .map(|at| at * 7_919 % 5_003 + thread)
+                    .collect()
+            })
             .collect();
         let kept = threads.iter().flat_map(|one| seen(200, one.clone()));
         let found = slowest_of(kept.collect(), 15_000, 0.01);
@@ -93,7 +97,10 @@ mod tests {
     #[test]
     fn fewer_are_kept_than_the_share_where_they_are_too_many() {
         let found = slowest_of(seen(10, 0..1_000), 1_000, 0.5);
-        assert_eq!(times(&found), [999, 998, 997, 996, 995, 994, 993, 992, 991, 990]);
+        assert_eq!(
+            times(&found),
+            [999, 998, 997, 996, 995, 994, 993, 992, 991, 990]
+        );
     }
 
     #[test]

@@ -96,9 +96,7 @@ impl Record {
             let groups = place.of(rates.groups);
             Rates::new(groups, ms_to_ns(rates.every_ms), start_ns)
         });
-        recorder.slowest = job
-            .slowest
-            .map(|asked| Box::new(Slowest::new(asked.most)));
+        recorder.slowest = job.slowest.map(|asked| Box::new(Slowest::new(asked.most)));
         let rows = || Box::new(LogRows::new(users, place.thread, job.script.is_some()));
         let scheduler = SchedulerStatistics::of_this_thread();
         Self {
