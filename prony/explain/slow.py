@@ -342,8 +342,7 @@ def sentences(found: SlowRequests) -> tuple[str, ...]:
         return ()
     shown = sorted((one for one in found.beside if one.shown), key=lambda one: -one.share)
     if not shown:
-        names = ", ".join(DURING[one.kind] for one in found.beside)
-        return (f"{who}: no more of them than by chance ran {names}",)
+        return (f"{who}: nothing that was read ran beside more of them than by chance",)
     return tuple(
         f"{_percent(one.share)} % [{_percent(one.low)}, {_percent(one.high)}] of {who} ran "
         f"{DURING[one.kind]}, by chance {_percent(one.chance)} %"

@@ -1,7 +1,7 @@
 """Slow requests where the truth is known: servers that stop on a schedule, or whose slow requests sleep and
 know nothing of the stops. Is a collection named where it is the reason, and only there?
 
-Part of `python -m prony.selftest --section explain`; about 25 s for each program. Must not know reports.
+Part of `python -m prony.selftest --section explain`; half a minute for each. Must not know reports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from prony.selftest.tables import Say, table
 from prony.server.build import async_profiler
 from prony.server.jdk import find_jdks
 
-WARM_S, PROFILED_S, USERS = 6.0, 15.0, 8
+WARM_S, PROFILED_S, USERS = 6.0, 20.0, 8
 OPTIONS = ("-XX:+UseSerialGC", "-Xms512m", "-Xmx512m", "-Dsun.net.httpserver.nodelay=true")
 """A collection is one pause; responses are not held back for an acknowledgement (40 ms)."""
 HEAD = ("server", "slowest 0.1 %", "beside a collection", "by chance", "named", "right")
@@ -44,11 +44,11 @@ class Staged:
 
 
 STAGED = (
-    Staged("collects its heap about twice a second", {"collect_ms": 500, "ballast_mib": 48}, True),
-    Staged("one request in 700 sleeps 60 ms", {"sleep_each": 700, "sleep_ms": 60}, False),
+    Staged("collects its heap about every second", {"collect_ms": 1000, "ballast_mib": 12}, True),
+    Staged("one request in 1000 sleeps 200 ms", {"sleep_each": 1000, "sleep_ms": 200}, False),
     Staged(
-        "both: short collections, requests that sleep 150 ms",
-        {"collect_ms": 500, "ballast_mib": 4, "sleep_each": 500, "sleep_ms": 150},
+        "both: shorter collections, one request in 1000 sleeps 200 ms",
+        {"collect_ms": 1000, "ballast_mib": 2, "sleep_each": 1000, "sleep_ms": 200},
         False,
     ),
 )
