@@ -51,19 +51,12 @@ class Explaining:
     def _find(self, chosen: Chosen) -> Profiler:
         match chosen.runtime:
             case "jvm":
-                from prony.explain.profilers import async_profiler as jvm
-                from prony.explain.profilers.perf import Perf
-                from prony.explain.profilers.with_kernel import WithKernel
+                from prony.explain.profilers.async_profiler import AsyncProfiler
 
                 if self._async_profiler is None:
                     raise Unavailable(self._why)
-                found = (chosen.pid, *self._async_profiler)
-                return WithKernel(
-                    jvm.AsyncProfiler(*found, jvm.WITHOUT_KERNEL),
-                    Perf((chosen.pid,), by_cpu=True),
-                    jvm.KERNEL,
-                    otherwise=jvm.AsyncProfiler(*found),
-                )
+                libraries, version = self._async_profiler
+                return AsyncProfiler(chosen.pid, libraries, version)
             case "python":
                 from prony.explain.profilers import py_spy
                 from prony.explain.profilers.perf import Perf

@@ -188,36 +188,3 @@ def test_the_first_profiler_decides_whether_there_is_a_profile() -> None:
     both = WithKernel(Made("V8", {}, refuses="no inspector"), Made("perf", {SEND: 1}), "x")
     with pytest.raises(Unavailable, match="no inspector"):
         both.attach()
-
-
-def test_another_profiler_stands_in_where_the_kernel_cannot_be_seen() -> None:
-    """In a JVM the timers of threads cost little and see no kernel; perf events see it and cost more."""
-    timers, events = Made("timers", {SCRIPT: 3}), Made("events", {SEND: 3})
-    refused = WithKernel(timers, Made("perf", {SEND: 1}, refuses="not allowed"), "x", otherwise=events)
-    refused.attach()
-    found = refused.profile(Schedule(1.0, (2.0,), lambda _wait_s: False))
-    assert (refused.name, found.missing, found.kernel) == ("events", (), None)
-    assert found.cpu is not None
-    assert found.cpu.all_stacks() == {SEND: 3}
-    refused.detach()
-    assert (timers.detached, events.detached) == (0, 1)
-    allowed = WithKernel(timers, Made("perf", {SEND: 1}), "x", otherwise=events)
-    allowed.attach()
-    assert allowed.name == "timers, perf for the kernel"
-
-
-def test_a_call_under_what_holds_all_below_it_makes_room_for_the_kernel() -> None:
-    jvm = rules_for("jvm")
-    thread = "[worker-1 tid=7]"
-    waits: Stack = (
-        thread,
-        "libjvm.so`Unsafe_Park",
-        "libjvm.so`Parker::park",
-        "libc.so.6`__futex_abstimed_wait_common",
-    )
-    works: Stack = (thread, "shop/Burn.spin_[j]")
-    cpu = sampling("samples", [(0.0, 1.0, {waits: 30, works: 70})])
-    switches: Stack = ("libc.so.6`__futex_abstimed_wait_common", "__x64_sys_futex_[k]", "__schedule_[k]")
-    merged = with_kernel(cpu, sampling("samples", [(0.0, 1.0, {switches: 20, USER: 80})]), jvm)
-    found = {part: one.value for part, one in shares(merged, jvm).parts.items()}
-    assert found == pytest.approx({Part.APPLICATION: 0.7, Part.SCHEDULING: 0.2, Part.RUNTIME: 0.1})

@@ -35,12 +35,11 @@ JIT_MAP = re.compile(r"perf-\d+\.map$")
 class Perf:
     """perf on all processes of a server: by the CPUs on which they run, where that is allowed, else by their
     threads. An event of a thread is stopped and started whenever the thread gives up its CPU, which makes a
-    server slower that hands requests over; an event of a CPU runs on. `by_cpu`: only where that is allowed.
+    server slower that hands requests over; an event of a CPU runs on.
     """
 
-    def __init__(self, pids: Sequence[int], *, by_cpu: bool = False) -> None:
+    def __init__(self, pids: Sequence[int]) -> None:
         self._pids = tuple(pids)
-        self._only_by_cpu = by_cpu
         self._by_cpu = True
         self._program = ""
         self._version = ""
@@ -65,7 +64,7 @@ class Perf:
             )
         self._program = program
         self._version = tool.ask_version([program, "--version"], r"perf version (\S+)", "install it anew")
-        for by_cpu in (True,) if self._only_by_cpu else (True, False):
+        for by_cpu in (True, False):
             self._by_cpu = by_cpu
             tried = subprocess.run(
                 [*self._record(TRIED_PER_S), "--", "sleep", "0.01"],

@@ -16,14 +16,11 @@ NO_PROFILE = "no CPU profile: "
 
 
 class WithKernel:
-    """`profiler` on the process, and `kernel` on the same one. Where the second cannot be used, `otherwise`
-    takes the place of the first; without one `without` says what is missing.
+    """`profiler` on the process, and `kernel` on the same one. `without`: what is missing where the second
+    cannot be used; the profile is that of the first then.
     """
 
-    def __init__(
-        self, profiler: Profiler, kernel: Profiler, without: str, otherwise: Profiler | None = None
-    ) -> None:
-        self._otherwise = otherwise
+    def __init__(self, profiler: Profiler, kernel: Profiler, without: str) -> None:
         self._profiler = profiler
         self._kernel = kernel
         self._without = without
@@ -37,18 +34,16 @@ class WithKernel:
 
     def attach(self) -> None:
         """Raises Unavailable for the first one only."""
+        self._profiler.attach()
         try:
             self._kernel.attach()
         except Unavailable as fault:
             self._lacks(fault)
-            self._profiler = self._otherwise or self._profiler
-        self._profiler.attach()
 
     def profile(self, schedule: Schedule) -> Profiled:
         """Both at once."""
         if self._why:
-            found = self._profiler.profile(schedule)
-            return found if self._profiler is self._otherwise else self._whole(found)
+            return self._whole(self._profiler.profile(schedule))
         thread = threading.Thread(target=self._profile_kernel, args=(schedule,), daemon=True)
         thread.start()
         try:
