@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from prony.errors import UsageError
 from prony.evidence.profile import Profile, Sampling, Stack
 from prony.evidence.trial import TrialRecord
+from prony.explain.kernel import cpu_samples
+from prony.explain.rules import rules_for
+from prony.plan.catalogue_roots import roots
 from prony.report.result import ResultView
 
 
@@ -44,7 +47,16 @@ def _found(view: ResultView) -> Iterator[Recorded]:
             for trial in cell.explained:
                 profile = trial.record.evidence.profile
                 if profile is not None and profile.cpu is not None:
-                    yield Recorded(cell.label or cell.cell.server, profile, _begun_unix_s(trial.record))
+                    whole = _with_kernel(profile, cell.cell.server)
+                    yield Recorded(cell.label or cell.cell.server, whole, _begun_unix_s(trial.record))
+
+
+def _with_kernel(profile: Profile, server: str) -> Profile:
+    """With the kernel's frames in its stacks where perf took them beside, as the flame graphs have it."""
+    if profile.kernel is None:
+        return profile
+    rules = rules_for(profile.runtime, server, roots("servers"))
+    return profile.model_copy(update={"cpu": cpu_samples(profile, rules)})
 
 
 def _begun_unix_s(record: TrialRecord) -> float:

@@ -10,6 +10,8 @@ import pytest
 
 from prony.errors import UsageError
 from prony.evidence.profile import Profile, Stack, sampling
+from prony.explain.kernel import cpu_samples
+from prony.explain.rules import rules_for
 from prony.report import exports
 from prony.report.result import ResultView, TrialView
 from tests.report import factory
@@ -98,3 +100,23 @@ def test_a_pprof_profile_holds_the_same_stacks() -> None:
             ids, (weight,) = (list(one) for _, one in fields(value) if isinstance(one, bytes))
             samples[tuple(functions[one][0] for one in ids)] = weight
     assert samples == {("app/Burn.spin_[j]", "java/Thread.run_[0]"): 5, ("start_thread",): 1}
+
+
+def test_the_kernel_that_perf_saw_stands_in_the_stacks_as_the_flame_graph_has_it() -> None:
+    made = view(1)
+    (part,) = made.parts
+    (trial,) = part.cells[0].explained
+    plain = trial.record.evidence.profile
+    assert plain is not None
+    seen: dict[Stack, int] = {("entry_SYSCALL_64_[k]", "ksys_write_[k]", "tcp_sendmsg_[k]"): 3}
+    profile = plain.model_copy(update={"kernel": sampling("samples", [(0.0, 1.0, seen), (1.0, 2.0, seen)])})
+    evidence = trial.record.evidence.model_copy(update={"profile": profile})
+    told = replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+    cells = (replace(part.cells[0], explained=(told,)), *part.cells[1:])
+    whole = replace(made, parts=(replace(part, cells=cells),))
+    lines = exports.named("collapsed").write(whole).text.splitlines()
+    found = cpu_samples(profile, rules_for("jvm"))
+    assert found is not None
+    expected = {";".join(stack): weight for stack, weight in found.all_stacks().items()}
+    assert {line.rpartition(" ")[0]: int(line.rpartition(" ")[2]) for line in lines} == expected
+    assert any("tcp_sendmsg_[k]" in line for line in lines)
