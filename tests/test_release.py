@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from email.message import Message
 from pathlib import Path
@@ -154,6 +155,8 @@ def test_a_build_does_not_say_where_it_was_made(tool: Tool, monkeypatch: pytest.
             assert f"{option}={place}={name}" in flags
     assert "-DLUAJIT_ENABLE_CHECKHOOK" in env["CFLAGS"], "scripts would run uncompiled"
     assert env["SOURCE_DATE_EPOCH"].isdigit()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert project["tool"]["maturin"]["sbom"]["rust"] is False, "it names the folder of the build"
 
 
 def test_what_differs_between_two_builds_is_named(tool: Tool) -> None:
