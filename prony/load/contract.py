@@ -13,7 +13,7 @@ from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase, 
 from prony.plan.population import Population, drawn
 from prony.plan.response import Capture, Expectation
 from prony.plan.script import Script
-from prony.plan.step import Block, Entry, Step
+from prony.plan.step import Block, Entry, Step, calls
 from prony.plan.target import TlsOptions
 from prony.plan.think import NO_THINK, Think
 from prony.plan.trial import TrialPlan
@@ -119,7 +119,7 @@ def engine_load(
         request_timeout_ms=plan.request_timeout_ms,
         connect_timeout_ms=plan.connect_timeout_ms,
         marks=() if plan.published_requests is None else (plan.published_requests,),
-        script=plan.script,
+        script=_script_of_load(plan),
         rate_groups=plan.rate_groups,
         rate_span_ms=plan.rate_span_ms,
         seed=seed,
@@ -127,6 +127,15 @@ def engine_load(
         log=None if plan.log is None else Path(plan.log),
         injected_faults=plan.injected_faults,
     )
+
+
+def _script_of_load(plan: TrialPlan) -> Script | None:
+    """The script, unless only the preparation or the clean-up call it."""
+    script = plan.script
+    if script is None or not script.is_called:
+        return script
+    walks = plan.workload.walks
+    return script if any(True for walk in walks for _ in calls(walk.steps)) else None
 
 
 def engine_plan(load: EngineLoad) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from prony.load.engine import EngineRun, find_engine
 from prony.plan import given
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.response import Capture, Expectation
-from prony.plan.step import Step, uncalled
+from prony.plan.step import Step, requests, uncalled
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
@@ -147,7 +147,9 @@ def _for_reference(workload: Workload) -> Workload:
             update={"server": None, "expect": right, "capture": captures, "header_lines": None}
         )
 
-    prepared = {name: stand_in(one) for step in workload.prepare for name, one in step.capture.items()}
+    prepared = dict.fromkeys(given.captured(workload.prepare), "0")
+    for one in requests(workload.prepare):
+        prepared |= {name: stand_in(capture) for name, capture in one.capture.items()}
     quiet = given.knowing(workload, prepared).with_steps(step, pausing=False)
     return quiet.model_copy(
         update={

@@ -14,7 +14,8 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan import given
 from prony.plan.load import ClosedLoad, Connections
-from prony.plan.step import Step
+from prony.plan.script import Script
+from prony.plan.step import Block, Entry, Step, calls
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
@@ -53,6 +54,7 @@ def run_short(
     connections: Connections = ONE_EACH,
     seed: int = 1,
     report: tuple[str, ...] = (),
+    script: Script | None = None,
     start: StartEngine = EngineRun,
 ) -> EngineReport:
     """`users` users, each of whom walks its scenario `iterations` times, on any CPU. Raises EnvironmentFault
@@ -70,6 +72,7 @@ def run_short(
         window="all",
         seed=seed,
         report=report,
+        script=script,
     )
     return start(load).run_to_end(bound_s + GRACE_S)
 
@@ -101,32 +104,60 @@ class WalkedOnce:
     """What was wrong, in one clause; None when all was as declared."""
     values: Mapping[str, str] = field(default_factory=dict)
     """Captured values, by name."""
+    report: EngineReport | None = None
+
+
+ENDED = "walk_ended"
+"""A value that is set at the end of a walk with blocks: how many responses it brings nobody knows."""
 
 
 def walk_once(
     url: str,
     workload: Workload,
-    steps: Sequence[Step],
+    entries: Sequence[Entry],
     *,
     tls: TlsOptions | None = None,
     bound_s: float = 600.0,
     values: Mapping[str, str] | None = None,
+    script: Script | None = None,
     start: StartEngine = EngineRun,
 ) -> WalkedOnce:
     """One user walks these steps once: a preparation or clean-up of this workload, with its feeders and
-    cookies, and with these values.
+    cookies, and with these values. `script`: what blocks of it call.
     """
-    if not steps:
+    if not entries:
         return WalkedOnce()
-    known = given.variables(steps, values or {})
+    flat = [entry for entry in entries if isinstance(entry, Step)]
+    expected = sum(step.repeat for step in flat) if len(flat) == len(entries) else None
+    end = () if expected is not None else (Block(set={ENDED: "1"}),)
+    walked = (*entries, *end)
     once = workload.model_copy(
-        update={"steps": tuple(steps), "scenarios": (), "loops": 1, "variables": known}
-    )
+        update={
+            "steps": walked, "scenarios": (), "loops": 1, "variables": given.variables(entries, values or {}),
+        }
+    )  # fmt: skip
+    called = script if any(True for _ in calls(walked)) else None
     try:
-        report = run_short(url, once, bound_s=bound_s, tls=tls, report=given.captured(steps), start=start)
+        report = run_short(
+            url, once, bound_s=bound_s, tls=tls, report=given.captured(walked), script=called, start=start
+        )
     except EnvironmentFault as fault:
         return WalkedOnce(str(fault))
-    return WalkedOnce(complaint(report, sum(step.repeat for step in steps)), report.values)
+    found = {name: value for name, value in report.values.items() if name != ENDED}
+    wrong = complaint(report, expected)
+    if wrong is None and end and ENDED not in report.values:
+        wrong = _not_ended(report)
+    return WalkedOnce(wrong, found, report)
+
+
+def _not_ended(report: EngineReport) -> str:
+    """Why a walk did not come to its end."""
+    script = report.script
+    if script is not None and script.error is not None:
+        return script.error
+    errors = [] if script is None else [name for name in script.counters if name.startswith("errors.")]
+    why = f" ({', '.join(errors)})" if errors else ""
+    return f"it did not come to its end{why}: {report.totals.completed} requests completed"
 
 
 def _seen(kind: str, report: EngineReport) -> str:

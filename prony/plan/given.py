@@ -5,15 +5,25 @@ preparation is walked.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from prony.plan.step import Entry, Step
 from prony.plan.workload import Scenario, Workload
 
 
-def captured(steps: Iterable[Step]) -> tuple[str, ...]:
-    """The names that these steps capture."""
-    return tuple(dict.fromkeys(name for step in steps for name in step.capture))
+def captured(entries: Iterable[Entry]) -> tuple[str, ...]:
+    """The names that these steps give a value: captured, set, or taken from a script."""
+    return tuple(dict.fromkeys(_given_in(entries)))
+
+
+def _given_in(entries: Iterable[Entry]) -> Iterator[str]:
+    for entry in entries:
+        if isinstance(entry, Step):
+            yield from entry.capture
+            continue
+        yield from entry.set or ()
+        yield from () if entry.call is None else entry.call.take.values()
+        yield from _given_in((*entry.steps, *entry.otherwise))
 
 
 def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:
@@ -31,7 +41,7 @@ def knowing(workload: Workload, values: Mapping[str, str]) -> Workload:
 
 
 def variables(entries: Iterable[Entry], values: Mapping[str, str]) -> dict[str, str]:
-    """Those of the values that these steps use and do not capture, as variables."""
+    """Those of the values that these steps use, as variables."""
     text = "\n".join(entry.model_dump_json(by_alias=True) for entry in entries)
     return {
         name: value.replace("${", "$${")

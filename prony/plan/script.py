@@ -21,3 +21,8 @@ class Script(Record):
     """Interpreters, among which the users are shared out."""
     call_timeout_ms: float = Field(default=10_000.0, ge=100)
     """A call into the script that takes longer is ended, and the run with it."""
+
+    @property
+    def is_called(self) -> bool:
+        """It writes no requests: blocks call it."""
+        return self.file.endswith((".js", ".cjs", ".mjs"))

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.evidence.base import Record
-from prony.plan.blocks import ALONE, KINDS, BlockKeys
+from prony.plan.blocks import ALONE, KINDS, BlockKeys, Call
 from prony.plan.response import Capture, Expectation, Resources
 from prony.plan.think import NO_THINK, Think
 
@@ -191,6 +191,14 @@ def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
         else:
             yield from () if entry.pause is None else (entry.pause,)
             yield from pauses((*entry.steps, *entry.otherwise))
+
+
+def calls(entries: tuple[Entry, ...]) -> Iterator[Call]:
+    """Every call into a script that stands in a list of steps."""
+    for entry in entries:
+        if isinstance(entry, Block):
+            yield from () if entry.call is None else (entry.call,)
+            yield from calls((*entry.steps, *entry.otherwise))
 
 
 def changed(entry: Entry, change: Callable[[Step], Step], pausing: bool) -> Entry:

@@ -185,9 +185,11 @@ class Workload(Record):
     """A setting: how long the server waits by design; with a limit on workers it makes a ceiling that is not
     CPU.
     """
-    prepare: tuple[Step, ...] = ()
-    """Walked once, by one user, before the load starts: what the steps need to find there."""
-    cleanup: tuple[Step, ...] = ()
+    prepare: tuple[Entry, ...] = ()
+    """Walked once, by one user, before the load starts: what the steps need to find there. What it captures
+    or sets the scenarios know.
+    """
+    cleanup: tuple[Entry, ...] = ()
     """Walked once after the load has ended."""
     conformance: tuple[Step, ...] = ()
     """Further requests and their right responses, sent by the conformance suite and never by a load."""

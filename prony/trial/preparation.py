@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from prony.evidence.trial import StageReport
 from prony.load.base import StartEngine
 from prony.load.engine import EngineRun
-from prony.load.short import walk_once
+from prony.load.short import WalkedOnce, walk_once
 from prony.plan import given
+from prony.plan.script import Script
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
@@ -24,10 +26,14 @@ class Preparation:
     url: str
     tls: TlsOptions
     start: StartEngine = EngineRun
+    script: Script | None = None
+    """What blocks of it call."""
     values: Mapping[str, str] = field(default_factory=dict)
     """What the preparation captured, by name."""
     done: bool = False
     """Whether there is something to take back."""
+    called: list[StageReport] = field(default_factory=list)
+    """Of what called the script: what it printed."""
 
     @property
     def prepared(self) -> Workload:
@@ -36,17 +42,32 @@ class Preparation:
 
     def prepare(self) -> str | None:
         """Walk the preparation; what was wrong in one clause, None when every response was as declared."""
-        walked = walk_once(self.url, self.workload, self.workload.prepare, tls=self.tls, start=self.start)
+        walked = walk_once(
+            self.url,
+            self.workload,
+            self.workload.prepare,
+            tls=self.tls,
+            script=self.script,
+            start=self.start,
+        )
+        self._keep("before", walked)
         self.values, self.done = walked.values, walked.wrong is None
         return walked.wrong
 
     def clean_up(self) -> str | None:
         """Walk the clean-up, knowing what the preparation captured; what was wrong in one clause."""
-        return walk_once(
+        walked = walk_once(
             self.url,
             self.workload,
             self.workload.cleanup,
             tls=self.tls,
             values=self.values,
+            script=self.script,
             start=self.start,
-        ).wrong
+        )
+        self._keep("after", walked)
+        return walked.wrong
+
+    def _keep(self, name: str, walked: WalkedOnce) -> None:
+        if walked.report is not None and walked.report.script is not None:
+            self.called.append(StageReport.model_validate({"name": name, "report": walked.report}))

@@ -187,7 +187,11 @@ class _Trial:
             self._phases = Phases(self.surroundings.partition.server)
         server = self._server = self._process()
         self._preparation = Preparation(
-            self.plan.workload, server.url, server.tls, self.surroundings.places.single
+            self.plan.workload,
+            server.url,
+            server.tls,
+            self.surroundings.places.single,
+            self.plan.script,
         )
         self._preflight.address = server.address
         self._get_ready(server)
@@ -530,7 +534,7 @@ class _Trial:
             server_count=self._server_count,
             warm_up=self._warm_up,
             phases=tuple(self._phases.ended),
-            stages=self._stages,
+            stages=(*self._stages, *(() if self._preparation is None else self._preparation.called)),
             beside=self._beside,
             profile=self._profile,
             clean_stop=clean_stop,

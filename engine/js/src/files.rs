@@ -7,25 +7,43 @@ use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Result};
 
-/// A file that a script names, beside the file that names it, with what is in it.
-pub fn read(base: &str, name: &str) -> std::result::Result<(String, String), String> {
+use super::packages::{self, Asks};
+
+/// A file that a script names, with what is in it: one beside the file that names it, or a package
+/// that is installed.
+pub fn read(base: &str, name: &str, asks: Asks) -> std::result::Result<(String, String), String> {
     let folder = Path::new(base).parent().unwrap_or_else(|| Path::new(""));
-    let named = folder.join(name);
-    let candidates = [
-        named.clone(),
-        with_ending(&named, ".js"),
-        with_ending(&named, ".cjs"),
-        with_ending(&named, ".mjs"),
-        with_ending(&named, ".json"),
-        named.join("index.js"),
-    ];
-    let Some(file) = candidates.iter().find(|path| path.is_file()) else {
-        return Err(format!("{base}: there is no file {name}"));
-    };
-    let file = fs::canonicalize(file).unwrap_or_else(|_| file.clone());
-    let text = fs::read_to_string(&file)
-        .map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+    let file = if name.starts_with(['.', '/']) {
+        at(&folder.join(name)).ok_or_else(|| format!("{base}: there is no file {name}"))
+    } else {
+        packages::find(folder, name, asks).ok_or_else(|| {
+            format!(
+                "{base}: there is no package {name} in a folder node_modules beside or above it"
+            )
+        })
+    }?;
+    let file = fs::canonicalize(&file).unwrap_or(file);
+    let bytes =
+        fs::read(&file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok((file.to_string_lossy().into_owned(), text))
+}
+
+/// The file that this path means, as Node takes it: itself, with an ending, or what a folder begins with.
+pub fn at(named: &Path) -> Option<PathBuf> {
+    const ENDINGS: [&str; 5] = ["", ".js", ".cjs", ".mjs", ".json"];
+    let candidates = ENDINGS.iter().map(|ending| with_ending(named, ending));
+    if let Some(file) = candidates.into_iter().find(|path| path.is_file()) {
+        return Some(file);
+    }
+    if !named.is_dir() {
+        return None;
+    }
+    let main = packages::main(named).map(|main| named.join(main));
+    let index = ["index.js", "index.cjs", "index.mjs", "index.json"].map(|name| named.join(name));
+    main.filter(|main| main != named)
+        .and_then(|main| at(&main))
+        .or_else(|| index.into_iter().find(|path| path.is_file()))
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
@@ -38,7 +56,7 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 pub fn is_module(file: &Path, text: &str) -> bool {
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("mjs") => true,
-        Some("cjs") => false,
+        Some("cjs" | "json") => false,
         _ => text.lines().any(|line| {
             let exports = line.strip_prefix("export").unwrap_or("x");
             let imports = line.strip_prefix("import").unwrap_or("x");
@@ -47,18 +65,7 @@ pub fn is_module(file: &Path, text: &str) -> bool {
     }
 }
 
-/// What there is of Node's library and of packages, as host.js has it for `require`.
-fn own(name: &str) -> Option<&'static str> {
-    match name.strip_prefix("node:").unwrap_or(name) {
-        "crypto" => Some(
-            "export const { randomUUID, randomInt, randomBytes } = globalThis.crypto; export default globalThis.crypto;",
-        ),
-        "uuid" => Some("export const v4 = globalThis.crypto.randomUUID; export default { v4 };"),
-        _ => None,
-    }
-}
-
-/// Finds and loads what modules import: files beside them, and nothing else.
+/// Finds and loads what modules import: files beside them, packages, and what host.js has itself.
 pub struct Beside;
 
 impl Resolver for Beside {
@@ -69,17 +76,17 @@ impl Resolver for Beside {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<String> {
-        if own(name).is_some() {
+        if packages::own(name).is_some() {
             return Ok(name.to_owned());
         }
-        if !name.starts_with(['.', '/']) {
+        if packages::is_nodes(name) {
             return Err(Error::new_resolving_message(
                 base,
                 name,
-                "Prony runs a processor without Node's library and without packages; import files beside it",
+                "Prony has no such part of Node's library",
             ));
         }
-        read(base, name)
+        read(base, name, Asks::Import)
             .map(|(path, _)| path)
             .map_err(|why| Error::new_resolving_message(base, name, why))
     }
@@ -92,10 +99,17 @@ impl Loader for Beside {
         name: &str,
         _: Option<ImportAttributes<'js>>,
     ) -> Result<Module<'js, Declared>> {
-        if let Some(text) = own(name) {
+        if let Some(text) = packages::own(name) {
             return Module::declare(ctx.clone(), name, text);
         }
-        let (_, text) = read(name, name).map_err(|why| Error::new_loading_message(name, why))?;
+        let (path, text) =
+            read(name, name, Asks::Import).map_err(|why| Error::new_loading_message(name, why))?;
+        if is_module(Path::new(&path), &text) {
+            return Module::declare(ctx.clone(), name, text);
+        }
+        // Of CommonJS, as Node gives it to a module: all of it by default.
+        let path = serde_json::Value::from(path);
+        let text = format!("export default globalThis[\"prony:require\"]({path}, {path});");
         Module::declare(ctx.clone(), name, text)
     }
 }
@@ -119,11 +133,20 @@ mod tests {
     #[test]
     fn names_mean_files_beside_the_one_that_names_them() {
         let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("a.js"), "1").unwrap();
+        let write = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        write("a.js", "1");
+        write("lib/package.json", "{\"main\": \"./src/first\"}");
+        write("lib/src/first.js", "2");
         let base = folder.path().join("main.js");
-        let (path, text) = read(base.to_str().unwrap(), "./a").unwrap();
+        let base = base.to_str().unwrap();
+        let (path, text) = read(base, "./a", Asks::Require).unwrap();
         assert!(path.ends_with("a.js") && text == "1");
-        let missing = read(base.to_str().unwrap(), "./b").unwrap_err();
+        assert_eq!(read(base, "./lib", Asks::Require).unwrap().1, "2");
+        let missing = read(base, "./b", Asks::Require).unwrap_err();
         assert!(missing.ends_with("there is no file ./b"), "{missing}");
     }
 }

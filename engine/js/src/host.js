@@ -1,5 +1,5 @@
-// What a processor finds around itself: console, process, require, and the little of Node's library
-// that does no I/O. It returns `require` for a file; `native` reads and evaluates files.
+// What a processor finds around itself: console, process, Buffer, and require for files, packages and
+// library.js. It returns `require`; `native` reads and evaluates files.
 (function (native) {
   "use strict";
 
@@ -48,6 +48,8 @@
     versions: {},
     nextTick: later,
     cwd: () => native.folder,
+    memoryUsage: () => ({ rss: 0, heapTotal: 0, heapUsed: 0, external: 0 }),
+    pid: 0,
     hrtime: Object.assign(
       () => {
         const ms = Date.now();
@@ -124,7 +126,28 @@
       return new Buffer(utf8(value));
     }
 
-    static alloc(length) { return new Buffer(length); }
+    static alloc(length, fill) {
+      const made = new Buffer(length);
+      if (typeof fill === "number") made.fill(fill);
+      else if (fill !== undefined && fill.length > 0) {
+        const bytes = Buffer.from(fill);
+        for (let at = 0; at < length; at += 1) made[at] = bytes[at % bytes.length];
+      }
+      return made;
+    }
+
+    static allocUnsafe(length) { return new Buffer(length); }
+
+    static concat(parts) {
+      const made = new Buffer(parts.reduce((sum, part) => sum + part.length, 0));
+      let at = 0;
+      for (const part of parts) {
+        made.set(part, at);
+        at += part.length;
+      }
+      return made;
+    }
+
     static isBuffer(value) { return value instanceof Buffer; }
     static byteLength(text) { return utf8(text).length; }
 
@@ -147,36 +170,46 @@
 
   // ---- modules
 
-  const crypto = {
-    randomUUID: native.uuid,
-    randomInt: (low, high) => {
-      const [from, to] = high === undefined ? [0, low] : [low, high];
-      return from + Math.floor(Math.random() * (to - from));
-    },
-    randomBytes: (count) => Buffer.from(Array.from({ length: count }, () => Math.floor(Math.random() * 256))),
+  const library = native.library(native, Buffer, globalThis.process);
+  const uuid = {
+    v4: native.uuid,
+    validate: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
   };
-  globalThis.crypto = crypto;
-  const known = { crypto, uuid: { v4: native.uuid }, "uuid/v4": native.uuid };
+  const known = { ...library, uuid, "uuid/v4": native.uuid };
+  const { crypto } = library;
+  Object.assign(globalThis, { crypto, URL: library.url.URL, URLSearchParams: library.url.URLSearchParams,
+    performance: library.perf_hooks.performance });
+  globalThis.TextEncoder ??= class { encode(text = "") { return new Uint8Array(utf8(text)); } };
+  globalThis.TextDecoder ??= class { decode(bytes = []) { return from_utf8(bytes); } };
+  globalThis.structuredClone ??= (value) => JSON.parse(JSON.stringify(value));
   const loaded = Object.create(null);
 
   function required(name, base) {
     const plain = name.replace(/^node:/, "");
     if (Object.hasOwn(known, plain)) return known[plain];
-    if (!/^\.{0,2}\//.test(name)) {
-      throw new Error(
-        "require('" + name + "'): Prony runs a processor without Node's library and without packages; " +
-          "there are crypto (randomUUID, randomInt, randomBytes), uuid (v4) and files beside the script",
-      );
+    const is_file = /^\.{0,2}\//.test(name);
+    if (!is_file && native.is_nodes(name)) {
+      throw new Error("require('" + name + "'): Prony's JavaScript has no such part of Node's library (no network, no processes)");
     }
-    const [path, source] = native.read(base, name);
+    let found;
+    try {
+      found = native.read(base, name);
+    } catch (error) {
+      throw is_file
+        ? Object.assign(error, { code: "MODULE_NOT_FOUND" })
+        : Object.assign(new Error("require('" + name + "'): " + error.message), { code: "MODULE_NOT_FOUND" });
+    }
+    const [path, source] = found;
     if (path in loaded) return loaded[path].exports;
     const module = { exports: {}, filename: path, id: path, loaded: false };
     loaded[path] = module;
     if (path.endsWith(".json")) {
       module.exports = JSON.parse(source);
+    } else if (native.is_module(path, source)) {
+      module.exports = native.imported(path, source);
     } else {
       const folder = path.slice(0, path.lastIndexOf("/")) || "/";
-      const own = Object.assign((inner) => required(inner, path), { main: module, cache: loaded });
+      const own = Object.assign((inner) => required(inner, path), { main: module, cache: loaded, resolve: (inner) => inner });
       const body = native.wrapped(path, source);
       body.call(module.exports, module.exports, own, module, path, folder);
     }
@@ -184,5 +217,6 @@
     return module.exports;
   }
 
+  globalThis["prony:require"] = required;
   return required;
 });

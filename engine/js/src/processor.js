@@ -1,7 +1,8 @@
 // Tasks for users: calls functions of a processor as Artillery calls them, fills in requests as it
 // does, and counts as it counts. It knows nothing of files; `native` has the counters and the output.
 //
-// A task: {kind, functions, give, take} and, of a request, {method, params, has_body, compressed}.
+// A task: {kind, functions, give, take} and, of a request, {method, params, has_body, compressed}; of
+// the kind `fail`, which fails the user, the {error} that is counted.
 // What is given is the user's variables as JSON, and of a response its status, head and body as they
 // came (response.*). What is taken: variables as JSON, and request.path, request.headers,
 // request.body, result. `begin` returns the taken values, null when the user fails, or undefined while
@@ -177,7 +178,7 @@
     const url = prefixed(filled(request.uri || request.url, context));
     if (typeof url !== "string" || !url.startsWith("http")) throw new Error("Invalid URL - " + url);
     if (!url.startsWith(config.origin) || !["/", "?", "#", undefined].includes(url[config.origin.length])) {
-      throw new Error("a function asks for another server, which Prony does not: " + url);
+      throw new Error("the URL leads to another server, where Prony sends nothing that is made during the run: " + url);
     }
     let path = url.slice(config.origin.length).split("#")[0];
     if (!path.startsWith("/")) path = "/" + path;
@@ -201,6 +202,11 @@
       return [pairs(request.form), "application/x-www-form-urlencoded"];
     }
     if (!request.body) return [undefined, undefined];
+    // Of the module form-data: bytes, as a text of one character each.
+    if (typeof request.body.getBoundary === "function" && typeof request.body.letters === "function") {
+      return [[request.body.letters()], request.body.getHeaders()["content-type"]];
+    }
+    if (request.body instanceof Uint8Array) return [[request.body.toString("latin1")], undefined];
     request.body = filled(request.body, context);
     if (typeof request.body !== "string") throw new Error("a function gives a body that is no text");
     return [request.body, undefined];
@@ -223,6 +229,7 @@
     let lines = "";
     for (const [name, value] of Object.entries(headers)) {
       if (value === undefined || value === null || OURS.includes(name)) continue;
+      if (Array.isArray(value) && value.length === 0) continue;
       const text = Array.isArray(value) ? value.join(", ") : String(value);
       if (/[\r\n\0]/.test(text) || !/^[!#$%&'*+.^_`|~0-9a-z-]+$/.test(name)) {
         throw new Error("Invalid character in header content [\"" + name + "\"]");
@@ -256,7 +263,9 @@
       else headers[name] = name in headers ? headers[name] + ", " + value : value;
     }
     const status = Number(given["response.head"].split(" ")[1]);
-    return { statusCode: status, headers, body: given["response.body"], url: call.user.request.url };
+    // Times are not known here: what a function makes of them it makes of nothing.
+    const timings = { phases: {} };
+    return { statusCode: status, headers, body: given["response.body"], url: call.user.request.url, timings };
   }
 
   // ---- calls
@@ -386,6 +395,10 @@
     user.context.scenario = task.scenario;
     const made = { task, user, ended: false, failed: false, result: undefined };
     call = made;
+    if (task.kind === "fail") {
+      fail(made, new Error(task.error));
+      return taken(made);
+    }
     try {
       if (task.kind === "before") {
         user.request = begun(task);

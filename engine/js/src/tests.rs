@@ -58,7 +58,7 @@ fn step() -> Value {
 }
 
 fn opened(source: &str, task: Value) -> Opened {
-    try_open("p.js", source, &[task], 10_000).unwrap()
+    try_open("p.js", source, &[task], 120_000).unwrap()
 }
 
 fn call(opened: &Opened, given: &[&str]) -> Called {
@@ -244,8 +244,8 @@ fn what_is_not_there_is_refused_by_name_before_the_load() {
         ),
         (
             "p.js",
-            "\nrequire('fs').readFileSync('x');",
-            "p.js:2: require('fs')",
+            "\nrequire('http').get('x');",
+            "p.js:2: require('http')",
         ),
         ("p.mjs", "import axios from 'axios';", "'axios'"),
         ("p.js", "exports.f = (", "p.js"),
@@ -305,7 +305,7 @@ fn a_request_that_cannot_be_sent_fails_the_user() {
     for (source, part) in [
         (
             "request.url = 'http://elsewhere/'",
-            "errors.a function asks for another server",
+            "errors.the URL leads to another server",
         ),
         (
             "request.headers.a = 'x\\r\\ny: z'",
@@ -373,4 +373,166 @@ fn a_script_that_writes_requests_is_not_javascript() {
         on_hang: |_| {},
     });
     assert!(refused.unwrap_err().contains("which blocks call"));
+}
+
+fn value(source: &str) -> Value {
+    let source = format!("exports.f = (c, e, done) => {{ c.vars.x = {source}; done(); }};");
+    let seen = texts(call(&opened(&source, step()), &[""]));
+    serde_json::from_str(&seen[0]).unwrap()
+}
+
+#[test]
+fn installed_packages_are_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let file = folder.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+    };
+    write(
+        "node_modules/common/index.js",
+        "exports.one = require('./lib/one'); exports.from = require('path').basename(__filename);",
+    );
+    write("node_modules/common/lib/one.js", "module.exports = 1;");
+    write(
+        "node_modules/modern/package.json",
+        "{\"exports\": {\"import\": \"./m.js\"}}",
+    );
+    write("node_modules/modern/m.js", "export const two = 2;\n");
+    let file = folder.path().join("load/p.js");
+    write("load/p.js", "");
+    let tasks = [step().to_string()];
+    for (name, source) in [
+        (
+            "p.js",
+            "const { one, from } = require('common'); const { two } = require('modern'); \
+             exports.f = (c, e, done) => { c.vars.x = [one, from, two]; done(); };",
+        ),
+        (
+            "p.mjs",
+            "import common from 'common';\nimport { two } from 'modern';\n\
+             export const f = (c, e, done) => { c.vars.x = [common.one, common.from, two]; done(); };",
+        ),
+    ] {
+        let file = file.with_file_name(name);
+        std::fs::write(&file, source).unwrap();
+        let script = super::open(&Setup {
+            file: &file,
+            source: source.as_bytes(),
+            url: "",
+            args: &[config()],
+            threads: 1,
+            request: None,
+            tasks: &tasks,
+            address: None,
+            call_timeout: Duration::from_secs(10),
+            on_hang: |_| {},
+        })
+        .unwrap();
+        script.begin_load();
+        let seen = texts(script.call(USER, 0, &[Vec::new()]).unwrap());
+        assert_eq!(seen, [r#"[1,"index.js",2]"#], "{name}");
+    }
+}
+
+#[test]
+fn files_are_read_and_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = json!(folder.path().join("a/b.txt"));
+    let source = format!(
+        "(() => {{ const fs = require('fs'), path = require('path'), file = {path}; let code; \
+         try {{ fs.readFileSync(file); }} catch (error) {{ code = error.code; }} \
+         const was = fs.existsSync(file); fs.mkdirSync(path.dirname(file), {{recursive: true}}); \
+         fs.writeFileSync(file, 'ü'); fs.appendFileSync(file, '1\\n'); \
+         return [code, was, fs.readFileSync(file, 'utf8'), fs.readFileSync(file).length, fs.readdirSync(path.dirname(file)), \
+         path.join('a', '../b', './c.d'), path.extname('x.tar.gz'), path.resolve('/a', 'b/..', 'c')]; }})()"
+    );
+    assert_eq!(
+        value(&source),
+        json!([
+            "ENOENT",
+            false,
+            "ü1\n",
+            4,
+            ["b.txt"],
+            "b/c.d",
+            ".gz",
+            "/a/c"
+        ])
+    );
+}
+
+#[test]
+fn urls_queries_digests_and_formats_are_nodes() {
+    for (source, expected) in [
+        (
+            "(({ host, pathname, search, href }) => [host, pathname, search, href])(new URL('b?x=1 2', 'http://H:80/a/c'))",
+            json!(["h", "/a/b", "?x=1%202", "http://h/a/b?x=1%202"]),
+        ),
+        (
+            "(() => { const url = new URL('https://h:8443/'); url.searchParams.append('q', 'a b'); return url.toString(); })()",
+            json!("https://h:8443/?q=a+b"),
+        ),
+        (
+            "String(new URLSearchParams({ a: 1, b: 'ü' }))",
+            json!("a=1&b=%C3%BC"),
+        ),
+        (
+            "require('querystring').stringify({ a: [1, 2], b: 'c d' })",
+            json!("a=1&a=2&b=c%20d"),
+        ),
+        (
+            "require('crypto').createHash('sha1').update('a').update('bc').digest('hex')",
+            json!("a9993e364706816aba3e25717850c26c9cd0d89d"),
+        ),
+        (
+            "require('node:crypto').createHmac('sha256', 'Jefe').update('what do ya want for nothing?').digest('base64')",
+            json!("W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM="),
+        ),
+        (
+            "require('util').format('%s is %d, %j', 'a', '1', { b: 2 }, 'c')",
+            json!("a is 1, {\"b\":2} c"),
+        ),
+        (
+            "Buffer.concat([Buffer.from('a'), Buffer.alloc(3, 'xy')]).toString()",
+            json!("axyx"),
+        ),
+    ] {
+        assert_eq!(value(source), expected, "{source}");
+    }
+}
+
+#[test]
+fn a_form_is_sent_with_the_bytes_of_its_files() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("photo.jpg");
+    std::fs::write(&file, [0xff, 0xd8, 0x00, 0x80]).unwrap();
+    let source = format!(
+        "const FormData = require('form-data'), fs = require('fs'); exports.f = (request, context, ee, next) => {{ \
+         const form = new FormData(); form.append('n', 1); form.append('file', fs.createReadStream({})); \
+         request.body = form; next(); }};",
+        json!(file)
+    );
+    let task = before(json!({"params": {"url": "/a"}}));
+    let sent = call(&opened(&source, task), &["1"]).unwrap();
+    let headers = String::from_utf8(sent[1].clone()).unwrap();
+    let (_, boundary) = headers.split_once("boundary=").unwrap();
+    let boundary = boundary.lines().next().unwrap();
+    let mut expected = format!(
+        "--{boundary}\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n1\r\n\
+         --{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"photo.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n"
+    )
+    .into_bytes();
+    expected.extend([0xff, 0xd8, 0x00, 0x80]);
+    expected.extend(format!("\r\n--{boundary}--\r\n").into_bytes());
+    assert_eq!(sent[2], expected);
+}
+
+#[test]
+fn what_artillery_fails_for_fails_the_user() {
+    let task = json!({"kind": "fail", "functions": [], "give": [], "take": [], "error": "Invalid URL - x"});
+    let script = opened("", task);
+    assert_eq!(call(&script, &[]), None);
+    let counters = script.script.figures().counters;
+    assert_eq!(counters["errors.Invalid URL - x"], 1);
 }

@@ -8,13 +8,17 @@ use std::time::{Duration, Instant};
 use prony_script::output::Output;
 use prony_script::{Called, Caller, Setup};
 use rquickjs::context::EvalOptions;
-use rquickjs::{Array, CatchResultExt, CaughtError, Context, Ctx, Function, Module};
-use rquickjs::{Object, Runtime, Value};
+use rquickjs::{Array, CatchResultExt, CaughtError, Context, Ctx, Function, Object};
+use rquickjs::{Runtime, Value};
 
 use super::counts::Counts;
 use super::files::{self, Beside};
+use super::native;
 
 const HOST: &str = include_str!("host.js");
+/// What host.js hands out of Node's library.
+const URLS: &str = include_str!("urls.js");
+const LIBRARY: &str = include_str!("library.js");
 const PROCESSOR: &str = include_str!("processor.js");
 /// Where processor.js leaves the functions through which it is called.
 const CALLS: &str = "prony:calls";
@@ -162,15 +166,22 @@ impl JsThread {
     }
 }
 
-/// The values that a call gave back; none when it failed the user.
+/// The values that a call gave back; none when it failed the user. Bytes come as a list of one text,
+/// with a character for each.
 fn taken(ended: Value<'_>) -> rquickjs::Result<Called> {
     if ended.is_null() {
         return Ok(None);
     }
-    let texts: Vec<rquickjs::String<'_>> = ended.get()?;
-    let mut values = Vec::with_capacity(texts.len());
-    for text in texts {
-        values.push(text.to_string()?.into_bytes());
+    let given: Vec<Value<'_>> = ended.get()?;
+    let mut values = Vec::with_capacity(given.len());
+    for value in given {
+        values.push(match value.as_array() {
+            Some(bytes) => native::bytes_of(&bytes.get::<String>(0)?),
+            None => value
+                .get::<rquickjs::String<'_>>()?
+                .to_string()?
+                .into_bytes(),
+        });
     }
     Ok(Some(values))
 }
@@ -207,16 +218,20 @@ fn begun<'js>(
         Some(text) => serde_json::from_str(text).unwrap_or_default(),
         None => serde_json::Value::Null,
     };
-    let native = native(ctx, setup, &config, output, counts)?;
+    let env = config.get("env").cloned();
+    let env = env.unwrap_or_else(|| serde_json::json!({}));
+    let native = native::native(ctx, setup, &env, output, counts)?;
+    for (name, text) in [("urls", URLS), ("library", LIBRARY)] {
+        let made: Function<'js> = eval(ctx, text, &format!("prony:{name}"))?;
+        native.set(name, made)?;
+    }
     let require: Function<'js> =
         eval::<Function<'js>>(ctx, HOST, "prony:host")?.call((native.clone(),))?;
     let file = std::fs::canonicalize(setup.file).unwrap_or_else(|_| setup.file.to_owned());
     let path = file.to_string_lossy().into_owned();
     let text = String::from_utf8_lossy(setup.source).into_owned();
     let functions: Value<'js> = if files::is_module(&file, &text) {
-        let (module, promise) = Module::declare(ctx.clone(), path, text)?.eval()?;
-        promise.finish::<()>()?;
-        module.namespace()?.into_value()
+        native::module(ctx, path, text)?
     } else {
         require.call((path.clone(), path))?
     };
@@ -238,7 +253,7 @@ fn begun<'js>(
     processor.call((native, functions, config))
 }
 
-fn eval<'js, V: rquickjs::FromJs<'js>>(
+pub fn eval<'js, V: rquickjs::FromJs<'js>>(
     ctx: &Ctx<'js>,
     text: &str,
     name: &str,
@@ -248,67 +263,6 @@ fn eval<'js, V: rquickjs::FromJs<'js>>(
     options.filename = Some(name.to_owned());
     ctx.eval_with_options(text, options)
 }
-
-/// What the script's surroundings ask of the host.
-fn native<'js>(
-    ctx: &Ctx<'js>,
-    setup: &Setup<'_>,
-    config: &serde_json::Value,
-    output: &Arc<Output>,
-    counts: &Arc<Counts>,
-) -> rquickjs::Result<Object<'js>> {
-    let native = Object::new(ctx.clone())?;
-    let sink = Arc::clone(output);
-    native.set(
-        "print",
-        Function::new(ctx.clone(), move |text: String| {
-            sink.print(text.as_bytes());
-            sink.print(b"\n");
-        })?,
-    )?;
-    let counted = Arc::clone(counts);
-    let count = move |name: String, by: f64| counted.count(name, by);
-    native.set("count", Function::new(ctx.clone(), count)?)?;
-    let counted = Arc::clone(counts);
-    let rate = move |name: String| counted.rate(name);
-    native.set("rate", Function::new(ctx.clone(), rate)?)?;
-    let counted = Arc::clone(counts);
-    let record = move |name: String, value: f64| counted.record(name, value);
-    native.set("record", Function::new(ctx.clone(), record)?)?;
-    let read = |ctx: Ctx<'js>, base: String, name: String| -> rquickjs::Result<Vec<String>> {
-        match files::read(&base, &name) {
-            Ok((path, text)) => Ok(vec![path, text]),
-            Err(why) => Err(rquickjs::Exception::throw_message(&ctx, &why)),
-        }
-    };
-    native.set("read", Function::new(ctx.clone(), read)?)?;
-    let wrapped = |ctx: Ctx<'js>, path: String, text: String| -> rquickjs::Result<Function<'js>> {
-        // On the first line, so that errors name the script's own lines.
-        let text = text
-            .strip_prefix("#!")
-            .map_or(text.clone(), |rest| format!("//{rest}"));
-        let whole =
-            format!("(function (exports, require, module, __filename, __dirname) {{{text}\n}})");
-        eval(&ctx, &whole, &path)
-    };
-    native.set("wrapped", Function::new(ctx.clone(), wrapped)?)?;
-    let uuid: Function<'js> = eval(ctx, UUID, "prony:uuid")?;
-    native.set("uuid", uuid)?;
-    let folder = setup.file.parent().map(|path| path.display().to_string());
-    native.set("folder", folder.unwrap_or_default())?;
-    let env = config
-        .get("env")
-        .cloned()
-        .unwrap_or_else(|| serde_json::json!({}));
-    native.set("env", ctx.json_parse(env.to_string())?)?;
-    Ok(native)
-}
-
-/// A random UUID (RFC 9562, version 4).
-const UUID: &str = r#"() => "xxxxxxxx-xxxx-4xxx-yxxx-xxxxxxxxxxxx".replace(/[xy]/g, (place) => {
-    const digit = Math.floor(Math.random() * 16);
-    return (place === "x" ? digit : (digit & 3) | 8).toString(16);
-})"#;
 
 /// An error in one line, with the file and the line where it happened.
 fn sentence(file: &str, error: &CaughtError<'_>) -> String {

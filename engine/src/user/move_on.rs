@@ -119,7 +119,14 @@ impl Users {
                 let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
                 return Move::To { step, pause_ns };
             }
-            Following::Walked => Move::Walked,
+            Following::Walked => {
+                // What blocks have set since the last response.
+                if !self.job.scenarios.reported.is_empty() {
+                    let vars = self.values.vars(index, clocks.1);
+                    self.job.scenarios.reported.keep(vars);
+                }
+                Move::Walked
+            }
             Following::Stuck => {
                 let script = self.job.called_script.as_ref();
                 if script.is_some_and(|script| script.error().is_some()) {

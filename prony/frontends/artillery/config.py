@@ -18,6 +18,10 @@ CALLING = frozenset({
 PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
 CHANGING = frozenset({"hls", "fuzzer"})
 """Plugins that change what is sent, beside those whose functions a template would have to name."""
+ENSURED = frozenset({
+    "thresholds", "conditions", "maxErrorRate", "min", "max", "median", "p95", "p99",
+})  # fmt: skip
+"""What the plugin ensure reads."""
 HTTP_KNOWN = frozenset({"timeout", "defaults"})
 HTTP_CHANGING = frozenset({"cookieJarOptions"})
 HTTP_NOTED = {
@@ -56,6 +60,7 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
         if name != "http":
             yield f"{child.place}: config.engines.{name} is left out; scenarios of another engine are refused"
     plugins = config.get("plugins")
+    yield from _unchecked(config, plugins)
     for name, child in () if plugins is None else plugins.items():
         if name in CHANGING:
             raise child.refused(
@@ -68,8 +73,24 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
             )
 
 
+def _unchecked(config: ScriptNode, plugins: ScriptNode | None) -> Iterator[str]:
+    """What is written as a check and is none, where the plugin ensure is on."""
+    if plugins is None or "ensure" not in plugins.children:
+        return
+    found = config.get("ensure") or plugins.get("ensure")
+    if found is None or isinstance(found.value, dict):
+        yield from () if found is None else found.unread("the check", ENSURED)
+    else:
+        yield f"{found.place}: ensure holds no keys, and so no checks, as with Artillery"
+
+
+CONTENTS = frozenset({"json", "body", "form", "formData", "qs", "headers", "expect"})
+"""Keys of a request below which nothing is a key of the script."""
+
+
 def calls(value: Any) -> bool:
     """Whether something in a script calls the processor."""
     if isinstance(value, dict):
-        return any((str(key) in CALLING and bool(inner)) or calls(inner) for key, inner in value.items())
+        inner = ((str(key), one) for key, one in value.items() if key not in CONTENTS)
+        return any((key in CALLING and bool(one)) or calls(one) for key, one in inner)
     return isinstance(value, list) and any(calls(inner) for inner in value)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from prony.errors import UsageError
 from prony.frontends.artillery.conditions import NotAnExpression, Unknown, evaluate
 from prony.frontends.artillery.metrics import Metrics
 from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.templates import str_of
 
 CLASSIC = ("min", "max", "median", "p95", "p99")
-KEYS = frozenset({"thresholds", "conditions", "maxErrorRate", *CLASSIC})
 ERROR_RATE = "((vusers.created - vusers.completed) / vusers.created * 100)"
+NEVER = "0 > 1"
+"""Of a check with a limit that is no number: it fails, as there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +47,14 @@ def checks(node: ScriptNode | None) -> list[EnsureCheck]:
 
 
 def _checks(node: ScriptNode) -> Iterator[EnsureCheck]:
-    node.only("ensure", KEYS, f"use {', '.join(sorted(KEYS))}")
-    thresholds = node.get("thresholds")
-    for one in [] if thresholds is None else thresholds.elements():
+    for one in _listed(node, "thresholds"):
         for name, limit in list(one.items())[:1]:
-            yield _checked(limit, f"{name} < {_number(limit):g}", name)
-    conditions = node.get("conditions")
-    for one in [] if conditions is None else conditions.elements():
-        one.only("condition", frozenset({"expression", "strict"}), "give expression and strict")
+            most = _limit(limit)
+            if most is None:
+                yield EnsureCheck(NEVER, f"{name} < {str_of(limit.value)}", True)
+            else:
+                yield _checked(limit, f"{name} < {most:g}", name)
+    for one in _listed(node, "conditions"):
         expression = one.get("expression")
         if expression is None:
             raise one.wrong("an expression")
@@ -60,16 +64,29 @@ def _checks(node: ScriptNode) -> Iterator[EnsureCheck]:
     for name in CLASSIC:
         given = node.get(name)
         if given is not None:
-            limit_ms = int(_number(given))
-            yield EnsureCheck(f"http.response_time.{name} < {limit_ms}", f"{name} < {limit_ms}", True)
+            limit_ms = re.match(r"\s*-?\d+", str_of(given.value))
+            shown = f"{name} < {int(limit_ms[0]) if limit_ms else 'NaN'}"
+            yield EnsureCheck(f"http.response_time.{shown}" if limit_ms else NEVER, shown, True)
     rate = node.get("maxErrorRate")
     if rate is not None:
-        most = _number(rate)
-        yield EnsureCheck(f"{ERROR_RATE} <= {most:g}", f"maxErrorRate < {most:g}", True)
+        most = _limit(rate)
+        shown = f"maxErrorRate < {'NaN' if most is None else f'{most:g}'}"
+        yield EnsureCheck(NEVER if most is None else f"{ERROR_RATE} <= {most:g}", shown, True)
 
 
-def _number(node: ScriptNode) -> float:
-    return node.number("a number")
+def _listed(node: ScriptNode, key: str) -> list[ScriptNode]:
+    """What the plugin reads of a list of checks: those that have keys."""
+    found = node.get(key)
+    listed = found is not None and isinstance(found.value, list)
+    return [one for one in found.elements() if isinstance(one.value, dict)] if found and listed else []
+
+
+def _limit(node: ScriptNode) -> float | None:
+    """A number, also as a text; None for what is none, which nothing is below."""
+    try:
+        return node.number("a number")
+    except UsageError:
+        return None
 
 
 def _checked(node: ScriptNode, expression: str, shown: str, strict: bool = True) -> EnsureCheck:

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
-from prony.frontends.artillery.hooks import SCENARIO_KEYS, Hooks, at_start, captured, of_scenario
+from prony.frontends.artillery.hooks import Hooks, at_start, captured, of_scenario
 from prony.frontends.artillery.loops import captured_list, sends_of, turns_of, uses_turn
-from prony.frontends.artillery.requests import JAVASCRIPT, ScriptSettings
+from prony.frontends.artillery.requests import ScriptSettings
 from prony.frontends.artillery.responses import Expected
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import USER_UUID, NameScope, UsedFeatures, constant
+from prony.frontends.artillery.templates import USER_UUID, NameScope, Rows, UsedFeatures
 from prony.frontends.artillery.thinks import jitter_of
 from prony.frontends.artillery.walk import LOOP_KEYS, Walk, flattened
-from prony.plan.step import Step
+from prony.plan.blocks import Loop
+from prony.plan.step import Block, Entry, Step, calls
 from prony.plan.workload import Scenario
 
 MOST_VARIANTS = 256
 """Of a scenario whose variables are drawn from lists: one scenario for each combination."""
-KEYS = frozenset({"name", "weight", "flow", "engine"})
-"""And with a processor SCENARIO_KEYS."""
+KEYS = frozenset({
+    "name", "weight", "flow", "engine", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario",
+    "onError",
+})  # fmt: skip
+NEVER = Block(condition=False, steps=(Step(name="never", path="/"),))
+"""Where all that a user does is to call functions: a scenario of the plan holds a request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +54,23 @@ class TranslatedScenario:
     """Name in the script -> name in the plan."""
     unnamed: frozenset[str]
     """Names of steps to which the script gives none."""
+    kept: frozenset[str]
+    """Names in the script of captured values that are kept as JSON."""
+
+    @property
+    def alone(self) -> tuple[Entry, ...]:
+        """The whole of it as the steps of one user; empty where that does nothing."""
+        ways = [_way(scenario) for scenario in self.scenarios]
+        if len(ways) == 1:
+            return ways[0]
+        return (Block(choice="random", steps=tuple(Block(group=True, steps=way) for way in ways)),)
+
+
+def _way(scenario: Scenario) -> tuple[Entry, ...]:
+    first = (Block(set=dict(scenario.variables)),) if scenario.variables else ()
+    if scenario.loops == 1:
+        return (*first, *scenario.steps)
+    return (*first, Block(loop=Loop(count=scenario.loops), steps=scenario.steps))
 
 
 def walked(
@@ -57,19 +79,20 @@ def walked(
     scope: NameScope,
     settings: ScriptSettings,
     defaults: ScriptNode | None,
-    written: bool = False,
+    *,
+    weight: float = 1.0,
+    prefix: str = "hook",
 ) -> TranslatedScenario:
-    """A scenario, once for each combination of the lists its variables are drawn from; `written`: with its
-    loops written out. Raises Refused.
+    """A scenario, once for each combination of the lists its variables are drawn from. `prefix`: of the names
+    that it makes up. Raises Refused.
     """
-    ignored: list[str] = []
     outer = scope
-    hooks, scope = of_scenario(node, None if written else settings.processor, outer)
-    for key, child in node.items():
-        if key in SCENARIO_KEYS and hooks is None:
-            raise child.refused(f"scenario '{key}'", JAVASCRIPT)
-        if key not in KEYS and key not in SCENARIO_KEYS:
-            ignored.append(f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery")
+    hooks, scope = of_scenario(node, settings.processor, outer, prefix)
+    ignored = [
+        f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery"
+        for key, child in node.items()
+        if key not in KEYS
+    ]
     engine = node.get("engine")
     if engine is not None and engine.value != "http":
         raise engine.refused(
@@ -78,7 +101,7 @@ def walked(
     name = node.get("name")
     called = str(index) if name is None else str(name.value)
     flow = node.get("flow")
-    if flow is None or not isinstance(flow.value, list) or not flow.value:
+    if flow is None or not isinstance(flow.value, list) or not (flow.value or settings.hook):
         raise node.wrong("a flow of at least one request")
     lists = _drawn(node, outer, hooks)
     if math.prod(len(values) for values in lists.values()) > MOST_VARIANTS:
@@ -86,12 +109,10 @@ def walked(
             f"more than {MOST_VARIANTS} combinations of variables drawn from lists",
             "put the values into a CSV file (config.payload)",
         )
-    weight_node = node.get("weight")
-    weight = 1.0 if weight_node is None else _weight(weight_node, scope)
     found: list[Scenario] = []
-    walk = Walk(settings, None, written)
+    walk = Walk(settings, None)
     for chosen in product(*lists.values()):
-        walk = Walk(settings, jitter_of(defaults), written, hooks, captured=dict(scope.captured))
+        walk = Walk(settings, jitter_of(defaults), hooks, captured=dict(scope.captured))
         drawn = dict(zip(lists, chosen, strict=True))
         shared = {} if hooks is None else hooks.shared
         bound = {name: value for name, value in drawn.items() if name not in shared}
@@ -101,45 +122,60 @@ def walked(
             uses=UsedFeatures(),
             later=frozenset(captured(node.value)),
         )
-        loops = _walk_whole(walk, flow, here)
+        walk.entries.extend(_known_before(node, outer))
+        loops = _walk_whole(walk, flow, here, node)
         for said in here.uses.said:
             walk.note(said)
         if not walk.steps:
-            raise flow.wrong("at least one request whose condition can be true")
+            if not settings.hook and not any(True for _ in calls(tuple(walk.entries))):
+                raise flow.wrong("at least one request whose condition can be true")
+            walk.entries.append(NEVER)
         suffix = f" ({len(found) + 1})" if found else ""
-        share = weight / math.prod(len(values) for values in lists.values())
         found.append(
             Scenario(
                 name=called + suffix,
-                weight=share,
+                weight=weight / math.prod(len(values) for values in lists.values()),
                 loops=loops,
-                variables=({USER_UUID: "${uuid}"} if here.uses.uuids else {})
+                variables=({USER_UUID: "${uuid}"} if here.uses.uuids or (hooks and hooks.uuid) else {})
                 | ({} if hooks is None else at_start(hooks, outer, drawn)),
                 steps=tuple(walk.entries),
             )
         )
-    first = walk.steps[0].name
+    first = walk.steps[0].name if walk.steps else ""
     sends = sends_of(walk.entries, first) * found[0].loops
     return TranslatedScenario(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), (*ignored, *walk.notes),
         bool(walk.cookies or settings.cookies), dict(walk.captured),
-        frozenset(walk.unnamed),
+        frozenset(walk.unnamed), scope.kept,
     )  # fmt: skip
 
 
-def _walk_whole(walk: Walk, flow: ScriptNode, scope: NameScope) -> int:
+def _known_before(node: ScriptNode, outer: NameScope) -> Iterator[Entry]:
+    """What before captured under names that the scenario captures too, until it does."""
+    again = {name: outer.captured[name] for name in captured(node.value) if name in outer.captured}
+    if again:
+        yield Block(set={ours: f"${{{before_name(ours)}}}" for ours in again.values()})
+
+
+def before_name(name: str) -> str:
+    """A name of the plan for what the section before gave a value that scenarios capture again."""
+    return f"before_{name}"
+
+
+def _walk_whole(walk: Walk, flow: ScriptNode, scope: NameScope, scenario: ScriptNode) -> int:
     """Walk the flow; a flow that is one loop of equal turns is walked once. How often it then is to be."""
     nodes = list(flattened(flow.elements()))
     hooks = walk.hooks
     if hooks is not None:
+        walk.named((*hooks.first, *hooks.before, *hooks.after, *hooks.last), scenario)
         walk.entries.extend(hooks.call("function", (name,), scope) for name in hooks.first)
         walk.flow(nodes, scope)
         walk.entries.extend(hooks.call("function", (name,), scope) for name in hooks.last)
         walk.notes.extend(hooks.notes)
         return 1
     alone = len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value
-    if alone and "whileTrue" not in nodes[0].value and captured_list(nodes[0], scope) is None:
+    if alone and not walk.entries and captured_list(nodes[0], scope) is None:
         only = nodes[0]
         body = list(flattened(only.children["loop"].elements()))
         turns = list(turns_of(only, scope))
@@ -159,17 +195,10 @@ def _drawn(node: ScriptNode, scope: NameScope, hooks: Hooks | None) -> dict[str,
     return {
         name: value
         for name, value in scope.constants.items()
-        if isinstance(value, list) and value and not name.startswith("$") and (name in text or name in called)
-        and not _is_looped(node, name)
+        if isinstance(value, list) and value and not isinstance(value, Rows) and not name.startswith("$")
+        and (name in text or name in called) and not _is_looped(node, name)
     }  # fmt: skip
 
 
 def _is_looped(node: ScriptNode, name: str) -> bool:
     return f"'over': '{name}'" in repr(node.value)
-
-
-def _weight(node: ScriptNode, scope: NameScope) -> float:
-    value = ScriptNode(constant(node, scope), node.file, node.line, {}).number("a weight above 0")
-    if value <= 0:
-        raise node.refused("the weight 0", "leave the scenario out")
-    return value

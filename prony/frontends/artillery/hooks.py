@@ -10,13 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from prony.frontends.artillery.config import calls
+from prony.frontends.artillery.config import CONTENTS, calls
 from prony.frontends.artillery.processor import Processor
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import (
     TOKEN,
+    USER_UUID,
     FeederColumn,
     NameScope,
+    Rows,
     capture_name,
     json_value,
     words_of,
@@ -26,7 +28,6 @@ from prony.plan.response import Capture
 from prony.plan.script import Script
 from prony.plan.step import Block, Step
 
-SCENARIO_KEYS = frozenset({"beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError"})
 RESPONSE = r"(?s)\A.*"
 """The whole of a head or a body."""
 NOT_SENT = frozenset(
@@ -50,6 +51,10 @@ class Hooks:
     first: tuple[str, ...] = ()
     """Before the flow, and after it."""
     last: tuple[str, ...] = ()
+    uuid: bool = False
+    """Whether they or a request look at the user's $uuid."""
+    prefix: str = "hook"
+    """Of names that nothing of the script has."""
     asked: int = 0
     """Requests and questions so far: each has names of its own."""
     notes: list[str] = field(default_factory=list)
@@ -62,7 +67,7 @@ class Hooks:
     def named(self, what: str) -> str:
         """A name of the plan that nothing else has."""
         self.asked += 1
-        return f"hook_{self.asked}_{what}"
+        return f"{self.prefix}_{self.asked}_{what}"
 
     def call(
         self,
@@ -75,6 +80,8 @@ class Hooks:
     ) -> Block:
         """A call of these functions, one after the other."""
         given = {name: f"${{{ours}}}" for name, ours in self.shared.items()} | dict(self._of_loop(scope))
+        if self.uuid:
+            given["$uuid"] = f'"${{{USER_UUID}}}"'
         taken = dict(take or {})
         return Block(
             call=Call(
@@ -96,6 +103,10 @@ class Hooks:
             elif name in scope.fed:
                 yield name, column_json(scope.fed[name])
 
+    def builds(self, params: ScriptNode, scope: NameScope) -> bool:
+        """Whether JavaScript writes this request."""
+        return bool(self.before or functions_of(params.get("beforeRequest"))) or is_drawn_url(params, scope)
+
     def question(self, kind: str, function: str, scope: NameScope) -> tuple[Block, str]:
         """A question to a function, and the name of what it says."""
         name = self.named("answer")
@@ -104,19 +115,19 @@ class Hooks:
     def before_request(
         self, step: Step, params: ScriptNode, scope: NameScope, plain: bool
     ) -> tuple[Block | None, Step]:
-        """The call before a request, and the request with what the functions made of it. `plain`: its
-        response is asked for without compression.
+        """The call before a request, and the request with what the functions made of it; none where it is
+        known before the run. `plain`: its response is asked for without compression.
         """
-        functions = (*self.before, *_functions(params.get("beforeRequest")))
-        if not functions:
+        if not self.builds(params, scope):
             return None, step
+        functions = (*self.before, *functions_of(params.get("beforeRequest")))
         if step.server is not None:
             raise params.refused(
                 "beforeRequest of a request to another server",
                 "send it to config.target, or without functions",
             )
         self.asked += 1
-        path, lines, body = (f"hook_{self.asked}_{what}" for what in ("path", "headers", "body"))
+        path, lines, body = (f"{self.prefix}_{self.asked}_{what}" for what in ("path", "headers", "body"))
         call = self.call(
             "before",
             functions,
@@ -142,7 +153,7 @@ class Hooks:
         """The request with its response kept, and the call that is given it. `alone`: no function saw the
         request.
         """
-        functions = (*self.after, *_functions(params.get("afterResponse")))
+        functions = (*self.after, *functions_of(params.get("afterResponse")))
         if not functions:
             return step, None
         head, body = self.named("head"), self.named("response")
@@ -162,23 +173,31 @@ class Hooks:
 
 def reads_response(hooks: Hooks | None, params: ScriptNode) -> bool:
     """Whether a function is given the response to this request."""
-    return hooks is not None and bool(hooks.after or _functions(params.get("afterResponse")))
+    return hooks is not None and bool(hooks.after or functions_of(params.get("afterResponse")))
 
 
 def of_scenario(
-    node: ScriptNode, found: Processor | None, scope: NameScope
+    node: ScriptNode, found: Processor, scope: NameScope, prefix: str = "hook"
 ) -> tuple[Hooks | None, NameScope]:
-    """The functions of a scenario, and the scope in which its texts are read. None where it calls none."""
-    if found is None or not calls(node.value):
+    """The functions of a scenario, and the scope in which its texts are read. None where it calls none and
+    every request is known before the run but for its values. `prefix`: of the names that hooks make up.
+    """
+    builds = is_built(node.value, scope)
+    if not builds and not calls(node.value):
         return None, scope
     ours, referenced = set(captured(node.value)), set(_referenced(node.value))
-    known = {*ours, *scope.fed, *(name for name in scope.constants if not name.startswith("$"))}
+    drawn = {*ours, *scope.fed, *scope.captured}
+    known = {*drawn, *(name for name in scope.constants if not name.startswith("$"))}
     # A condition is given the variables under a name of its own.
     any_of_them = found.names_any or any(map(found.has_function, _conditions(node.value)))
     names = (known | referenced) if any_of_them else found.names & (known | referenced)
-    # What before captured stays what it was.
-    names = {name for name in names - {*scope.captured} if re.fullmatch(r"[A-Za-z_][\w-]*", name)}
-    shared = {name: capture_name(name) for name in sorted(names)}
+    if builds:  # JavaScript fills them in
+        lists = {name for name, value in scope.constants.items() if isinstance(value, list)}
+        names |= (drawn | {name for name in lists if not name.startswith("$")}) & referenced
+    names = {name for name in names if name in drawn or re.fullmatch(r"[A-Za-z_][\w-]*", name)}
+    # Nobody changes the rows of a file, and each user has them all.
+    names = {name for name in names if not isinstance(scope.constants.get(name), Rows)}
+    shared = {name: scope.captured.get(name, capture_name(name)) for name in sorted(names)}
     inner = NameScope(
         {name: value for name, value in scope.constants.items() if name not in shared},
         {name: column for name, column in scope.fed.items() if name not in shared},
@@ -191,14 +210,45 @@ def of_scenario(
         found,
         shared,
         None if name is None else str(name.value),
-        before=_functions(node.get("beforeRequest")),
-        after=_functions(node.get("afterResponse")),
-        first=_functions(node.get("beforeScenario")),
-        last=_functions(node.get("afterScenario")),
+        before=functions_of(node.get("beforeRequest")),
+        after=functions_of(node.get("afterResponse")),
+        first=functions_of(node.get("beforeScenario")),
+        last=functions_of(node.get("afterScenario")),
+        prefix=prefix,
+        uuid="$uuid" in repr(node.value) or "$uuid" in found.source,
     )
     if node.get("onError") is not None:
         hooks.notes.append(f"{node.children['onError'].place}: the functions of onError are not called")
     return hooks, inner
+
+
+def is_built(value: Any, scope: NameScope) -> bool:
+    """Whether a request is put together during the run: functions see it before it is sent, or its URL begins
+    with a value that is not known before.
+    """
+    if isinstance(value, dict):
+        if value.get("beforeRequest"):
+            return True
+        urls = (value.get("url"), value.get("uri"))
+        if any(isinstance(url, str) and _first_of(url) not in ("", *scope.constants) for url in urls):
+            return True
+        return any(is_built(inner, scope) for key, inner in value.items() if key not in CONTENTS)
+    return isinstance(value, list) and any(is_built(inner, scope) for inner in value)
+
+
+def _first_of(url: str) -> str:
+    """What a URL's first characters stand for; nothing where it begins with a text, or a call."""
+    found = TOKEN.match(url.strip())
+    return "" if found is None or "(" in found[1] else next(iter(words_of(found[1])), "")
+
+
+def is_drawn_url(params: ScriptNode, scope: NameScope) -> bool:
+    """Whether a request's URL begins with a value that is known during the run only."""
+    url = params.get("url") or params.get("uri")
+    if url is None or not isinstance(url.value, str):
+        return False
+    first = _first_of(url.value)
+    return first in scope.captured or first in scope.fed or first in scope.later
 
 
 def is_yes(answer: str) -> Condition:
@@ -206,12 +256,17 @@ def is_yes(answer: str) -> Condition:
     return Condition(left=f"${{{answer}}}", op="==", right="true")
 
 
+def failing(error: str) -> Block:
+    """What fails a user as Artillery's fails, and counts the error by this name."""
+    return Block(call=Call(task={"kind": "fail", "functions": [], "error": error, "give": [], "take": []}))
+
+
 def at_start(hooks: Hooks, outer: NameScope, drawn: Mapping[str, Any]) -> dict[str, str]:
     """What the shared variables hold when a user starts, as JSON; `null` stands for nothing. `drawn`: of
-    lists, the value of these users.
+    lists, the value of these users. What `before` has captured the plan gives them itself.
     """
     scope = NameScope({**outer.constants, **drawn}, outer.fed)
-    return {ours: _at_start(name, scope) for name, ours in hooks.shared.items()}
+    return {ours: _at_start(name, scope) for name, ours in hooks.shared.items() if name not in outer.captured}
 
 
 def _at_start(name: str, scope: NameScope) -> str:
@@ -226,7 +281,8 @@ def column_json(column: FeederColumn) -> str:
     return f"${{{column.placeholder}}}" if plain else f'"${{{column.placeholder} | json}}"'
 
 
-def _functions(node: ScriptNode | None) -> tuple[str, ...]:
+def functions_of(node: ScriptNode | None) -> tuple[str, ...]:
+    """The names of functions that a key has."""
     if node is None:
         return ()
     named = node.elements() if isinstance(node.value, list) else [node]
@@ -284,4 +340,5 @@ def _referenced(value: Any, key: str = "") -> Iterator[str]:
         elif key == "ifTrue":
             yield from re.findall(r"[A-Za-z_]\w*", value)
         for match in TOKEN.finditer(value):
+            yield match[1]
             yield from words_of(match[1])[:1]

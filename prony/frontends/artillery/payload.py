@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import FeederColumn, NameScope, constant
+from prony.frontends.artillery.templates import FeederColumn, NameScope, Rows, constant
 from prony.plan.workload import Feeder
 
 KEYS = frozenset({
@@ -24,6 +24,8 @@ class Payload:
     feeders: dict[str, Feeder]
     columns: dict[str, FeederColumn]
     notes: tuple[str, ...] = ()
+    rows: dict[str, Rows] = field(default_factory=dict)
+    """Whole files, by the names that they have in the script."""
 
 
 NO_PAYLOAD = Payload({}, {})
@@ -37,10 +39,13 @@ def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: Nam
     feeders: dict[str, Feeder] = {}
     columns: dict[str, FeederColumn] = {}
     notes: list[str] = []
+    whole: dict[str, Rows] = {}
     for index, one in enumerate((node,) if single else node.elements()):
         notes += one.unread("the key of a payload", KEYS)
-        if one.get("fields") is None and one.get("loadAll") is None:
-            notes.append(f"{one.place}: a payload without fields gives users nothing, and is left out")
+        loads_all = one.get("loadAll") is not None and one.children["loadAll"].value is True
+        if (loads_all and one.get("name") is None) or (one.get("fields") is None and not loads_all):
+            lacks = "loadAll without a name" if loads_all else "a payload without fields"
+            notes.append(f"{one.place}: {lacks} gives users nothing, and is left out")
             continue
         name = f"payload{index + 1}"
         path = one.get("path")
@@ -49,20 +54,56 @@ def payload(node: ScriptNode | None, given: str | None, folder: Path, scope: Nam
             if path is None:
                 raise one.wrong("a path (or --payload FILE)")
             where = str(folder / str(constant(path, scope)))
+        if loads_all:
+            whole[one.children["name"].text("a name")] = _whole(one, Path(where))
+            continue
         feeders[name], found = _one(one, name, Path(where))
         columns.update(found)
-    return Payload(feeders, columns, tuple(notes))
+    return Payload(feeders, columns, tuple(notes), whole)
+
+
+def _whole(node: ScriptNode, file: Path) -> Rows:
+    """Every row, for every user: with its fields by name, else as a list."""
+    _settings(node)
+    if node.get("order") is not None:
+        raise node.children["order"].refused("loadAll with an order", "leave one of them out")
+    head, rows = _read(file, node, _delimiter(node))
+    skip = node.get("skipHeader")
+    every = rows if skip is not None and skip.value is True else [head, *rows]
+    cast = node.get("cast")
+    casts = cast is None or cast.value is not False
+    values = [[_cast(text) if casts else text for text in row] for row in every]
+    fields = node.get("fields")
+    if fields is None or not fields.elements():
+        return Rows(values)
+    names = [str(one.value) for one in fields.elements()]
+    return Rows(dict(zip(names, row, strict=False)) for row in values)
+
+
+def _cast(text: str) -> str | int | float:
+    if not _is_number(text):
+        return text
+    value = float(text)
+    return int(value) if value.is_integer() and abs(value) < 2**53 else value
+
+
+def _settings(node: ScriptNode) -> None:
+    child = node.get("options")
+    if child is not None and child.value is not False:
+        raise child.refused("payload 'options'", "name the columns in fields; each user has one row")
+
+
+def _delimiter(node: ScriptNode) -> str:
+    delimiter = node.get("delimiter")
+    mark = "," if delimiter is None else str(delimiter.value)
+    if delimiter is not None and (len(mark) != 1 or mark in '"\r\n'):
+        raise delimiter.refused(f"the delimiter '{mark}'", "separate columns by one character")
+    return mark
 
 
 def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, FeederColumn]]:
-    for key in ("loadAll", "options"):
-        child = node.get(key)
-        if child is not None and child.value is not False:
-            raise child.refused(f"payload '{key}'", "name the columns in fields; each user has one row")
-    delimiter = node.get("delimiter")
-    mark = "," if delimiter is None else str(delimiter.value)
-    if delimiter is not None and (len(mark) != 1 or not mark.isascii() or mark in '"\r\n'):
-        raise delimiter.refused(f"the delimiter '{mark}'", "separate columns by one character of ASCII")
+    _settings(node)
+    mark = _delimiter(node)
     fields = node.get("fields")
     if fields is None:
         raise node.wrong("fields, the names of the columns")
@@ -87,8 +128,12 @@ def _one(node: ScriptNode, name: str, file: Path) -> tuple[Feeder, dict[str, Fee
         found[label] = FeederColumn(f"{name}.{title}", numeric)
     order_of: Literal["sequence", "random"] = "sequence" if kind == "sequence" else "random"
     at_end: Literal["recycle"] | None = "recycle" if kind == "sequence" else None
-    feeder = Feeder(file=str(file.absolute()), order=order_of, at_end=at_end, columns=columns, delimiter=mark)
-    return feeder, found
+    if mark.isascii():
+        source: dict[str, object] = {"file": str(file.absolute()), "columns": columns, "delimiter": mark}
+    else:  # which a plan does not take for a file
+        texts = tuple(tuple((*row, *[""] * len(head))[: len(head)]) for row in rows)
+        source = {"rows": texts, "columns": tuple(head)}
+    return Feeder.model_validate({"order": order_of, "at_end": at_end, **source}), found
 
 
 def _read(file: Path, node: ScriptNode, delimiter: str) -> tuple[list[str], list[list[str]]]:

@@ -13,8 +13,17 @@ from pathlib import Path
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.base import Refused
 
-THERE = frozenset({"crypto", "node:crypto", "uuid", "uuid/v4"})
-"""Modules of which the engine's JavaScript has a part."""
+THERE = frozenset({
+    "assert", "buffer", "crypto", "events", "form-data", "fs", "fs/promises", "os", "path", "path/posix",
+    "perf_hooks", "querystring", "url", "util", "uuid", "uuid/v4",
+})  # fmt: skip
+"""Modules that the engine's JavaScript has itself, all or in part."""
+NODES = frozenset({
+    "async_hooks", "child_process", "cluster", "console", "constants", "dgram", "diagnostics_channel", "dns",
+    "http", "http2", "https", "module", "net", "process", "readline", "stream", "string_decoder", "timers",
+    "tls", "v8", "vm", "worker_threads", "zlib",
+})  # fmt: skip
+"""Others of Node's library."""
 ENDINGS = (".js", ".cjs", ".mjs")
 MOST_FILES = 100
 NAMED = re.compile(
@@ -32,9 +41,12 @@ TEXT_OR_COMMENT = re.compile(
     r"""'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*"|`(?:\\.|[^`\\])*`|//[^\n]*|/\*.*?\*/""", re.DOTALL
 )
 ENVIRONMENT = re.compile(r"""\benv\s*(?:\?\.|\.)\s*(\w+)|\benv\s*\[\s*['"](\w+)['"]\s*\]""")
-INSTEAD = (
-    "Prony runs a processor without Node's library and without packages (there are crypto.randomUUID, "
-    "randomInt and randomBytes, and uuid's v4); write what is needed of it into the file"
+NO_NETWORK = (
+    "Prony's JavaScript has no network, no processes and no threads of its own; what a function asks a "
+    "server for write into the flow, or into before"
+)
+TYPESCRIPT = (
+    "compile it: npx esbuild FILE.ts --bundle --platform=node --outfile=FILE.js, which is what Artillery does"
 )
 
 
@@ -44,7 +56,7 @@ class Processor:
 
     file: Path
     source: str
-    """Of all files, one after the other."""
+    """Of all files beside it, one after the other; packages are not looked into."""
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -75,21 +87,28 @@ class Processor:
         return _without_comments(self.source)
 
 
+NONE = Processor(Path(__file__).with_name("without_processor.js"), "")
+"""Of a script that names none: every function that it calls is one that is not there."""
+
+
 def processor(node: ScriptNode, folders: tuple[Path, ...]) -> Processor:
     """The processor, in the first of the folders that has it. Raises Refused and UsageError for what cannot
     be run.
     """
     name = node.text("a JavaScript file")
+    if name.endswith(".ts"):
+        raise node.refused("a processor in TypeScript", TYPESCRIPT)
     if not name.endswith(ENDINGS):
         raise node.refused("a processor that is not JavaScript", f"compile it to one of {', '.join(ENDINGS)}")
     found = [folder / name for folder in folders if (folder / name).is_file()]
     if not found:
         raise node.wrong(f"a JavaScript file beside the script ({folders[0] / name} is not there)")
-    return Processor(found[0].resolve(), "\n".join(_sources(found[0].resolve(), {}, node)))
+    file = found[0].resolve()
+    return Processor(file, "\n".join(_sources(file, {}, node)))
 
 
 def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[str]:
-    """The source of a file and of those that it loads."""
+    """The source of a file and of those beside it that it loads."""
     if file in seen or len(seen) >= MOST_FILES:
         return
     try:
@@ -101,20 +120,46 @@ def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[st
     code = _without_comments(text)
     for match in IMPORTED.finditer(code):
         name = next(group for group in match.groups() if group is not None)
-        if name in THERE:
-            continue
-        line = code.count("\n", 0, match.start()) + 1
+        instead = _missing(name, file)
+        at = code.count("\n", 0, match.start()) + 1
+        if instead is not None:
+            raise Refused(f"require('{name}') in config.processor", str(file), at, match[0].strip(), instead)
         if not name.startswith(("./", "../", "/")):
-            raise Refused(f"require('{name}') in config.processor", str(file), line, match[0], INSTEAD)
+            continue
         beside = file.parent / name
         candidates = [beside, *(beside.with_name(beside.name + ending) for ending in (*ENDINGS, ".json"))]
         loaded = next((one for one in (*candidates, beside / "index.js") if one.is_file()), None)
-        if loaded is None:
-            raise Refused(
-                f"require('{name}') in config.processor", str(file), line, match[0], "that file is not there"
-            )
-        if loaded.suffix != ".json":
+        if loaded is not None and loaded.suffix != ".json":
             yield from _sources(loaded.resolve(), seen, node)
+        elif loaded is None and not _is_late(code, match.start()) and not (beside / "package.json").is_file():
+            raise Refused(
+                f"require('{name}') in config.processor", str(file), at, match[0].strip(),
+                "that file is not there",
+            )  # fmt: skip
+
+
+def _missing(name: str, file: Path) -> str | None:
+    """What could be done about a module of Node or a package that is not there; None where it is, or is a
+    file.
+    """
+    plain = name.removeprefix("node:")
+    if name.startswith(("./", "../", "/")) or plain in THERE:
+        return None
+    if name.startswith("node:") or name in NODES:
+        return NO_NETWORK
+    words = name.split("/")
+    package = "/".join(words[: 2 if name.startswith("@") else 1])
+    if any((folder / "node_modules" / package).is_dir() for folder in file.parents):
+        return None
+    return (
+        f"install it where the script is (npm install {package}), or write what is needed of it into the file"
+    )
+
+
+def _is_late(code: str, at: int) -> bool:
+    """Whether this stands within a function or a block, which may never be reached."""
+    line = code[code.rfind("\n", 0, at) + 1 : at]
+    return line[:1] in (" ", "\t")
 
 
 def _without_comments(source: str) -> str:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from prony.frontends.artillery.multipart import multipart
-from prony.frontends.artillery.processor import Processor
+from prony.frontends.artillery.processor import NONE, Processor
 from prony.frontends.artillery.responses import (
     NOTHING,
     STATUS_200,
@@ -20,8 +20,9 @@ from prony.frontends.artillery.responses import (
     expected,
     looked,
 )
-from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.script import ScriptNode, UserFails
 from prony.frontends.artillery.templates import (
+    UNDEFINED,
     NameScope,
     constant,
     is_undefined,
@@ -41,19 +42,13 @@ KEYS = frozenset({
     "match", "expect", "ifTrue", "probability", "followRedirect", "maxRedirects", "gzip",
 })  # fmt: skip
 CALLING = frozenset({"beforeRequest", "afterResponse"})
-"""And with a processor."""
+"""Functions around it."""
 MOST_REDIRECTS = 10
 """Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
 SAFE = "%/:?#[]@!$&'()*+,;=-._~|"
 """Of a path; % stays: the script has encoded what it wanted encoded."""
-JAVASCRIPT = "name the JavaScript file in config.processor; in before and after write keys of the request"
-INSTEAD: Mapping[str, str] = {
-    "beforeRequest": JAVASCRIPT,
-    "afterResponse": JAVASCRIPT,
-    "function": JAVASCRIPT,
-}
-
-
+GOT_ERROR = "ERR_GOT_REQUEST_ERROR"
+"""What got, Artillery's client, calls a request that it does not send."""
 OPTIONS_OF_GOT = frozenset({
     "searchParams", "responseType", "https", "http2", "prefixUrl", "agent", "dnsCache", "dnsLookupIpVersion",
     "encoding", "hooks", "localAddress", "lookup", "maxHeaderSize", "pagination", "username", "password",
@@ -107,13 +102,11 @@ class ScriptSettings:
     """Sent with every request."""
     hook: bool = False
     """It stands in before or after: any status is right there, and nothing else is checked."""
-    taken: frozenset[str] = frozenset()
-    """Names that before captures."""
     pooled: bool = False
     """Users share connections."""
     endpoints: Endpoints = Endpoints()
     """What the plugin metrics-by-endpoint calls requests."""
-    processor: Processor | None = None
+    processor: Processor = NONE
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,24 +131,23 @@ def request(
     settings: ScriptSettings,
     cookies: dict[str, str],
     plain: bool = False,
+    built: bool = False,
 ) -> SentRequest:
     """The step. `cookies` are those that the script itself has set so far; the request's own are added.
-    `plain`: functions read the response. Raises Refused and UsageError.
+    `plain`: functions read the response; `built`: JavaScript writes the request. Raises Refused, UserFails
+    and UsageError.
     """
     if not isinstance(params.value, dict):
         raise params.wrong("keys of a request, such as url")
     for key, child in params.items():
-        called = key in CALLING and settings.processor is not None and not settings.hook
-        if key in INSTEAD and not called:
-            raise child.refused(f"{method} '{key}'", INSTEAD[key])
         if key in OPTIONS_OF_GOT:
             raise child.refused(f"{method} '{key}'", f"use {', '.join(sorted(KEYS))}")
     url = params.get("url") or params.get("uri")
     if url is None:
         raise params.wrong("a url")
-    server, path = _where(url, params.get("qs"), scope, settings)
+    server, path = _where(url, params.get("qs"), scope, settings, built)
     body, parts, content_type = _body(method, params, scope)
-    found = looked(params, scope, settings.strict, settings.taken)
+    found = looked(params, scope, settings.strict)
     otherwise = STATUS_200 if settings.default_200 else NOTHING
     wanted = expected(params, scope, otherwise) if settings.expects and not settings.hook else NOTHING
     hops = _hops(params, scope)
@@ -188,7 +180,8 @@ def request(
     except ValidationError as fault:
         first = fault.errors()[0]
         raise params.wrong(f"a request that can be sent ({first['msg']})") from fault
-    ignored = (*params.unread(f"the key of {method}", KEYS | CALLING), *wanted.ignored)
+    unread = params.unread(f"the key of {method}", KEYS | CALLING)
+    ignored = (*unread, *found.ignored, *wanted.ignored)
     return SentRequest(step, wanted, found, label is not None, ignored, plain)
 
 
@@ -221,13 +214,15 @@ def _hops(params: ScriptNode, scope: NameScope) -> int | None:
 
 
 def _where(
-    url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings
+    url: ScriptNode, qs: ScriptNode | None, scope: NameScope, settings: ScriptSettings, built: bool
 ) -> tuple[str | None, str]:
-    """The server, where it is another than the target, and the path."""
+    """The server, where it is another than the target, and the path; of one that JavaScript writes, a path in
+    its place.
+    """
     server: str | None = None
-    if is_undefined(url, scope):
-        raise url.refused("a URL without a value", "use a variable that has one")
-    text = rendered(url, scope).strip()
+    text = str(UNDEFINED) if is_undefined(url, scope) else rendered(url, scope).strip()
+    if built and not text.startswith(("http://", "https://", "/")):
+        return None, "/"
     if text.startswith(("http://", "https://")):
         scheme, _, rest = text.partition("://")
         authority, slash, path = rest.partition("/")
@@ -241,10 +236,12 @@ def _where(
         path = slash + path if slash else "/"
     elif text.startswith("/"):
         path = settings.base_path + text
-    else:
+    elif "${" in text:
         raise url.refused(
             "a URL that begins with neither / nor http", "begin it with / (after config.target)"
         )
+    else:
+        raise UserFails(url, "a URL that begins with neither / nor http", f"Invalid URL - {text}")
     path = path.partition("#")[0]
     if qs is not None:
         pairs = "&".join(_pairs(qs, scope, undefined=""))
@@ -284,7 +281,7 @@ def _body(
     """Text, or pieces, and content type; one of json, form, formData and body."""
     if (form := params.get("formData")) is not None:
         if method in ("get", "head"):
-            raise form.refused(f"a {method.upper()} with a body", "send it with post or put")
+            raise UserFails(form, f"a {method.upper()} with a body", GOT_ERROR)
         parts, kind = multipart(form, scope)
         return None, parts, kind
     text, kind_of_text = _text_body(method, params, scope)
@@ -292,14 +289,12 @@ def _body(
 
 
 def _text_body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str | None, str | None]:
-    given = [key for key in ("json", "form", "body") if params.get(key) is not None]
+    given = [key for key in ("json", "form", "body") if _is_given(params.get(key), scope)]
     if not given:
         return "" if method in ("post", "put", "patch") else None, None
     if method in ("get", "head"):
-        raise params.children[given[0]].refused(f"a {method.upper()} with a body", "send it with post or put")
+        raise UserFails(params.children[given[0]], f"a {method.upper()} with a body", GOT_ERROR)
     if "json" in given and params.children["json"].value not in (False, 0, ""):
-        if is_undefined(params.children["json"], scope):
-            raise params.children["json"].refused("json without a value", "write the value")
         return json_text(params.children["json"], scope), "application/json"
     if "form" in given:
         pairs = _pairs(params.children["form"], scope, undefined="undefined")
@@ -308,8 +303,12 @@ def _text_body(method: str, params: ScriptNode, scope: NameScope) -> tuple[str |
         return None, None
     body = params.children["body"]
     if not isinstance(body.value, str):
-        raise body.refused("a body that is not a text", "use json for a structure, or put the text in quotes")
-    return ("" if is_undefined(body, scope) else rendered(body, scope)), None
+        raise UserFails(body, "a body that is not a text (json takes structures)", GOT_ERROR)
+    return rendered(body, scope), None
+
+
+def _is_given(node: ScriptNode | None, scope: NameScope) -> bool:
+    return node is not None and not is_undefined(node, scope)
 
 
 def _headers(
@@ -319,8 +318,11 @@ def _headers(
     for given in (settings.headers, params.get("headers")):
         for name, value in () if given is None else given.items():
             headers.pop(name.lower(), None)
-            if not is_undefined(value, scope):
-                headers[name.lower()] = rendered(value, scope)
+            lines = value.elements() if isinstance(value.value, list) else [value]
+            if len(lines) > 1:
+                raise value.refused("a header of several lines", "write its values into one, with commas")
+            if lines and not is_undefined(lines[0], scope):
+                headers[name.lower()] = rendered(lines[0], scope)
     if content_type is not None:
         headers.setdefault("content-type", content_type)
     gzip = params.children.get("gzip")

@@ -27,6 +27,7 @@ RIGHT = tuple(range(200, 300))
 NOT_FOLLOWED = (*RIGHT, *range(300, 309))
 """Likewise with followRedirect: false."""
 CAPTURE_KEYS = frozenset({"json", "regexp", "header", "as", "strict", "group", "flags", "multiple", "value"})
+HTML_AND_XML = frozenset({"xpath", "selector"})
 ONLY_CAPTURES = "capture with json, regexp or header"
 EXPECTATIONS = frozenset({
     "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
@@ -52,6 +53,8 @@ class ReadFromResponse:
     json_values: dict[str, Any]
     json_filled: dict[str, str]
     """JSON pointer -> the value of a match that is known during the run only, as JSON."""
+    ignored: tuple[str, ...] = ()
+    """A sentence for each key that nothing is made of."""
 
     @property
     def body(self) -> bool:
@@ -88,19 +91,20 @@ STATUS_200 = Expected((("statusCode", (200,)),), (200,), {})
 """Of a request that expects nothing, with the plugin's expectDefault200."""
 
 
-def looked(
-    params: ScriptNode, scope: NameScope, strict: bool, taken: frozenset[str] = frozenset()
-) -> ReadFromResponse:
-    """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise;
-    `taken`: names that `before` captures. Raises Refused.
+def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromResponse:
+    """`capture` and `match` of a request; `strict`: a capture must find something, unless it says otherwise.
+    Raises Refused.
     """
     captures: dict[str, Capture] = {}
     names: dict[str, str] = {}
     json_values: dict[str, Any] = {}
     json_filled: dict[str, str] = {}
     matches = False
+    ignored: list[str] = []
     for spec in (*_listed(params.get("capture")), *_listed(params.get("match"))):
-        spec.only("capture", CAPTURE_KEYS, ONLY_CAPTURES)
+        for key in HTML_AND_XML & set(spec.children):
+            raise spec.children[key].refused(f"capture '{key}'", ONLY_CAPTURES)
+        ignored += spec.unread("the key of a capture", CAPTURE_KEYS)
         if spec.get("value") is not None:
             path = spec.get("json")
             if path is None:
@@ -121,10 +125,6 @@ def looked(
         if name is None:
             raise spec.wrong("a name in 'as', or a 'value' to match")
         ours = capture_name(name.text("a name"))
-        if name.value in taken:
-            raise name.refused(
-                f"capturing '{name.value}' again, which before captures", "capture it under another name"
-            )
         capture = _capture(spec, strict)
         if name.value in scope.kept:
             default = None if capture.default is None else json.dumps(capture.default)
@@ -132,7 +132,7 @@ def looked(
         captures[ours], names[name.value] = capture, ours
     if not matches:  # an expectation does not keep Artillery from capturing, a failed match does
         captures = {ours: one.model_copy(update={"always": True}) for ours, one in captures.items()}
-    return ReadFromResponse(captures, names, matches, json_values, json_filled)
+    return ReadFromResponse(captures, names, matches, json_values, json_filled, tuple(ignored))
 
 
 def _capture(spec: ScriptNode, strict: bool) -> Capture:

@@ -116,6 +116,23 @@ class ScriptNode:
         return float(value)
 
 
+class UserFails(UsageError):
+    """Artillery takes this, and each of its users fails here."""
+
+    def __init__(self, node: ScriptNode, why: str, error: str) -> None:
+        """`why`: a clause; `error`: by what name it counts them."""
+        super().__init__(f"{node.place}: {why}: found {node.shown}")
+        self.node, self.why, self.error = node, why, error
+
+    @property
+    def note(self) -> str:
+        """What there is to say."""
+        return (
+            f"{self.node.place}: {self.why}: Artillery's users fail here, and so do these "
+            f"(errors.{self.error})"
+        )
+
+
 def of(value: Any, file: str, line: int | None) -> ScriptNode:
     """A node of plain values that all stand in one place."""
     children: dict[Key, ScriptNode] = {}

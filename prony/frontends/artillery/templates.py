@@ -40,6 +40,10 @@ class FeederColumn:
     """The value is kept as JSON."""
 
 
+class Rows(list[Any]):
+    """Every row of a file: a list that nobody draws from."""
+
+
 class Undefined:
     """The value of what has none: Artillery leaves it out, or writes this word."""
 

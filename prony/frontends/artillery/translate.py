@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,27 +13,29 @@ from pydantic import ValidationError
 
 from prony.errors import UsageError
 from prony.frontends.artillery import script
-from prony.frontends.artillery.config import PLUGINS, calls, left_out
+from prony.frontends.artillery.config import PLUGINS, left_out
+from prony.frontends.artillery.config import calls as scripted
 from prony.frontends.artillery.flags import Flags, parse
-from prony.frontends.artillery.flow import TranslatedScenario, walked
+from prony.frontends.artillery.flow import TranslatedScenario, before_name, walked
 from prony.frontends.artillery.given import config_of, scope_of, whole_script
-from prony.frontends.artillery.hooks import script_of
+from prony.frontends.artillery.hooks import captured, is_built, script_of
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
-from prony.frontends.artillery.processor import Processor, processor
+from prony.frontends.artillery.processor import NONE, Processor, processor
 from prony.frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import NameScope, constant
+from prony.frontends.artillery.templates import NameScope, constant, str_of
 from prony.frontends.base import Translated
 from prony.plan.load import Connections, WholeRun
 from prony.plan.script import Script
-from prony.plan.step import Step
+from prony.plan.step import Block, Entry, calls
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
+WALKED = ("before", "scenarios", "after")
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
@@ -98,17 +100,21 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     planned = schedule(config.get("phases"), scope, "solo" in given.switches, config.get("mode"))
     folder = Path(given.scripts[0]).parent
     fed = payload(config.get("payload"), given.values.get("payload"), folder, scope)
-    scope = replace(scope, fed=fed.columns, kept=names_kept_as_json(root))
+    kept = names_kept_as_json(root)
+    walks = [node.value for node in (root.get(key) for key in WALKED) if node is not None]
+    if any(scripted(walk) or is_built(walk, scope) for walk in walks):
+        kept |= frozenset(captured(walks))  # JavaScript is given them, whoever captures them
+    scope = replace(scope, constants={**scope.constants, **fed.rows}, fed=fed.columns, kept=kept)
     before = _hook(root, "before", scope, settings, defaults)
     # As there: variables and columns win over what before has captured.
     known = {**scope.constants, **scope.fed}
-    names = {} if before is None else {name: ours for name, ours in before.names.items() if name not in known}
-    scope = replace(scope, captured=names)
-    settings = replace(settings, taken=frozenset(names))
+    names = {name: ours for name, ours in before.names.items() if name not in known}
+    scope = replace(scope, captured=names, kept=kept | frozenset(before.kept))
     after = _hook(root, "after", scope, settings, defaults)
-    found = _scenarios(root, given, scope, settings, defaults)
+    found = _scenarios(root, given, scope, settings, defaults, notes)
     timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
-    notes += [*planned.notes, *fed.notes, *(note for one in found for note in one.notes)]
+    notes += [*planned.notes, *fed.notes, *before.notes, *after.notes]
+    notes += [note for one in found for note in one.notes]
     if any(one.own_cookies for one in found):
         notes.append("the script sends cookies of its own; those that the server sets are not kept")
     if _is_on(config, "reportFailuresAsErrors"):
@@ -125,8 +131,8 @@ def read(argv: Sequence[str]) -> TranslatedScript:
             scenarios=tuple(scenario for one in found for scenario in one.scenarios),
             feeders=fed.feeders,
             cookies=not any(one.own_cookies for one in found),
-            prepare=() if before is None else before.steps,
-            cleanup=() if after is None else after.steps,
+            prepare=before.steps,
+            cleanup=after.steps,
         )
     except ValidationError as fault:
         raise UsageError(f"{root.file}: {fault.errors()[0]['msg']}") from fault
@@ -140,7 +146,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         preflight=False,
         request_parts=True,
         connections=Connections(shared=settings.pooled),
-        script=_called(root, settings, scope, timeout_ms),
+        script=_called(root, settings, scope, timeout_ms, workload),
     )
     told = Translated(
         "artillery",
@@ -164,19 +170,23 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     )
 
 
-def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor | None:
+def _processor(root: ScriptNode, config: ScriptNode, given: Flags) -> Processor:
     """The JavaScript that scenarios call; beside the script, else beside --config."""
-    node, scenarios = config.get("processor"), root.get("scenarios")
-    if node is None or scenarios is None or not calls(scenarios.value):
-        return None
+    node = config.get("processor")
+    walks = [root.get(key) for key in WALKED]
+    if node is None or node.value == "" or not any(one is not None and scripted(one.value) for one in walks):
+        return NONE
     files = [given.scripts[0], *(given.values[name] for name in ("config",) if name in given.values)]
     return processor(node, tuple(Path(file).absolute().parent for file in files))
 
 
-def _called(root: ScriptNode, settings: ScriptSettings, scope: NameScope, timeout_ms: int) -> Script | None:
-    """The processor with what its functions find around them."""
+def _called(
+    root: ScriptNode, settings: ScriptSettings, scope: NameScope, timeout_ms: int, workload: Workload
+) -> Script | None:
+    """The processor with what its functions find around them; None where nothing calls it."""
     found = settings.processor
-    if found is None:
+    walks = (workload.prepare, workload.cleanup, *(walk.steps for walk in workload.scenarios))
+    if not any(True for entries in walks for _ in calls(entries)):
         return None
     named = found.environment | set(re.findall(r"\$(?:env|processEnvironment)\.(\w+)", repr(root.value)))
     environment = scope.constants["$env"]
@@ -304,41 +314,92 @@ def _tls(config: ScriptNode) -> TlsOptions:
 
 
 def _scenarios(
-    root: ScriptNode, given: Flags, scope: NameScope, settings: ScriptSettings, defaults: ScriptNode | None
+    root: ScriptNode,
+    given: Flags,
+    scope: NameScope,
+    settings: ScriptSettings,
+    defaults: ScriptNode | None,
+    notes: list[str],
 ) -> tuple[TranslatedScenario, ...]:
+    """Those that users walk; `notes` gets which are left out."""
     node = root.get("scenarios")
     if node is None or not node.elements():
         raise root.wrong("scenarios, each with a flow")
-    wanted = given.values.get("scenario-name")
-    chosen = [
-        (index, one)
-        for index, one in enumerate(node.elements())
-        if wanted is None or (isinstance(one.value, dict) and str(one.value.get("name", "")) == wanted)
+    chosen = _named(node, given.values.get("scenario-name"))
+    weights = [
+        _weight(one.get("weight") if isinstance(one.value, dict) else None, scope) for _, one in chosen
     ]
+    whole = [int(weight) for weight in weights]
+    if len(chosen) == 1:
+        whole = [1]
+    found = []
+    for (index, one), weight, share in zip(chosen, weights, whole, strict=True):
+        if not any(whole):  # Artillery itself comes to no scenario then
+            share_of = weight
+        elif share == 0:
+            notes.append(f"{one.place}: the weight is below 1, so that no user walks this, as with Artillery")
+            continue
+        else:
+            share_of = float(share)
+        found.append(walked(one, index, scope, settings, defaults, weight=share_of))
+    return tuple(found)
+
+
+def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptNode]]:
+    """All scenarios, or the one whose name is this, or is found by it as a regular expression."""
+    every = list(enumerate(scenarios.elements()))
+    if wanted is None:
+        return every
+    try:
+        pattern = re.compile(wanted)
+    except re.error:
+        pattern = re.compile(re.escape(wanted))
+    names = [str(one.value.get("name", "")) if isinstance(one.value, dict) else "" for _, one in every]
+    chosen = [one for one, name in zip(every, names, strict=True) if name == wanted or pattern.search(name)]
     if not chosen:
-        raise UsageError(f"{node.place}: no scenario '{wanted}' (--scenario-name)")
-    return tuple(walked(one, index, scope, settings, defaults) for index, one in chosen)
+        raise UsageError(f"{scenarios.place}: no scenario '{wanted}' (--scenario-name)")
+    if len(chosen) > 1:
+        raise UsageError(
+            f"{scenarios.place}: {len(chosen)} scenarios are named '{wanted}' (--scenario-name); expected 1"
+        )
+    return chosen
+
+
+def _weight(node: ScriptNode | None, scope: NameScope) -> float:
+    """A number above 0, or 0 for anything else, as Artillery takes it."""
+    if node is None:
+        return 1.0
+    found = re.match(r"\s*\d+(?:\.\d+)?", str_of(constant(node, scope)))
+    return float(found[0]) if found else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Hook:
     """What one user walks before or after the load."""
 
-    steps: tuple[Step, ...]
-    names: Mapping[str, str]
-    """What it captures: name in the script -> name in the plan."""
+    steps: tuple[Entry, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict)
+    """What is known after it: name in the script -> name in the plan."""
+    kept: frozenset[str] = frozenset()
+    """Of these, the names of values that are kept as JSON."""
+    notes: tuple[str, ...] = ()
 
 
 def _hook(
     root: ScriptNode, key: str, scope: NameScope, settings: ScriptSettings, defaults: ScriptNode | None
-) -> _Hook | None:
+) -> _Hook:
     node = root.get(key)
     if node is None:
-        return None
-    found = walked(node, 0, scope, replace(settings, hook=True, taken=frozenset()), defaults, written=True)
-    if len(found.scenarios) != 1 or found.scenarios[0].has_blocks:
-        raise node.refused(
-            f"{key} with $uuid, conditions, pauses before requests or variables drawn from lists",
-            "write the value",
-        )
-    return _Hook(found.steps * found.scenarios[0].loops, found.captured)
+        return _Hook()
+    found = walked(node, 0, scope, replace(settings, hook=True), defaults, prefix=key)
+    acts = bool(found.steps) or any(True for _ in calls(found.alone))
+    if not acts:
+        return _Hook(notes=found.notes)
+    others = [other.value for one in WALKED if one != key and (other := root.get(one)) is not None]
+    again = [found.captured[name] for name in dict.fromkeys(captured(others)) if name in found.captured]
+    last = (
+        (Block(set={before_name(name): f"${{{name}}}" for name in again}),)
+        if again and key == "before"
+        else ()
+    )
+    return _Hook((*found.alone, *last), found.captured, found.kept, found.notes)

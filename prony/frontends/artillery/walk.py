@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from prony.frontends.artillery.conditions import decided
-from prony.frontends.artillery.hooks import Hooks, is_yes, reads_response
+from prony.frontends.artillery.hooks import Hooks, failing, functions_of, is_yes, reads_response
 from prony.frontends.artillery.loops import (
     captured_list,
     names_of,
@@ -19,9 +19,10 @@ from prony.frontends.artillery.loops import (
     turns_of,
     uses_turn,
 )
-from prony.frontends.artillery.requests import INSTEAD, JAVASCRIPT, METHODS, ScriptSettings, request
+from prony.frontends.artillery.processor import NONE
+from prony.frontends.artillery.requests import METHODS, ScriptSettings, request
 from prony.frontends.artillery.responses import Expected
-from prony.frontends.artillery.script import ScriptNode, with_children
+from prony.frontends.artillery.script import ScriptNode, UserFails, with_children
 from prony.frontends.artillery.templates import FeederColumn, NameScope, str_of
 from prony.frontends.artillery.thinks import is_constant, think_of
 from prony.plan.blocks import Condition, Loop
@@ -34,9 +35,7 @@ MOST_WRITTEN = 20
 """Turns of a loop that differ: this many are written out, more become a loop of the engine."""
 NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
 """Of an ifTrue: what the language of Artillery 2.0.21 (filtrex 0.5) has not."""
-LOOP_KEYS = frozenset({"loop", "count", "over", "loopValue", "loopElement"})
-WHILE_KEYS = frozenset({"loop", "count", "whileTrue", "loopValue"})
-STEP_INSTEAD = {**INSTEAD, "function": JAVASCRIPT}
+LOOP_KEYS = frozenset({"loop", "count", "over", "whileTrue", "loopValue", "loopElement"})
 
 
 @dataclass(slots=True)
@@ -45,8 +44,6 @@ class Walk:
 
     settings: ScriptSettings
     jitter: str | None
-    written: bool
-    """Loops are written out, whatever their turns are."""
     hooks: Hooks | None = None
     cookies: dict[str, str] = field(default_factory=dict)
     captured: dict[str, str] = field(default_factory=dict)
@@ -83,13 +80,23 @@ class Walk:
             self.note(f"{node.place}: log lines are not printed")
         elif "function" in keys and self.hooks is not None:
             name = node.children["function"].text("the name of a function")
+            self.named((name,), node)
             self.entries.append(self.hooks.call("function", (name,), scope))
         elif len(keys) == 1 and keys[0].lower() in METHODS:
             self.request(keys[0].lower(), node.children[keys[0]], scope)
         else:
             unknown = keys[0] if keys else "{}"
-            instead = STEP_INSTEAD.get(unknown, f"use {', '.join(sorted(METHODS))}, think or loop")
-            raise node.refused(f"the step '{unknown}'", instead)
+            raise node.refused(f"the step '{unknown}'", f"use {', '.join(sorted(METHODS))}, think or loop")
+
+    def named(self, functions: Iterable[str], node: ScriptNode) -> None:
+        """These functions are called here; one that is not there is named."""
+        if self.hooks is None or self.hooks.processor is not NONE:
+            return  # what a file defines is known when it runs
+        for name in functions:
+            self.note(
+                f"{node.place}: there is no function {name}: the script has no config.processor; a step "
+                "is an error that is counted, and a hook is passed over, as with Artillery"
+            )
 
     def request(self, method: str, params: ScriptNode, scope: NameScope) -> None:
         if not isinstance(params.value, dict):
@@ -103,8 +110,17 @@ class Walk:
                 f"{if_true.place}: Artillery 2.0 cannot read this ifTrue ($, &&, =, {{{{ }}}} and single "
                 "quotes are not of its language) and then always sends the request; Prony asks it"
             )
+        for key in ("beforeRequest", "afterResponse"):
+            self.named(functions_of(params.get(key)), params)
         plain = reads_response(self.hooks, params)
-        sent = request(method, params, scope, self.settings, self.cookies, plain=plain)
+        built = self.hooks is not None and self.hooks.builds(params, scope)
+        try:
+            sent = request(method, params, scope, self.settings, self.cookies, plain=plain, built=built)
+        except UserFails as fails:
+            self.note(fails.note)
+            fail = failing(fails.error)
+            self.entries.append(fail if asked is True else Block(condition=asked, steps=(fail,)))
+            return
         entries, step = self.hooked(sent.step, params, scope, sent.plain)
         self.steps.append(step)
         self.entries.extend(entries if asked is True else (Block(condition=asked, steps=entries),))
@@ -161,22 +177,21 @@ class Walk:
             self.entries.append(Block(pause=pause))
 
     def together(self, node: ScriptNode, scope: NameScope) -> None:
-        """Requests at the same time: Artillery's user has one connection, so they go out one after the other,
-        in their order.
+        """Steps at the same time: Artillery's user has one connection, so its requests go out one after the
+        other, in their order.
         """
-        node.only("parallel", frozenset({"parallel", "limit"}), "list the requests")
+        node.only("parallel", frozenset({"parallel", "limit"}), "list the steps")
         inner = list(flattened(node.children["parallel"].elements()))
-        for one in inner:
-            keys = [key.lower() for key, _ in one.items()]
-            if self.settings.pooled or len(keys) != 1 or keys[0] not in METHODS:
-                raise one.refused(
-                    "parallel with http.pool" if self.settings.pooled else f"parallel with '{keys[0]}'",
-                    "write the steps one after the other; a user of Prony has one connection",
-                )
-        self.note(
-            f"{node.place}: the requests of parallel go out one after the other, as on the one connection "
-            "that a user of Artillery has"
-        )
+        if self.settings.pooled:
+            raise node.refused(
+                "parallel with http.pool",
+                "write the steps one after the other; a user of Prony has one connection",
+            )
+        said = "the requests of parallel go out one after the other, as on the one connection that a user of "
+        said += "Artillery has"
+        if any(key in ("think", "loop", "parallel", "function") for one in inner for key, _ in one.items()):
+            said += "; its pauses, loops and functions too, which there begin together"
+        self.note(f"{node.place}: {said}")
         self.flow(inner, scope)
 
     def replaced(self, step: Step, update: dict[str, Any]) -> None:
@@ -187,40 +202,40 @@ class Walk:
 
     def loop(self, node: ScriptNode, scope: NameScope) -> None:
         inner = list(flattened(node.children["loop"].elements()))
-        if "whileTrue" in node.children and self.hooks is not None:
-            self.asking(inner, node, scope, self.hooks)
-            return
-        for key, child in node.items():
-            if key not in LOOP_KEYS:
-                instead = (
-                    "name a function of config.processor there; without one give a count, and the requests "
-                    "an ifTrue"
-                    if key == "whileTrue"
-                    else "loop with count or over a list"
+        for said in node.unread("the key of a loop", LOOP_KEYS):
+            self.note(said)
+        asks = node.get("whileTrue")
+        if asks is not None and self.hooks is not None:
+            name = asks.text("the name of a function")
+            if self.hooks.processor.has_function(name):
+                self.asking(inner, node, scope, self.hooks, name)
+                return
+            if node.get("count") is None and node.get("over") is None:
+                raise asks.refused(
+                    f"a loop without an end (whileTrue: {name}, which config.processor does not define)",
+                    "name one of its functions, or give a count, and the requests an ifTrue",
                 )
-                raise child.refused(f"loop '{key}'", instead)
+            self.note(f"{asks.place}: there is no function {name}: the loop has its count, as with Artillery")
         found = captured_list(node, scope)
         if found is not None:
             self.each(inner, node, scope, *found)
             return
         turns = list(turns_of(node, scope))
         named = uses_turn(node) or (self.hooks is not None and self.hooks.reads_turn)
-        if len(turns) > 1 and not self.written and not named:
+        if len(turns) > 1 and not named:
             self.block(inner, scope, lambda steps: repeated(steps, len(turns)))
-        elif len(turns) > MOST_WRITTEN and not self.written and (kind := numeric(turns)) is not None:
+        elif len(turns) > MOST_WRITTEN and (kind := numeric(turns)) is not None:
             self.drawn(inner, scope, turns, kind, node.get("over") is None)
         else:
             for turn in turns:
                 self.flow(inner, replace(scope, constants={**scope.constants, **turn}))
 
-    def asking(self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, hooks: Hooks) -> None:
+    def asking(
+        self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, hooks: Hooks, name: str
+    ) -> None:
         """A loop that goes on while a function says so, which is asked at the end of each turn."""
-        node.only("loop with whileTrue:", WHILE_KEYS, "loop with whileTrue alone")
-        name = node.children["whileTrue"].text("the name of a function")
-        if not hooks.processor.has_function(name):
-            raise node.children["whileTrue"].refused(
-                f"whileTrue: {name}, which config.processor does not define", "name one of its functions"
-            )
+        if node.get("over") is not None:
+            raise node.children["over"].refused("loop with whileTrue and over", "loop with one of them")
         self.loops += 1
         index = f"loop_count_{self.loops}"
         around = replace(scope, fed={**scope.fed, names_of(node)[0]: FeederColumn(index, True)})
@@ -279,10 +294,6 @@ class Walk:
 
     def each(self, inner: list[ScriptNode], node: ScriptNode, scope: NameScope, name: str, part: str) -> None:
         """A loop over the elements of a captured list, or of that part of a captured value."""
-        if self.written:
-            raise node.children["over"].refused(
-                "a loop over a captured value in before or after", "write the list: over: [a, b]"
-            )
         self.loops += 1
         if part:
             whole, name = name, f"loop_list_{self.loops}"

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from prony.frontends.artillery import run
-from prony.frontends.base import Refused
 from prony.load.contract import engine_plan
 from tests.frontends.artillery.test_run import requests
 from tests.frontends.artillery.test_translate import flow, script
@@ -39,6 +38,12 @@ def text(url: str, steps: str, config: str = "") -> str:
         ("  defaults: {tags: [a]}\n", "the default 'tags' is left out"),
         ("  engines: {playwright: {}}\n", "config.engines.playwright is left out"),
         ("  payload: {path: p.csv}\n", "a payload without fields gives users nothing"),
+        (
+            "  payload: {path: p.csv, fields: [a], loadAll: true}\n",
+            "loadAll without a name gives users nothing",
+        ),
+        ("  plugins: {ensure: {errorRate: 1}}\n", "the check 'errorRate' is left out"),
+        ("  plugins: {ensure: {}}\n  ensure: [{p95: 1}]\n", "ensure holds no keys"),
         ("version: 2\n", "the key 'version' is left out"),
     ],
 )
@@ -47,20 +52,6 @@ def test_what_changes_no_request_is_noted(tmp_path: Path, config: str, said: str
     assert any(said in note for note in made.notes), made.notes
     plain = script(tmp_path, text("http://h:80", "- get: {url: /}"))
     assert made.trial == plain.trial
-
-
-@pytest.mark.parametrize(
-    "step",
-    [
-        "- function: f",
-        "- get: {url: /, beforeRequest: f}",
-        "- get: {url: /, afterResponse: [f]}",
-        "- {loop: [{get: {url: /}}], whileTrue: f}",
-    ],
-)
-def test_functions_without_a_processor_are_refused(tmp_path: Path, step: str) -> None:
-    with pytest.raises(Refused, match=r"config\.processor"):
-        script(tmp_path, text("http://h:80", step))
 
 
 @pytest.mark.parametrize(
@@ -100,6 +91,14 @@ def test_a_pool_shares_connections(tmp_path: Path) -> None:
         ("- get: {url: /, comment: none}", "the key of get 'comment' is left out"),
         ("- get: {url: /, expect: [{statusCodes: 200}]}", "the plugin expect has no 'statusCodes'"),
         ("- parallel: [{get: {url: /}}]", "the requests of parallel go out one after the other"),
+        (
+            "- parallel: [{log: x}, {loop: [{get: {url: /}}], count: 1}]",
+            "its pauses, loops and functions too",
+        ),
+        (
+            "- get: {url: /, match: {json: $.a, value: 1, ifExists: 1, strict: false}}",
+            "key of a capture 'ifExists'",
+        ),
     ],
 )
 def test_what_artillery_passes_over_is_noted(tmp_path: Path, steps: str, said: str) -> None:

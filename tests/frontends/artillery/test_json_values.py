@@ -161,17 +161,6 @@ def test_a_before_that_fails_ends_it(serve: Serve, front: Front, tmp_path: Path)
     ("text", "said"),
     [
         (
-            "before: {flow: [{get: {url: /, capture: {json: $.t, as: t}}}]}\n"
-            "scenarios: [{flow: [{get: {url: /, capture: {json: $.t, as: t}}}]}]\n",
-            "capturing 't' again, which before captures",
-        ),
-        (
-            "before: {flow: [{get: {url: /, capture: {json: $.t, as: t}}},\n"
-            " {loop: [{get: {url: /}}], over: t}]}\n"
-            "scenarios: [{flow: [{get: {url: /}}]}]\n",
-            "a loop over a captured value in before or after",
-        ),
-        (
             "scenarios: [{flow: [{get: {url: /, capture: {header: etag, as: t}}},\n"
             " {loop: [{get: {url: /}}], over: other}]}]\n",
             "a loop over something that is not a list",

@@ -141,7 +141,7 @@ def test_what_a_source_names() -> None:
     ("source", "element", "line"),
     [
         ("\nconst faker = require('faker');", r"require\('faker'\)", 2),
-        ("import fs from 'fs';", r"require\('fs'\)", 1),
+        ("import http from 'http';", r"require\('http'\)", 1),
         ("exports.f = async () => { await import('axios'); }", r"require\('axios'\)", 1),
         ("require('./missing');", r"require\('\./missing'\)", 1),
     ],
@@ -150,6 +150,16 @@ def test_what_is_not_there_is_refused_by_name(tmp_path: Path, source: str, eleme
     with pytest.raises(Refused, match=rf"{element} in config\.processor") as refused:
         script(tmp_path, Path(written(tmp_path, "http://h:80", source=source)).read_text())
     assert f"functions.js:{line}" in str(refused.value)
+
+
+def test_what_is_installed_and_what_may_never_be_reached_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "node_modules/@faker-js/faker").mkdir(parents=True)
+    source = SOURCE + (
+        "const { faker } = require('@faker-js/faker');\nconst fs = require('node:fs');\n"
+        "function f() {\n  return require('./late.json');\n}\n"
+    )
+    made = script(tmp_path, Path(written(tmp_path, "http://h:80", source=source)).read_text())
+    assert made.trial.script is not None
 
 
 def test_a_text_or_a_comment_that_looks_like_a_package_is_none(tmp_path: Path) -> None:
@@ -182,7 +192,8 @@ def test_functions_become_calls_that_share_what_they_name(tmp_path: Path) -> Non
     assert scenario.variables == dict.fromkeys(names, "null") | set_before
     text = FLOW.replace(", ifTrue: enough", "").format(url="http://h:80")
     (scenario,) = script(tmp_path, text).trial.workload.scenarios
-    assert set(scenario.variables) == {"name", "who", "list", "turn", "seen", "later"}
+    # What the requests before which functions are called name, too.
+    assert set(scenario.variables) == {"name", "who", "list", "turn", "seen", "later", "c"}
     first, second = made.trial.workload.scenarios[0].requests[:2]
     assert (first.path, first.header_lines, first.headers) == (
         "/${hook_1_path}", "${hook_1_headers}", {"Connection": "keep-alive"},
