@@ -80,7 +80,7 @@ def test_files_of_preparation_and_clean_up_are_looked_for_beside_it_too(tmp_path
     file = tmp_path / "w.yaml"
     file.write_text(f"steps: [{{path: /}}]\nprepare: {step}\ncleanup: {step}\nconformance: {step}\n")
     workload = read(file)
-    for steps in (workload.prepare, workload.cleanup, workload.conformance):
+    for steps in (requests(workload.prepare), requests(workload.cleanup), workload.conformance):
         assert steps[0].body_file == str(tmp_path / "a.bin")
     assert [step.path for step in workload.all_steps] == ["/"], "a load sends none of them"
 
@@ -108,7 +108,8 @@ def test_a_declared_setting_can_be_changed_and_no_other() -> None:
 def test_every_workload_of_the_catalogue_declares_what_a_right_response_is(file: Path) -> None:
     workload = read(file)
     assert workload.title, "tables need one line for people"
-    for step in (*workload.all_steps, *workload.prepare, *workload.cleanup, *workload.conformance):
+    around = (*requests(workload.prepare), *requests(workload.cleanup))
+    for step in (*workload.all_steps, *around, *workload.conformance):
         assert step.expect is not None, f"step '{step.name}' declares no right response"
         assert step.body_file is None or Path(step.body_file).is_file()
     for feeder in workload.feeders.values():
