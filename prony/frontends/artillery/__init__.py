@@ -37,10 +37,12 @@ def run(argv: Sequence[str], context: Context) -> int:
     ran = context.measure(asked.translated, SilentProgress() if quiet else live)
     report = aggregate(asked, ran)
     called = ran.report.script
+    context.stdout.write(_printed(ran, "before"))
     if called is not None:
         context.stdout.write(called.printed_setup + called.printed_run)
         if called.error is not None:
             print(called.error, file=context.stderr)
+    context.stdout.write(_printed(ran, "after"))
     if not quiet:
         live.ended(ran.report.elapsed_ms / 1000)
         print(console.summary(report, time.time() * 1000, asked.hidden), file=context.stdout)
@@ -56,6 +58,12 @@ def run(argv: Sequence[str], context: Context) -> int:
     missed = missed or (called is not None and called.error is not None)
     failed = bool(report.counters.get("plugins.expect.failed"))
     return context.end(ran, original=FAILED if missed else UNEXPECTED if failed else 0)
+
+
+def _printed(ran: Ran, when: str) -> str:
+    """What the functions of the section before or after have printed."""
+    scripts = [stage.report.script for stage in ran.stages if stage.name == when]
+    return "".join(one.printed_setup + one.printed_run for one in scripts if one is not None)
 
 
 def _output(name: str | None) -> Path | None:

@@ -87,7 +87,7 @@ def walked(
     that it makes up. Raises Refused.
     """
     outer = scope
-    hooks, scope = of_scenario(node, settings.processor, outer, prefix)
+    hooks, scope = of_scenario(node, settings.processor, outer, prefix, settings.elsewhere)
     ignored = [
         f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery"
         for key, child in node.items()

@@ -177,15 +177,20 @@ def reads_response(hooks: Hooks | None, params: ScriptNode) -> bool:
 
 
 def of_scenario(
-    node: ScriptNode, found: Processor, scope: NameScope, prefix: str = "hook"
+    node: ScriptNode,
+    found: Processor,
+    scope: NameScope,
+    prefix: str = "hook",
+    elsewhere: frozenset[str] = frozenset(),
 ) -> tuple[Hooks | None, NameScope]:
     """The functions of a scenario, and the scope in which its texts are read. None where it calls none and
-    every request is known before the run but for its values. `prefix`: of the names that hooks make up.
+    every request is known before the run but for its values. `prefix`: of the names that hooks make up;
+    `elsewhere`: variables that other sections look at.
     """
     builds = is_built(node.value, scope)
     if not builds and not calls(node.value):
         return None, scope
-    ours, referenced = set(captured(node.value)), set(_referenced(node.value))
+    ours, referenced = set(captured(node.value)), {*referred(node.value), *elsewhere}
     drawn = {*ours, *scope.fed, *scope.captured}
     known = {*drawn, *(name for name in scope.constants if not name.startswith("$"))}
     # A condition is given the variables under a name of its own.
@@ -325,15 +330,15 @@ def _conditions(value: Any) -> Iterator[str]:
             yield from _conditions(inner)
 
 
-def _referenced(value: Any, key: str = "") -> Iterator[str]:
+def referred(value: Any, key: str = "") -> Iterator[str]:
     """Names that templates, conditions and loops refer to."""
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _referenced(str(name))
-            yield from _referenced(inner, str(name))
+            yield from referred(str(name))
+            yield from referred(inner, str(name))
     elif isinstance(value, list):
         for inner in value:
-            yield from _referenced(inner)
+            yield from referred(inner)
     elif isinstance(value, str):
         if key == "over":
             yield from words_of(value)[:1]

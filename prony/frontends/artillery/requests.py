@@ -102,6 +102,8 @@ class ScriptSettings:
     """Sent with every request."""
     hook: bool = False
     """It stands in before or after: any status is right there, and nothing else is checked."""
+    elsewhere: frozenset[str] = frozenset()
+    """Of a hook: variables that other sections look at."""
     pooled: bool = False
     """Users share connections."""
     endpoints: Endpoints = Endpoints()

@@ -18,7 +18,7 @@ from prony.frontends.artillery.config import calls as scripted
 from prony.frontends.artillery.flags import Flags, parse
 from prony.frontends.artillery.flow import TranslatedScenario, before_name, walked
 from prony.frontends.artillery.given import config_of, scope_of, whole_script
-from prony.frontends.artillery.hooks import captured, is_built, script_of
+from prony.frontends.artillery.hooks import captured, is_built, referred, script_of
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
@@ -391,11 +391,12 @@ def _hook(
     node = root.get(key)
     if node is None:
         return _Hook()
-    found = walked(node, 0, scope, replace(settings, hook=True), defaults, prefix=key)
+    others = [other.value for one in WALKED if one != key and (other := root.get(one)) is not None]
+    alone = replace(settings, hook=True, elsewhere=frozenset(referred(others)))
+    found = walked(node, 0, scope, alone, defaults, prefix=key)
     acts = bool(found.steps) or any(True for _ in calls(found.alone))
     if not acts:
         return _Hook(notes=found.notes)
-    others = [other.value for one in WALKED if one != key and (other := root.get(one)) is not None]
     again = [found.captured[name] for name in dict.fromkeys(captured(others)) if name in found.captured]
     last = (
         (Block(set={before_name(name): f"${{{name}}}" for name in again}),)

@@ -60,7 +60,7 @@ function close(context, ee, done) {
 """
 FLOW = """\
 config:
-  target: "{url}/base"
+  target: "{url}"
   processor: ./functions.js
   phases: [{{duration: 1, arrivalCount: 2}}]
 before:
@@ -91,9 +91,9 @@ scenarios:
       - post: {{url: /echo, json: {{token: t2}}, capture: {{json: $.token, as: token}}}}
       - put: {{url: /last, json: {{t: "{{{{ token }}}}", n: "{{{{ n }}}}"}}}}
 """
-BEFORE = ["/base/echo", "/base/setup/0", "/base/setup/1", "/base/known"]
-EACH = ["/base/shop/7/t1", "/base/picked/7", "/base/p", "/base/l", "/base/l", "/base/echo", "/base/last"]
-AFTER = ["/base/drop/7"]
+BEFORE = ["/echo", "/setup/0", "/setup/1", "/known"]
+EACH = ["/shop/7/t1", "/picked/7", "/p", "/l", "/l", "/echo", "/last"]
+AFTER = ["/drop/7"]
 
 
 def written(folder: Path, url: str) -> str:
@@ -154,9 +154,9 @@ def test_a_plan_has_the_sections_as_steps(tmp_path: Path) -> None:
     assert explained(made) == made.trial
     prepare = made.trial.workload.prepare
     assert [step.path for step in steps_of(prepare)] == [
-        "/base/echo",
-        "/base/setup/${turn | text}",
-        "/base/known",
+        "/echo",
+        "/setup/${turn | text}",
+        "/known",
     ]
     quiet = reference._for_reference(made.trial.workload)
     assert "call" not in quiet.model_dump_json(include={"scenarios"}, exclude_none=True)
