@@ -57,6 +57,8 @@ def test_it_measures_pairs_of_both(
 
 
 def test_a_build_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    base.touch()
     with pytest.raises(SystemExit):
-        builds.main(["--other", str(tmp_path / "none")])
+        builds.main(["--base", str(base), "--other", str(tmp_path / "none")])
     assert f"there is no engine at {tmp_path / 'none'}: make bench-builds" in capsys.readouterr().err
