@@ -328,10 +328,11 @@ class Experiment:
                 break
             self._tell_of_disturbance(ended, repeat < self.plan.repeat_disturbed)
         self._ended.add(_scheduled(scheduled))
-        self._settled.add(scheduled, ended)
-        figure = self._settled.words(self.plan, self.plan.cell(scheduled.cell))
-        if figure:
-            self.progress.note(figure)
+        if scheduled.kind == "trial":  # controls and explained ones are in no figure
+            self._settled.add(scheduled, ended)
+            figure = self._settled.words(self.plan, self.plan.cell(scheduled.cell))
+            if figure:
+                self.progress.note(figure)
 
     def _needed(self, scheduled: ScheduledTrial) -> bool:
         """Whether a fault (a port that is taken, a server that never gets ready) ends the experiment at once:

@@ -22,9 +22,8 @@ class Settled:
     _found: dict[str, dict[int, EndedTrial]] = field(default_factory=dict)
 
     def add(self, scheduled: ScheduledTrial, ended: EndedTrial) -> None:
-        """A trial that is over. Controls and explained ones are in no figure."""
-        if scheduled.kind == "trial":
-            self._found.setdefault(scheduled.cell, {})[scheduled.block] = ended
+        """A measured trial that is over: no control, and no explained one."""
+        self._found.setdefault(scheduled.cell, {})[scheduled.block] = ended
 
     def words(self, plan: Plan, cell: Cell) -> str:
         """One line; empty while a trial is to come or may be added, of a single trial, and of a cell that was

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
+from prony.experiment.explaining import Explaining
 from prony.judge.finding import Status
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
@@ -21,6 +26,26 @@ def test_each_server_has_a_line_when_its_last_trial_has_ended(bench: Bench) -> N
         "a: 19,500 requests/s (19,000–20,000) over 3 trials: valid",
         "b: 19,500 requests/s (19,000–20,000) over 3 trials: suspect",
     ]
+
+
+def test_controls_and_explained_trials_do_not_tell_it_again(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Explaining, "prepare", lambda _self, _targets, _on_line: None)
+    bench.answer = rates
+    ended: list[int] = []
+    told = bench.progress.note
+
+    def note(text: str) -> None:
+        ended.append(len(bench.ran))
+        told(text)
+
+    monkeypatch.setattr(bench.progress, "note", note)
+    asked = (cell(server, 3, controls=2, explain=True) for server in ("a", "b"))
+    _, found = bench.run(plan(*asked))
+    assert Counter(one.record.kind for one in found) == {"trial": 6, "control": 4, "explained": 2}
+    assert [said.partition(":")[0] for said in sorted(bench.progress.said)] == ["a", "b"]
+    assert max(ended) <= 6, "before the controls"
 
 
 def test_at_a_given_rate_it_is_the_latency_and_the_load_is_named(bench: Bench) -> None:
