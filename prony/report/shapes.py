@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from prony.report import cells_table, comparison, cross_check, scaling, shared, single
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
@@ -14,6 +17,15 @@ MOST_REJECTED = 12
 REJECTED_LISTED = ("comparison", "cross-check", "aa", "gate")
 MOST_HEADLINES = 8
 HEADLINED = ("comparison", "sweep", "capacity", "aa")
+
+
+@dataclass(frozen=True, slots=True)
+class Headlines:
+    """The sentences of a part that a reader should see first."""
+
+    part: str
+    """Its title."""
+    sentences: tuple[str, ...]
 
 
 def blocks(part: PartView) -> list[Block]:
@@ -83,19 +95,29 @@ def left_out(part: PartView) -> Lines | None:
     return Lines("Not run", lines, style="yellow") if lines else None
 
 
-def headlines(view: ResultView) -> tuple[str, ...]:
-    """The sentences that a reader should see first: what the law or the search came to, or the comparison,
-    where any trial counts and its servers have no ranking; at most MOST_HEADLINES of a part.
+def headlines(view: ResultView) -> tuple[Headlines, ...]:
+    """What a reader should see first: what the law or the search came to, or the comparison, where any trial
+    counts and its servers have no ranking; of tables of cells the pairs of the first one that has any.
     """
-    said: list[str] = []
+    said: list[Headlines] = []
+    tables = (part for part in view.parts if part.part.shape == "matrix" and _marked(part))
+    first_table = next(tables, None)
     for part in view.parts:
         if part.gate is not None:
-            said.append(part.gate.sentence)
+            lines: Sequence[str] = (part.gate.sentence,)
         elif ranking(part) is not None or (part.layout == "comparison" and not part.counting):
             continue
-        elif part.part.shape in HEADLINED and part.part.follows is None:
-            first = [b for b in blocks(part) if isinstance(b, Lines) and b.marked][:1]
-            lines = [line for block in first for line in block.lines]
-            more = len(lines) - MOST_HEADLINES
-            said += [*lines[:MOST_HEADLINES], f"… and {more} more below"] if more > 1 else lines
+        elif part is first_table or (part.part.shape in HEADLINED and part.part.follows is None):
+            lines = _marked(part)
+        else:
+            continue
+        more = len(lines) - MOST_HEADLINES
+        lines = (*lines[:MOST_HEADLINES], f"… and {more} more below") if more > 1 else lines
+        if lines:
+            said.append(Headlines(part.part.title, tuple(lines)))
     return tuple(said)
+
+
+def _marked(part: PartView) -> tuple[str, ...]:
+    """The lines of its first block that is marked: what it comes to."""
+    return next((b.lines for b in blocks(part) if isinstance(b, Lines) and b.marked), ())

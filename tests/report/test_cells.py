@@ -24,6 +24,7 @@ from prony.report.html import render_html
 from prony.report.reading import build
 from prony.report.result import ResultView, TrialView
 from prony.report.schema import json_schema
+from prony.report.shapes import headlines
 from prony.report.terminal import render
 
 from . import factory
@@ -88,6 +89,26 @@ def test_the_page_draws_ceilings_percentiles_and_sockets(view: ResultView) -> No
     assert sockets[0].startswith("spring-tomcat: TCP sockets")
     assert sockets[2].startswith("spring-tomcat, hello-delay, closed-"), "of a sweep the cell with most"
     assert any(text.startswith("p99 over users") for text in titles)
+
+
+def test_the_first_screen_of_several_loads_has_the_pairs_of_the_first_part() -> None:
+    (part,) = factory.full().parts
+    tables = [
+        replace(part, part=part.part.model_copy(update={"shape": "matrix", "name": n, "title": f"Part {n}"}))
+        for n in ("one", "two", "three")
+    ]
+    tables[0] = replace(tables[0], pairs=())
+    view = replace(factory.full(), parts=tuple(tables))
+    (shown,) = headlines(view)
+    assert shown.part == "Part two", "the first with pairs"
+    assert len(shown.sentences) == 3
+    assert all("x [" in sentence for sentence in shown.sentences), "by how much, with its interval"
+    page = Page(render_html(view))
+    assert page.faults == []
+    head = page.all("header")[0].text
+    assert all(words in head for sentence in shown.sentences for words in sentence.split(": "))
+    assert head.index("Part two") < head.index(shown.sentences[0].partition(": ")[0])
+    assert headlines(replace(view, parts=tuple(replace(one, pairs=()) for one in tables))) == ()
 
 
 def test_a_page_of_trials_that_are_rejected_has_no_figures(view: ResultView) -> None:
