@@ -18,6 +18,12 @@ from prony.numbers import number, percent
 
 LENGTH_APART = 0.1
 """Bodies whose lengths differ by more than this share are different work, whatever they say."""
+UNEQUAL = "the ratio compares different work: make the servers send the same"
+DECLARED = (
+    "the ratio compares servers with what each sends: for equal work compare them on a request to which "
+    "all send the same"
+)
+"""Of a difference that the workload declares: nobody is to make the servers equal there."""
 
 
 class JudgedTrial(NamedTuple):
@@ -98,17 +104,17 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
     )
     if declared and worst is not Status.VALID:
         reason += f"; declared: {declared}"
-    return _responses(worst, reason, limit)
+    return _responses(worst, reason, limit, DECLARED if declared and worst is Status.SUSPECT else UNEQUAL)
 
 
-def _responses(status: Status, reason: str, limit: str) -> Finding:
+def _responses(status: Status, reason: str, limit: str, advice: str = "") -> Finding:
     accused = status in {Status.SUSPECT, Status.INVALID}
     return Finding(
         check="responses",
         status=status,
         limit=limit,
         reason=f"the servers' responses differ: {reason}" if accused else reason,
-        advice="the ratio compares different work: make the servers send the same" if accused else "",
+        advice=advice if accused else "",
         source="TechEmpower's rules: every implementation sends the same response",
     )
 

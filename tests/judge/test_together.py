@@ -85,12 +85,15 @@ class TestResponses:
         assert longer.status is Status.SUSPECT
         assert "a 64 bytes, b 32 bytes" in longer.reason
         assert longer.reason.endswith(why)
+        assert "make the servers send the same" not in longer.advice, "nobody is to change that"
+        assert "on a request to which all send the same" in longer.advice
         other = responses(trials(a=(with_response(),), b=(with_response(digest="b"),)), why)
         assert other is not None
         assert other.status is Status.VALID
         refused = responses(trials(a=(with_response(),), b=(with_response(status=404),)), why)
         assert refused is not None
         assert refused.status is Status.INVALID
+        assert "make the servers send the same" in refused.advice, "another status is not declared"
 
     def test_what_one_servers_own_trials_differ_in_is_not_compared(self) -> None:
         dated = (with_response(digest="mon"), with_response(digest="tue"))
