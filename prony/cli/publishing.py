@@ -33,8 +33,9 @@ def command(
     ),
     db: options.Db = None,
 ) -> int:
-    """Write a folder to publish: everything measured in one file, without names of users and hosts; the page;
-    and a text with the main figures, of which only those are written anew when it is there already.
+    """Write a folder to publish: everything measured in one file, without names of users, hosts and other
+    programs; the page; and a text with the main figures, of which only those are written anew when it is
+    there already.
     """
     from prony.report.exported import load_exported
     from prony.report.html import write_html, write_text
@@ -54,8 +55,10 @@ def command(
     transfer.write_raw(found, folder / EXPORT)
     view = load_exported(folder / EXPORT)  # what a reader has: page and text are made from nothing else
     write_html(view, folder / PAGE)
-    write_text(placed(_begun(view, folder) if before is None else before, text(view)), page)
-    for name, where in publishing.mentions(found, _names(row.fingerprint.hostname)).items():
+    write_text(placed(_begun(view) if before is None else before, text(view)), page)
+    public = publishing.host_name(row.fingerprint.key)  # its name already where a published file was imported
+    names = (name for name in _names(row.fingerprint.hostname) if name != public)
+    for name, where in publishing.mentions(found, names).items():
         typer.echo(f"note: the name '{name}' is still in {EXPORT}, such as in: {where}", err=True)
     typer.echo(f"published {row.id}: {folder / EXPORT}, {folder / PAGE}, {page}")
     return 0
@@ -74,16 +77,17 @@ def _folder(output: Path) -> Path:
     return output
 
 
-def _begun(view: ResultView, folder: Path) -> str:
-    """A text that is not there yet: its author writes the conclusion above the figures."""
+def _begun(view: ResultView) -> str:
+    """A text that is not there yet: its author writes the conclusion above the figures. It names the files
+    beside it, and not the folder of who published them.
+    """
     from prony.report.markdown import heading, paragraph
 
-    file = shlex.quote(str(folder / EXPORT))
     lines = [heading(view.title, 1), "", *([paragraph(view.plan.note), ""] if view.plan.note else [])]
     lines += [f"`{PAGE}` is the report, `{EXPORT}` everything that was measured:", "", "```"]
-    lines.append(f"prony results import {file}   # then: prony results show, rejudge, export {view.id}")
+    lines.append(f"prony results import {EXPORT}   # then: prony results show, rejudge, export {view.id}")
     if view.plan.command == "run":
-        lines.append(f"prony run {shlex.quote(view.plan.name)} --against {file}   # your host beside it")
+        lines.append(f"prony run {shlex.quote(view.plan.name)} --against {EXPORT}   # your host beside it")
     return "\n".join([*lines, "```", "", ""])
 
 

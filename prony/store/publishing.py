@@ -2,7 +2,8 @@
 figure, nor anything that is judged.
 
 The command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache
-`~/.cache/prony`. The host is named by its fingerprint; a note keeps its text, not its author.
+`~/.cache/prony`. The host is named by its fingerprint; a note keeps its text, not its author. Programs that
+ran beside the measurement, which are somebody's own, are "another process"; what they took stays.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from prony.store.rows import RawExperiment
 CACHE = "~/.cache/prony"
 NOBODY = "anonymous"
 """The author of a published note."""
+ANOTHER = "another process"
+_PROCESS = re.compile(r"(.+ \(pid \d+\)), ", re.DOTALL)
+"""At the head of `busiest_other`; a name may have any character, so it is taken from there and looked for."""
 _BUILT = re.compile(r"(/[^\s:=,;\"']*)/builds/[\w.+-]+-[0-9a-f]{16}/")
 """A build in the cache, whose folder is the group."""
 _HOME = re.compile(
@@ -36,7 +40,8 @@ def anonymous(found: RawExperiment, home: Path | None = None) -> RawExperiment:
     """
     records = {str(trial["id"]): json.loads(zlib.decompress(trial["record"])) for trial in found.trials}
     words = [word for record in records.values() for word in _commands(record)]
-    named = _Names(words, [] if home is None or len(home.parts) < 2 else [str(home)])
+    others = {name for record in records.values() for name in _others(record.get("evidence"))}
+    named = _Names(words, [] if home is None or len(home.parts) < 2 else [str(home)], others)
 
     def trial(row: dict[str, Any]) -> dict[str, Any]:
         record = _json(named.without(records[str(row["id"])]))
@@ -72,15 +77,24 @@ def mentions(found: RawExperiment, names: Iterable[str]) -> dict[str, str]:
     return left
 
 
-class _Names:
-    """What stands for which folder, and values without them."""
+def host_name(key: str) -> str:
+    """What a host with this fingerprint is called where it is published."""
+    return f"host-{key[:6]}"
 
-    def __init__(self, words: Iterable[str], homes: Iterable[str]) -> None:
+
+class _Names:
+    """What stands for which folder and process, and values without them."""
+
+    def __init__(self, words: Iterable[str], homes: Iterable[str], others: Iterable[str]) -> None:
         said = list(words)
         short = {match[1]: CACHE for word in said for match in _BUILT.finditer(word)}
         short |= {match[1]: "~" for word in said for match in _HOME.finditer(word)}
         short |= dict.fromkeys(homes, "~")
         self._rules = [
+            (re.compile(rf"(?<!\w){re.escape(name)}"), ANOTHER)
+            for name in sorted(others, key=len, reverse=True)
+        ]
+        self._rules += [
             (re.compile(rf"(?<![\w.~-]){re.escape(folder)}(?![\w-])"), short[folder])
             for folder in sorted(short, key=len, reverse=True)
         ]
@@ -98,15 +112,15 @@ class _Names:
         made = {}
         for key, one in value.items():
             if key == "hostname" and not sent:
-                made[key] = f"host-{str(value.get('key', ''))[:6]}"
+                made[key] = host_name(str(value.get("key", "")))
             else:
                 below = key not in _FILES and (sent or (key == _SENT and isinstance(one, Mapping)))
                 made[key] = self.without(one, sent=below)
         return made
 
     def _text(self, text: str) -> str:
-        for folder, short in self._rules:
-            text = folder.sub(short, text)
+        for name, short in self._rules:
+            text = name.sub(short, text)
         return text
 
 
@@ -115,6 +129,21 @@ def _commands(record: Mapping[str, Any]) -> Iterator[str]:
     evidence = record.get("evidence") or {}
     for one in (evidence.get("server") or {}, *(evidence.get("services") or ())):
         yield from (word for word in one.get("command") or () if isinstance(word, str))
+
+
+def _others(evidence: Any) -> Iterator[str]:
+    """The processes, each with its pid, that `busiest_other` names: of each host that was sampled."""
+    if isinstance(evidence, list):
+        for one in evidence:
+            yield from _others(one)
+    if not isinstance(evidence, Mapping):
+        return
+    for key, one in evidence.items():
+        if key == "busiest_other" and isinstance(one, str):
+            found = _PROCESS.match(one)
+            yield from () if found is None else (found[1],)
+        else:
+            yield from _others(one)
 
 
 def _json(value: Any) -> str:

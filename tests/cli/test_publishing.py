@@ -10,7 +10,7 @@ from prony.cli import publishing
 from prony.errors import UsageError
 from prony.report.exported import load_exported
 from prony.report.published import BEGIN, END, text
-from prony.store import Store
+from prony.store import Store, transfer
 from tests.exports.stored import keep
 from tests.report import factory
 
@@ -36,7 +36,8 @@ def test_a_folder_has_the_file_the_page_and_the_figures(
     said = (folder / "README.md").read_text()
     assert said.startswith(f"# {view.title}\n")
     assert block(said) == text(view)
-    assert f"prony results import {folder}/results.prony" in said
+    assert "prony results import results.prony " in said
+    assert str(tmp_path) not in said + (folder / "report.html").read_text(), "a folder has its owner's name"
     page = (folder / "report.html").read_text()
     assert "host-9f2c1a" in page
     assert "lab-7" not in page
@@ -64,6 +65,20 @@ def test_a_name_that_is_left_is_said(
     monkeypatch.setattr("getpass.getuser", lambda: "root")
     publishing.command("latest", output=tmp_path / "out", db=db)
     assert "'root'" not in capsys.readouterr().err
+
+
+def test_the_name_that_publishing_gave_a_host_is_no_leak(
+    db: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "root")
+    publishing.command("latest", output=tmp_path / "first", db=db)
+    other = str(tmp_path / "other.db")
+    transfer.read(Store.open(other), tmp_path / "first" / "results.prony")
+    assert Store.open(other).experiment("latest").fingerprint.hostname == "host-9f2c1a"
+    publishing.command("latest", output=tmp_path / "second", db=other)
+    assert capsys.readouterr().err == ""
+    files = [tmp_path / one / "results.prony" for one in ("first", "second")]
+    assert files[0].read_bytes() == files[1].read_bytes()
 
 
 def test_nothing_is_written_where_it_cannot_be(db: str, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from prony.plan.planfile_read import known
 from prony.report.exported import load_exported
 from prony.report.published import BEGIN, END, text
 from prony.report.words import verdict_words
-from prony.store import Store, transfer
+from prony.store import Store, publishing, transfer
 from tests.report.page import Page
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +81,10 @@ def test_the_text_prints_the_figures_of_its_file(folder: Path) -> None:
 def test_it_does_not_say_who_measured(folder: Path) -> None:
     everything = gzip.decompress((folder / "results.prony").read_bytes()).decode()
     for file in ("README.md", "report.html"):
-        everything += (folder / file).read_text("utf-8")
+        everything += " ".join((folder / file).read_text("utf-8").split())
+    assert re.findall(r".{0,32}\(pid \d+\)", everything) == [], "programs beside the measurement"
+    shares = re.findall(r"(.{0,32}), [\d.]+ ?% of one CPU", everything)
+    assert {one[-len(publishing.ANOTHER) :] for one in shares} <= {publishing.ANOTHER}
     assert re.findall(r"(?<![\w.~/-])/(?:root|home/\w+|Users/\w+)/[^\s\"\\]*", everything) == []
     assert set(re.findall(r'\\"hostname\\": ?\\"([^"\\]*)', everything)) == {
         f"host-{load_exported(folder / 'results.prony').fingerprint.key[:6]}"  # type: ignore[union-attr]

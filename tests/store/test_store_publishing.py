@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.evidence.host import Fingerprint
+from prony.evidence.host import Fingerprint, HostWindow
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.finding import Finding, Judgement, Status
@@ -111,6 +111,43 @@ def test_it_is_imported_with_the_same_figures_and_published_again_it_is_the_same
         assert theirs.figures == mine.figures == {"requests_per_s": 0.1 + 0.2}
         assert theirs.judgement.findings[0].value == mine.judgement.findings[0].value
         assert theirs.judgement.verdict is mine.judgement.verdict
+    published(other, identifier, tmp_path / "second")
+    assert (tmp_path / "second").read_bytes() == (tmp_path / "first").read_bytes()
+
+
+def test_programs_beside_the_measurement_have_no_name(
+    store: Store, begin: Callable[[], str], make_trial: MakeTrial, tmp_path: Path
+) -> None:
+    identifier = begin()
+    names = ("grep", "tmux: server", "(sd-pam)", "kworker/0:1-ev", "Web Content", "agent of eve")
+    for number, name in enumerate(names):
+        busiest = f"{name} (pid {800 + number}), 39.7% of one CPU"
+        window = HostWindow(wall_s=10, others_on_client_cpus=0.4, busiest_other=busiest)
+        load = LoadFacts(model="closed", users=1)
+        server = ServerIdentity(name="x", command=("/usr/bin/grep",))
+        finding = Finding(
+            check="isolation",
+            status=Status.INVALID,
+            value=0.4,
+            limit="2 %",
+            reason=f"other processes took 40 % of the client's CPUs (most: {busiest})",
+            advice=f"stop the other load and repeat; the busiest was {busiest}",
+        )
+        evidence = Evidence(load=load, host_window=window, server=server)
+        judgement = Judgement(verdict=Status.INVALID, findings=(finding,))
+        store.add_trial(make_trial(identifier, number, evidence=evidence), judgement, {})
+    text = published(store, identifier, tmp_path / "first")
+    other = Store.open(tmp_path / "other.db")
+    transfer.read(other, tmp_path / "first")
+    said = "another process, 39.7% of one CPU"
+    for trial in other.trials(identifier):
+        assert trial.record.evidence.host_window is not None
+        assert trial.record.evidence.host_window.busiest_other == said
+        (judged,) = trial.judgement.findings
+        assert judged.reason == f"other processes took 40 % of the client's CPUs (most: {said})"
+        assert judged.advice == f"stop the other load and repeat; the busiest was {said}"
+        assert trial.record.evidence.server.command == ("/usr/bin/grep",), "the server's own words stay"
+    assert "(pid " not in text
     published(other, identifier, tmp_path / "second")
     assert (tmp_path / "second").read_bytes() == (tmp_path / "first").read_bytes()
 
