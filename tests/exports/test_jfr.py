@@ -35,12 +35,12 @@ def explained(trial: TrialView, cpu: Sampling, runtime: str) -> TrialView:
     return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
 
 
-def view(*runtimes: str) -> ResultView:
+def view(*runtimes: str, cpu: Sampling = CPU) -> ResultView:
     """A result whose first servers have a profile."""
     made = factory.experiment(blocks=1)
     (part,) = made.parts
     cells = tuple(
-        replace(cell, explained=(explained(cell.trials[0], CPU, runtimes[at]),))
+        replace(cell, explained=(explained(cell.trials[0], cpu, runtimes[at]),))
         if at < len(runtimes)
         else cell
         for at, cell in enumerate(part.cells)
@@ -115,6 +115,14 @@ def test_of_several_servers_each_is_a_chunk_with_its_name_outermost(tmp_path: Pa
     assert Counter(stack(one)[1] for one in found) == {f"{label}:": 330 for label in labels}
     # What others allocate has no class at the end of its stack.
     assert len(events(made, tmp_path, "jdk.ObjectAllocationSample")) == 1
+
+
+def test_a_frame_without_a_name_is_no_thread(tmp_path: Path) -> None:
+    cpu = sampling("samples", [(0.0, 1.0, {("[unknown]`[unknown]",): 3})])
+    made = view("native", cpu=cpu)
+    assert Counter(map(stack, events(made, tmp_path, "jdk.ExecutionSample"))) == {
+        (f"{made.parts[0].cells[0].label} 0", "[unknown]:[unknown]"): 3
+    }
 
 
 def test_what_is_not_java_has_its_library_or_file_for_a_class() -> None:

@@ -18,7 +18,8 @@ from prony.report.result import ResultView
 
 FRAME_TYPES = {"0": "Interpreted", "j": "JIT compiled", "i": "Inlined", "1": "C1 compiled", KERNEL: "Kernel"}
 NATIVE = "Native"
-THREAD = re.compile(r"^\[(?P<name>.*?)(?: tid=(?P<tid>\d+))?\]$")
+THREAD = re.compile(r"^\[(?P<name>[^`]*?)(?: tid=(?P<tid>\d+))?\]$")
+"""Not a frame without a name in a library without a name: [unknown]`[unknown]."""
 
 
 def write(view: ResultView) -> Exported:
