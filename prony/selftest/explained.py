@@ -7,29 +7,22 @@ profiled as a server's explained trial is; is it found in its part, and is the d
 from __future__ import annotations
 
 import itertools
-import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 from prony.evidence.profile import Profile
-from prony.experiment.explaining import Explaining
 from prony.explain.budget import Estimate, cost, shares
 from prony.explain.collector import Collector
 from prony.explain.difference import Side, difference
 from prony.explain.explanation import seen_share
 from prony.explain.kernel import cpu_samples
 from prony.explain.per_request import per_request
-from prony.explain.processes import Chosen
-from prony.explain.profilers.base import Profiler
 from prony.explain.rules import Part, rules_for
+from prony.selftest.programs import FOLDER, NotRun, Program, java, profiler, started
 from prony.selftest.slow import slow_table
 from prony.selftest.tables import Say, table
-from prony.server.jdk import find_jdks
 
 WARM_S, WINDOWS, PROFILED_S = 6.0, 6, 8.0
 """Before anything is read; windows of half a second without a profiler; with it."""
@@ -105,26 +98,21 @@ class Ran:
         return cost([value * self.burned_share for value in self.values_us])
 
 
-class NotRun(Exception):
-    """Why a program could not be run here, in one sentence."""
-
-
 def run(staged: Staged, say: Say) -> Ran:
     """Start it, let it warm up, read it without a profiler, then with. Raises NotRun."""
-    with _started(staged) as process:
-        assert process.stdout is not None, "a pipe"
+    with started(_command(staged)) as program:
         begun = time.monotonic()
         while time.monotonic() - begun < WARM_S:
-            _line(process)
-        read = [_line(process)]
-        read += [_line(process) for _ in range(WINDOWS)]
-        collector = Collector(_profiler)
-        collector.attach([process.pid])
-        first = _fresh(process)
+            _line(program)
+        read = [_line(program)]
+        read += [_line(program) for _ in range(WINDOWS)]
+        collector = Collector(profiler)
+        collector.attach([program.process.pid])
+        first = _fresh(program)
         collector.begin(PROFILED_S)
         begun = time.monotonic()
         while time.monotonic() - begun < PROFILED_S:
-            last = _line(process)
+            last = _line(program)
         took_s = time.monotonic() - begun
         profile = collector.end()
     if profile.cpu is None or not profile.cpu.total:
@@ -140,48 +128,25 @@ def run(staged: Staged, say: Say) -> Ran:
     )
 
 
-def _profiler(chosen: Chosen) -> Profiler:
-    found = Explaining()
-    found.fetch(lambda _stream, _line: None)
-    return found.collector().find(chosen)
-
-
-@contextmanager
-def _started(staged: Staged) -> Iterator[subprocess.Popen[str]]:
-    folder = Path(__file__).parent / "staged"
+def _command(staged: Staged) -> list[str]:
+    """Raises NotRun."""
+    does = [f"{name}={value}" for name, value in staged.does.items()]
     if staged.runtime == "jvm":
-        jdks = [one for one in find_jdks() if one.has_compiler]
-        if not jdks:
-            raise NotRun("no JDK with a compiler was found")
-        command = [str(jdks[0].java), "-Xmx256m", str(folder / "Staged.java")]
-    else:
-        command = [sys.executable, str(folder / "staged.py")]
-    command += [f"{name}={value}" for name, value in staged.does.items()]
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
-        try:
-            yield process
-        finally:
-            with suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
+        return [java(), "-Xmx256m", str(FOLDER / "Staged.java"), *does]
+    return [sys.executable, str(FOLDER / "staged.py"), *does]
 
 
-def _fresh(process: subprocess.Popen[str]) -> tuple[int, int, int]:
+def _fresh(program: Program) -> tuple[int, int, int]:
     """A line that was waited for: those that were printed while nobody read are old."""
     while True:
         begun = time.monotonic()
-        line = _line(process)
+        line = _line(program)
         if time.monotonic() - begun > FRESH_S:
             return line
 
 
-def _line(process: subprocess.Popen[str]) -> tuple[int, int, int]:
-    assert process.stdout is not None, "a pipe"
-    line = process.stdout.readline()
-    if not line:
-        raise NotRun(f"the program ended with exit code {process.wait()}")
-    requests, cpu_ns, burned_ns = map(int, line.split())
+def _line(program: Program) -> tuple[int, int, int]:
+    requests, cpu_ns, burned_ns = map(int, program.line().split())
     return requests, cpu_ns, burned_ns
 
 

@@ -6,27 +6,20 @@ Part of `python -m prony.selftest --section explain`; half a minute for each. Mu
 
 from __future__ import annotations
 
-import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from prony.errors import EnvironmentFault
 from prony.explain.collector import Collector
-from prony.explain.processes import Chosen
-from prony.explain.profilers.async_profiler import AsyncProfiler
-from prony.explain.profilers.base import Profiler
 from prony.explain.slow import SlowRequests, requests_of, slow_requests
 from prony.load.contract import EngineLoad, Slowest
 from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.step import Step
 from prony.plan.workload import Workload
+from prony.selftest.programs import FOLDER, NotRun, java, profiler, started
 from prony.selftest.tables import Say, table
-from prony.server.build import async_profiler
-from prony.server.jdk import find_jdks
 
 WARM_S, PROFILED_S, USERS = 6.0, 20.0, 8
 OPTIONS = ("-XX:+UseSerialGC", "-Xms512m", "-Xmx512m", "-Dsun.net.httpserver.nodelay=true")
@@ -54,15 +47,11 @@ STAGED = (
 )
 
 
-class NotRun(Exception):
-    """Why a server could not be run here, in one sentence."""
-
-
 def run(staged: Staged, say: Say) -> SlowRequests:
     """Start it, warm it up, then load it with a profiler beside. Raises NotRun."""
     with _started(staged) as (pid, url):
         EngineRun(_load(url, WARM_S)).run_to_end(WARM_S + 30)
-        collector = Collector(_profiler)
+        collector = Collector(profiler)
         collector.attach([pid])
         try:
             collector.begin(PROFILED_S)
@@ -89,30 +78,11 @@ def _load(url: str, seconds: float) -> EngineLoad:
     )
 
 
-def _profiler(chosen: Chosen) -> Profiler:
-    return AsyncProfiler(chosen.pid, *async_profiler(lambda _stream, _line: None))
-
-
 @contextmanager
 def _started(staged: Staged) -> Iterator[tuple[int, str]]:
-    jdks = [one for one in find_jdks() if one.has_compiler and one.major >= 17]
-    if not jdks:
-        raise NotRun("no JDK 17 or newer with a compiler was found")
-    source = Path(__file__).parent / "staged" / "Slow.java"
     does = [f"{name}={value}" for name, value in staged.does.items()]
-    command = [str(jdks[0].java), *OPTIONS, str(source), *does]
-    with tempfile.TemporaryFile("w+") as said:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=said, text=True)
-        try:
-            assert process.stdout is not None, "a pipe"
-            port = process.stdout.readline().strip()
-            if not port:
-                raise NotRun(f"the server ended with exit code {process.wait()}")
-            yield process.pid, f"http://127.0.0.1:{port}"
-        finally:
-            with suppress(ProcessLookupError):
-                process.kill()
-            process.wait()
+    with started([java(17), *OPTIONS, str(FOLDER / "Slow.java"), *does]) as program:
+        yield program.process.pid, f"http://127.0.0.1:{program.line()}"
 
 
 def slow_table(say: Say) -> str:

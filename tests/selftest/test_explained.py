@@ -10,7 +10,6 @@ from prony.evidence.profile import Counters
 from prony.selftest import explained
 from prony.selftest.explained import (
     STAGED,
-    NotRun,
     Ran,
     Staged,
     bytes_row,
@@ -18,6 +17,7 @@ from prony.selftest.explained import (
     explain_tables,
     share_row,
 )
+from prony.selftest.programs import NotRun
 from tests.explain.profiles import costs, profile, staged
 
 PLAIN, DOUBLE = STAGED[0], STAGED[1]

@@ -6,7 +6,8 @@ import pytest
 
 from prony.explain.slow import Beside, SlowRequests
 from prony.selftest import slow
-from prony.selftest.slow import STAGED, NotRun, Staged, row, slow_table
+from prony.selftest.programs import NotRun
+from prony.selftest.slow import STAGED, Staged, row, slow_table
 
 STOPS, SLEEPS, _ = STAGED
 
