@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from prony.evidence.profile import Counters, Profile, Stalls
 from prony.explain import counters, stalls
 from prony.explain.processes import Chosen, choose
-from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, why
 from prony.server import proc
 
 SLICES = 12
@@ -93,8 +93,10 @@ class Collector:
             self._profiler = self.find(chosen)
             self._profiler.attach()
             self._attached = True
-        except Unavailable as fault:
-            self._missing.append(str(fault))
+        except Exception as fault:  # a defect here must not cost the trial
+            self._missing.append(why(fault, self._profiler.name if self._profiler else "the profiler"))
+            if self._profiler is not None:  # what was done of it until then
+                self._profiler.detach()
 
     def _busy(self, chosen: Chosen) -> float:
         """How many CPUs the processes that will be profiled keep busy; 1 where that cannot be read."""
@@ -133,10 +135,8 @@ class Collector:
         assert self._profiler is not None, "attached"
         try:
             self._profiled = self._profiler.profile(schedule)
-        except Unavailable as fault:
-            self._missing.append(str(fault))
         except Exception as fault:  # a defect here must not cost the trial
-            self._missing.append(f"{self._profiler.name} failed: {type(fault).__name__}: {fault}")
+            self._missing.append(why(fault, self._profiler.name))
 
     def _watch(self, window_s: float) -> None:
         assert self._chosen is not None, "begun"

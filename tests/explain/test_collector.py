@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
+from prony.errors import EnvironmentFault
 from prony.evidence.profile import Profile
 from prony.evidence.server import ProcessSample
 from prony.explain.collector import Collector, interval_s
@@ -21,14 +22,14 @@ class FakeProfiler:
 
     name = "made up 1"
 
-    def __init__(self, refuses: str = "", fails: Exception | None = None) -> None:
+    def __init__(self, refuses: Exception | None = None, fails: Exception | None = None) -> None:
         self.refuses, self.fails = refuses, fails
         self.detached = 0
         self.told: Schedule | None = None
 
     def attach(self) -> None:
-        if self.refuses:
-            raise Unavailable(self.refuses)
+        if self.refuses is not None:
+            raise self.refuses
 
     def profile(self, schedule: Schedule) -> Profiled:
         self.told = schedule
@@ -93,7 +94,9 @@ def refuse() -> None:
     ("profiler", "finds", "said"),
     [
         (FakeProfiler(), refuse, "no profiler here; install one"),
-        (FakeProfiler(refuses="ptrace is not allowed"), lambda: None, "ptrace is not allowed"),
+        (FakeProfiler(refuses=Unavailable("no ptrace")), lambda: None, "no ptrace"),
+        (FakeProfiler(refuses=EnvironmentFault("install it anew")), lambda: None, "install it anew"),
+        (FakeProfiler(refuses=OSError("gone")), lambda: None, "made up 1 failed: OSError: gone"),
         (FakeProfiler(fails=Unavailable("it ended early")), lambda: None, "it ended early"),
         (FakeProfiler(fails=KeyError("x")), lambda: None, "made up 1 failed: KeyError: 'x'"),
     ],
@@ -104,6 +107,7 @@ def test_what_goes_wrong_is_a_sentence(profiler: FakeProfiler, finds: Callable[[
     assert found.cpu is None
     assert found.counters is not None
     assert said in found.missing
+    assert profiler.detached == (0 if finds is refuse else 1)
 
 
 def test_a_server_that_cannot_be_read_has_a_profile_that_says_so() -> None:

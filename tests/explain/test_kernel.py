@@ -9,6 +9,7 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from prony.errors import EnvironmentFault
 from prony.evidence.profile import Profile, Sampling, Stack, sampling
 from prony.explain.budget import shares
 from prony.explain.kernel import cpu_samples, scaled, with_kernel
@@ -130,13 +131,21 @@ def test_scaled_stacks_have_the_total_that_was_asked_for(total: int) -> None:
 class Made:
     """A profiler that finds what it is told to."""
 
-    def __init__(self, name: str, stacks: Mapping[Stack, int], refuses: str = "", fails: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        stacks: Mapping[Stack, int],
+        refuses: Exception | None = None,
+        fails: str = "",
+        holds: Exception | None = None,
+    ) -> None:
         self.name, self.stacks, self.refuses, self.fails = name, stacks, refuses, fails
+        self.holds = holds
         self.detached = 0
 
     def attach(self) -> None:
-        if self.refuses:
-            raise Unavailable(self.refuses)
+        if self.refuses is not None:
+            raise self.refuses
 
     def profile(self, schedule: Schedule) -> Profiled:
         if self.fails:
@@ -147,6 +156,8 @@ class Made:
 
     def detach(self) -> None:
         self.detached += 1
+        if self.holds is not None:
+            raise self.holds
 
 
 def profiled(first: Made, second: Made) -> tuple[Profiled, str]:
@@ -155,7 +166,7 @@ def profiled(first: Made, second: Made) -> tuple[Profiled, str]:
     found = both.profile(Schedule(1.0, (2.0,), lambda _wait_s: False))
     name = both.name
     both.detach()
-    assert (first.detached, second.detached) == (1, 1)
+    assert (first.detached, second.detached) == (1, 1 if second.refuses is None else 2)
     return found, name
 
 
@@ -172,19 +183,31 @@ def test_both_profilers_run_at_once() -> None:
 @pytest.mark.parametrize(
     ("second", "why"),
     [
-        (Made("perf", {SEND: 1}, refuses="no CPU profile: perf is not installed"), "perf is not installed"),
+        (
+            Made("perf", {SEND: 1}, refuses=Unavailable("no CPU profile: perf is not installed")),
+            "perf is not installed",
+        ),
+        (
+            Made("perf", {SEND: 1}, refuses=EnvironmentFault("perf --version printed no version")),
+            "perf --version printed no version",
+        ),
+        (
+            Made("perf", {SEND: 1}, refuses=OSError(12, "no memory"), holds=OSError("no folder")),
+            "perf failed: OSError: [Errno 12] no memory",
+        ),
         (Made("perf", {SEND: 1}, fails="no CPU profile: it ended"), "it ended"),
         (Made("perf", {USER: 1}), "perf took no sample of the kernel"),
     ],
 )
 def test_a_second_profiler_that_cannot_be_used_costs_a_sentence(second: Made, why: str) -> None:
-    found, _ = profiled(Made("V8", {SCRIPT: 3}), second)
+    found, name = profiled(Made("V8", {SCRIPT: 3}), second)
+    assert name == "V8"
     assert found.kernel is None
     assert found.missing == (f"kernel frames are missing ({why})",)
     assert found.cpu is not None
 
 
 def test_the_first_profiler_decides_whether_there_is_a_profile() -> None:
-    both = WithKernel(Made("V8", {}, refuses="no inspector"), Made("perf", {SEND: 1}), "x")
+    both = WithKernel(Made("V8", {}, refuses=Unavailable("no inspector")), Made("perf", {SEND: 1}), "x")
     with pytest.raises(Unavailable, match="no inspector"):
         both.attach()

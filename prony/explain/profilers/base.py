@@ -7,11 +7,18 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
+from prony.errors import PronyError
 from prony.evidence.profile import Sampling, Stack, TimelineEvent, sampling
 
 
 class Unavailable(Exception):
     """This profiler cannot be used on this process; `str()` is one sentence: why, and what it would take."""
+
+
+def why(fault: Exception, name: str) -> str:
+    """The sentence on what kept the profiler of this name from its work; of a defect with its type."""
+    known = isinstance(fault, Unavailable | PronyError)
+    return str(fault) if known else f"{name} failed: {type(fault).__name__}: {fault}"
 
 
 @dataclass(frozen=True, slots=True)

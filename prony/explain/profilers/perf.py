@@ -90,7 +90,7 @@ class Perf:
 
     def profile(self, schedule: Schedule) -> Profiled:
         """One recording, cut by the time of its samples."""
-        frequency_per_s = max(1, round(1 / schedule.interval_s))
+        frequency_per_s = frequency(schedule.interval_s)
         self._recording = subprocess.Popen(
             self._record(frequency_per_s),
             stdin=subprocess.DEVNULL,
@@ -140,6 +140,14 @@ class Perf:
         """End it, and remove its recording."""
         self._stopped()
         self._folder.cleanup()
+
+
+def frequency(interval_s: float) -> int:
+    """Samples per second of CPU time. Not in step with the kernel's tick (100, 250, 300 or 1000 per second):
+    what runs at each tick would be in every sample, or in none.
+    """
+    wanted = max(1, round(1 / interval_s))
+    return wanted - 1 if wanted > 5 and wanted % 5 == 0 else wanted
 
 
 def _cpus(pids: Iterable[int]) -> set[int]:

@@ -6,12 +6,14 @@ Must not know what they find.
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 from dataclasses import replace
 
 from prony.evidence.profile import KERNEL_FRAME
-from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, why
 
-ENDS_WITHIN_S = 60.0
+ENDS_WITHIN_S = 40.0
+"""After the first one: well before the collector gives up on both (60 s)."""
 NO_PROFILE = "no CPU profile: "
 
 
@@ -37,8 +39,10 @@ class WithKernel:
         self._profiler.attach()
         try:
             self._kernel.attach()
-        except Unavailable as fault:
+        except Exception as fault:  # whatever it is, the first one is attached
             self._lacks(fault)
+            with suppress(Exception):
+                self._kernel.detach()
 
     def profile(self, schedule: Schedule) -> Profiled:
         """Both at once."""
@@ -50,18 +54,18 @@ class WithKernel:
             found = self._profiler.profile(schedule)
         finally:
             thread.join(ENDS_WITHIN_S)
+        if thread.is_alive():
+            self._why = f"{self._kernel.name} did not end within {ENDS_WITHIN_S:.0f} s"
         return self._whole(found)
 
     def _profile_kernel(self, schedule: Schedule) -> None:
         try:
             self._beside = self._kernel.profile(schedule)
-        except Unavailable as fault:
-            self._lacks(fault)
         except Exception as fault:  # a defect here must not cost the profile of the first
-            self._why = f"{self._kernel.name} failed: {type(fault).__name__}: {fault}"
+            self._lacks(fault)
 
-    def _lacks(self, fault: Unavailable) -> None:
-        self._why = str(fault).removeprefix(NO_PROFILE)
+    def _lacks(self, fault: Exception) -> None:
+        self._why = why(fault, self._kernel.name).removeprefix(NO_PROFILE)
 
     def _whole(self, found: Profiled) -> Profiled:
         """What the first one found, with the samples of the second if there are kernel frames among them."""
@@ -69,9 +73,12 @@ class WithKernel:
         if kernel is not None and any(frame.endswith(KERNEL_FRAME) for frame in kernel.frames):
             return replace(found, kernel=kernel)
         seen = self._beside.missing if self._beside is not None else ()
-        why = self._why or next(iter(seen), f"{self._kernel.name} took no sample of the kernel")
-        return replace(found, missing=(*found.missing, f"{self._without} ({why})"))
+        self._why = self._why or next(iter(seen), f"{self._kernel.name} took no sample of the kernel")
+        return replace(found, missing=(*found.missing, f"{self._without} ({self._why})"))
 
     def detach(self) -> None:
-        self._kernel.detach()
-        self._profiler.detach()
+        try:
+            with suppress(Exception):
+                self._kernel.detach()
+        finally:
+            self._profiler.detach()
