@@ -138,6 +138,8 @@ class Counters(Record):
     compilation_s: float | None = None
 
 
+MOST_EVENTS = 1000
+"""Of each kind, of what the runtime did: the longest; the first of those that have no length."""
 EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk"]
 
 
@@ -161,9 +163,11 @@ class Stalls(Record):
     ends_s: tuple[float, ...] = ()
     """... and the later ones, one for each row."""
     run_queue_ms: tuple[float, ...] | None = None
-    """The longest that one thread waited for a CPU (schedstat)."""
+    """Of the thread that waited most for a CPU, all its waits together (schedstat)."""
     throttled_ms: tuple[float, ...] | None = None
-    """The control group was kept from running, as its CPU quota was used up."""
+    """The control group was kept from running, as its CPU quota was used up: the sum over its CPUs, which the
+    kernel tells when they run again.
+    """
     disk_kib: tuple[int, ...] | None = None
     """Fetched from disk: by reading files, and by page faults."""
 

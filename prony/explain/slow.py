@@ -25,7 +25,7 @@ import numpy as np
 from scipy import special as untyped_special
 
 from prony.evidence.engine import EngineReport
-from prony.evidence.profile import EventKind, Profile, Stalls, TimelineEvent
+from prony.evidence.profile import MOST_EVENTS, EventKind, Profile, Stalls, TimelineEvent
 
 special: Any = untyped_special
 
@@ -45,6 +45,12 @@ NAMES: Mapping[EventKind, str] = {
     "throttled": "throttled by the CPU quota",
     "disk": "read from disk",
 }
+OF_THE_RUNTIME: Mapping[EventKind, str] = {
+    "collection": "collections",
+    "safepoint": "safepoints",
+    "compilation": "compilations",
+}
+"""What the runtime says of itself, in the plural."""
 DURING: Mapping[EventKind, str] = {
     "collection": "during a pause for garbage collection",
     "safepoint": "during a safepoint other than a collection",
@@ -161,7 +167,7 @@ def kinds(profile: Profile, over_s: float) -> tuple[list[Watched], tuple[str, ..
     """
     found, unread = list[Watched](), list[str]()
     if profile.timeline_from_s is not None:
-        found += _of_the_runtime(profile, profile.timeline_from_s)
+        found, unread = _of_the_runtime(profile, profile.timeline_from_s)
     elif profile.runtime != "native":
         unread.append("collections and compilations: this runtime does not say when they were")
     stalls = profile.stalls
@@ -174,7 +180,7 @@ def kinds(profile: Profile, over_s: float) -> tuple[list[Watched], tuple[str, ..
     if run_queue is None:
         unread.append("waits for a CPU: the kernel's schedstat cannot be read")
     if throttled is None:
-        unread.append("throttling: no control group of the server says it (cpu.stat)")
+        unread.append("throttling: cpu.stat of the server's control group cannot be read")
     if disk is None:
         unread.append(
             "reads from disk: /proc/PID/io cannot be read; run Prony as the server's user or as root"
@@ -183,23 +189,27 @@ def kinds(profile: Profile, over_s: float) -> tuple[list[Watched], tuple[str, ..
     return found, tuple(unread)
 
 
-def _of_the_runtime(profile: Profile, from_s: float) -> list[Watched]:
+def _of_the_runtime(profile: Profile, from_s: float) -> tuple[list[Watched], list[str]]:
     """Collections, safepoints without the pauses of collections, and compilations: until the profiler's last
-    slice, with which it stops to ask for them.
+    slice, with which it stops to ask for them. A kind of which not all are kept is a sentence instead.
     """
-    pauses = [one for one in profile.timeline if one.kind == "collection"]
-    others = [one for one in profile.timeline if one.kind == "safepoint" and not _meets(one, pauses)]
-    begun = [one for one in profile.timeline if one.kind == "compilation"]
-    every: tuple[tuple[EventKind, list[TimelineEvent]], ...] = (
-        ("collection", pauses),
-        ("safepoint", others),
-        ("compilation", begun),
-    )
+    every: dict[EventKind, list[TimelineEvent]] = {
+        kind: [one for one in profile.timeline if one.kind == kind] for kind in OF_THE_RUNTIME
+    }
+    unread: dict[EventKind, str] = {
+        kind: f"{OF_THE_RUNTIME[kind]}: there were {MOST_EVENTS:,} or more, of which not all are kept"
+        for kind, events in every.items()
+        if len(events) >= MOST_EVENTS
+    }
+    if "collection" in unread:
+        unread.setdefault("safepoint", "safepoints: not all collections are known, which have safepoints too")
+    every["safepoint"] = [one for one in every["safepoint"] if not _meets(one, every["collection"])]
     ends_s = [
         one.end_s for kind in (profile.cpu, profile.allocation, profile.locks) if kind for one in kind.slices
     ]
     to_s = min(profile.ended_s, max(ends_s, default=profile.ended_s))
-    return [Watched(kind, from_s, to_s, tuple(events)) for kind, events in every]
+    kept = ((kind, events) for kind, events in every.items() if kind not in unread)
+    return [Watched(kind, from_s, to_s, tuple(events)) for kind, events in kept], list(unread.values())
 
 
 def _meets(event: TimelineEvent, others: Sequence[TimelineEvent]) -> bool:
@@ -208,8 +218,8 @@ def _meets(event: TimelineEvent, others: Sequence[TimelineEvent]) -> bool:
 
 
 def _least_ms(stalls: Stalls, over_s: float) -> float:
-    """The wait that could matter to such a request: half of it. Of waits longer than a row of the readings
-    half a row is enough to tell.
+    """How long one thread has to wait within a row, all its waits together, to matter to such a request: half
+    of its time, or half a row where that is less.
     """
     row_s = median(np.diff([stalls.begins_s, *stalls.ends_s]).tolist())
     return float(1000 * min(over_s, row_s) / 2)
@@ -218,8 +228,8 @@ def _least_ms(stalls: Stalls, over_s: float) -> float:
 def _held(
     stalls: Stalls | None, values: Sequence[float] | None, kind: EventKind, least: float
 ) -> Watched | None:
-    """The rows in which a value was at least so much and above zero. A wait that is longer than its row began
-    before it.
+    """The rows in which a value was at least so much and above zero. Where one thread waited for longer than
+    the row, it began before it.
     """
     if stalls is None or values is None:
         return None
@@ -227,7 +237,8 @@ def _held(
     begins_s = (stalls.begins_s, *stalls.ends_s[:-1])
     for begin_s, end_s, value in zip(begins_s, stalls.ends_s, values, strict=True):
         if value > 0 and value >= least:
-            waited_s = 0.0 if kind == "disk" else value / 1000
+            # Throttling is summed over CPUs: of a row it says that there was some, not for how long.
+            waited_s = value / 1000 if kind == "run-queue" else 0.0
             start_s = max(stalls.begins_s, min(begin_s, end_s - waited_s))
             events.append(TimelineEvent(kind=kind, start_s=start_s, duration_s=end_s - start_s))
     return Watched(kind, stalls.begins_s, stalls.ends_s[-1], tuple(events))

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.evidence.profile import Stalls
-from prony.host import cgroup
 from prony.host.proc import ROOT, key_values, now_s, read_text
+from prony.server import throttle
 
 STEP_S = 0.025
 MOST_SHARE = 0.02
@@ -36,22 +36,22 @@ class _Threads:
     _waited_ns: dict[Path, int] = field(default_factory=dict)
     _looked_s: float = float("-inf")
 
-    def longest_ms(self) -> float | None:
-        """The longest wait of one thread since the last time; None where none can be read. A thread that is
-        new is read for the next time.
+    def most_ms(self) -> float | None:
+        """Of the thread that waited most since the last time, all its waits together; None where none can be
+        read. A thread that is new is read for the next time.
         """
         if now_s() - self._looked_s >= THREADS_ANEW_S:
             self._look()
-        longest_ns = 0
+        most_ns = 0
         for file, descriptor in list(self._open.items()):
             try:
                 waited_ns = int(os.pread(descriptor, 128, 0).split()[1])
             except (OSError, IndexError, ValueError):  # it ended
                 self._forget(file)
                 continue
-            longest_ns = max(longest_ns, waited_ns - self._waited_ns.get(file, waited_ns))
+            most_ns = max(most_ns, waited_ns - self._waited_ns.get(file, waited_ns))
             self._waited_ns[file] = waited_ns
-        return longest_ns / 1e6 if self._open else None
+        return most_ns / 1e6 if self._open else None
 
     def _look(self) -> None:
         self._looked_s = now_s()
@@ -70,6 +70,32 @@ class _Threads:
     def close(self) -> None:
         for file in list(self._open):
             self._forget(file)
+
+
+@dataclass(slots=True)
+class _Quotas:
+    """What CPU quotas held the groups of some processes back."""
+
+    pids: tuple[int, ...]
+    """One of each group."""
+    root: Path
+    _before: tuple[throttle.Levels | None, ...] = ()
+
+    @classmethod
+    def of(cls, pids: Iterable[int], root: Path) -> _Quotas:
+        groups: dict[str | None, int] = {}
+        for pid in pids:
+            groups.setdefault(read_text(root / f"proc/{pid}/cgroup"), pid)
+        return cls(tuple(groups.values()), root)
+
+    def throttled_ms(self) -> float | None:
+        """Of the group that was held back longest since the last time, all CPUs together; None where none
+        can be read.
+        """
+        now = tuple(throttle.throttle(pid, self.root) for pid in self.pids)
+        since = map(throttle.between, self._before, now)
+        self._before = now
+        return max((one.throttled_s * 1000 for one in since if one is not None), default=None)
 
 
 def _read_kib(pids: Iterable[int], root: Path) -> int | None:
@@ -99,27 +125,20 @@ def watch(
     """
     there = tuple(pids)
     threads = _Threads(there, root)
-    files = tuple(dict.fromkeys(f for pid in there for f in cgroup.cpu_stat_files(root, pid)))
+    quotas = _Quotas.of(there, root)
     rows: list[_Row] = []
     least_s = max(STEP_S, window_s / MOST_ROWS)
     try:
-        threads.longest_ms()
-        begins_s, held, read = now_s(), cgroup.throttled(files), _read_kib(there, root)
+        threads.most_ms()
+        quotas.throttled_ms()
+        begins_s, read = now_s(), _read_kib(there, root)
         took_s = 0.0
         while not over(max(least_s - took_s, took_s / MOST_SHARE)):
             asked_s, cpu_s = now_s(), time.thread_time()
-            longest = threads.longest_ms()
-            held_now, read_now = cgroup.throttled(files), _read_kib(there, root)
-            held_s = _since(held.seconds if held else None, held_now.seconds if held_now else None)
-            rows.append(
-                _Row(
-                    asked_s - begun_s,
-                    longest,
-                    None if held_s is None else held_s * 1000,
-                    _since(read, read_now),
-                )
-            )
-            held, read = held_now, read_now
+            waited_ms, throttled_ms = threads.most_ms(), quotas.throttled_ms()
+            read_now = _read_kib(there, root)
+            rows.append(_Row(asked_s - begun_s, waited_ms, throttled_ms, _since(read, read_now)))
+            read = read_now
             took_s = time.thread_time() - cpu_s
     finally:
         threads.close()

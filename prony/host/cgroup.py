@@ -1,41 +1,11 @@
-"""The CPU quota of a process's control group, and what it held back: cgroup v1 and v2.
-
-Must not know who asks.
-"""
+"""The CPU quota of a process's control group, cgroup v1 and v2. Must not know who asks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from prony.host.proc import ROOT, key_values, read_int, read_text
-
-
-@dataclass(frozen=True, slots=True)
-class Throttling:
-    """How often, and how long, a group was kept from running since it exists, as its quota was used up."""
-
-    periods: int
-    seconds: float
-
-
-def cpu_stat_files(root: Path = ROOT, pid: int | None = None) -> tuple[Path, ...]:
-    """The files that say what a process's group and those above it were kept from: for `throttled`."""
-    who = "self" if pid is None else str(pid)
-    folders = (*_folders(root, who, controller=None), *_folders(root, who, controller="cpu"))
-    return tuple(folder / "cpu.stat" for folder in folders if (folder / "cpu.stat").is_file())
-
-
-def throttled(files: Iterable[Path]) -> Throttling | None:
-    """Of the group that was throttled longest; None where no file says it, as without a CPU controller."""
-    found = []
-    for file in files:
-        stat = key_values(read_text(file) or "", " ")
-        for key, per_s in (("throttled_usec", 1e6), ("throttled_time", 1e9)):
-            if key in stat:
-                found.append(Throttling(int(stat.get("nr_throttled", "0")), int(stat[key]) / per_s))
-    return max(found, key=lambda one: one.seconds, default=None)
+from prony.host.proc import ROOT, read_int, read_text
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from prony.evidence.server import CgroupThrottle
+from prony.host.proc import ROOT
 
 GROUP_FILE = "/proc/{pid}/cgroup"
 Levels = tuple[CgroupThrottle, ...]
@@ -13,9 +15,9 @@ V1_ROOTS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/
 V2_ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 
 
-def throttle(pid: int) -> Levels | None:
+def throttle(pid: int, root: Path = ROOT) -> Levels | None:
     """The counters since the cgroup exists, of each level that has a quota, the nearest first; one of zeros
-    when no level has one.
+    when no level has one. `root`: of the file system, another one in tests.
 
     None when they cannot be read. The difference of two readings says what happened in between, see
     `between`.
@@ -23,17 +25,21 @@ def throttle(pid: int) -> Levels | None:
     try:
         rows = [
             line.split(":", 2)
-            for line in Path(GROUP_FILE.format(pid=pid)).read_text(encoding="ascii").splitlines()
+            for line in _below(root, GROUP_FILE.format(pid=pid)).read_text(encoding="ascii").splitlines()
         ]
     except (OSError, ValueError):
         return None
     for _, controllers, path in (row for row in rows if len(row) == 3):
         if "cpu" in controllers.split(","):
-            return _levels(V1_ROOTS, path)
+            return _levels([_below(root, one) for one in V1_ROOTS], path)
     for number, _, path in (row for row in rows if len(row) == 3):
         if number == "0":
-            return _levels(V2_ROOTS, path)
+            return _levels([_below(root, one) for one in V2_ROOTS], path)
     return None
+
+
+def _below(root: Path, path: str) -> Path:
+    return root / path.lstrip("/")
 
 
 def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
@@ -53,8 +59,8 @@ def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
     return max(differences, key=lambda one: one.throttled_s)
 
 
-def _levels(roots: tuple[str, ...], path: str) -> Levels | None:
-    root = next((Path(name) for name in roots if (Path(name) / "cgroup.procs").exists()), None)
+def _levels(roots: Sequence[Path], path: str) -> Levels | None:
+    root = next((one for one in roots if (one / "cgroup.procs").exists()), None)
     if root is None:
         return None
     level = root / path.lstrip("/")

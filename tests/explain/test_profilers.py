@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.evidence.profile import Profile, sampling
+from prony.evidence.profile import MOST_EVENTS, Profile, sampling
 from prony.explain import counters
 from prony.explain.profilers import async_profiler, jvm_log, node, perf, py_spy
 from prony.explain.profilers.base import Schedule, Unavailable, collapsed
@@ -165,16 +165,26 @@ def test_the_log_of_a_jvm() -> None:
 def test_of_too_many_events_the_longest_are_kept() -> None:
     many = [
         f'[{100_000_000_000 + at}ns][safepoint] Safepoint "X", Total: {1_000_000 + at} ns'
-        for at in range(jvm_log.MOST_EVENTS + 5)
+        for at in range(MOST_EVENTS + 5)
     ]
     told = jvm_log.read(many, 100.0, jvm_log.Heap(100.0, None), jvm_log.Heap(101.0, None))
-    assert len(told.events) == jvm_log.MOST_EVENTS
+    assert len(told.events) == MOST_EVENTS
     assert min(one.duration_s for one in told.events) == pytest.approx(0.001000005)
     assert (told.allocated_bytes, told.allocated_s) == (None, None)
     assert [one.partition(":")[0].partition(" 10")[0] for one in told.missing] == [
         "bytes allocated are missing",
         "of",
     ]
+
+
+def test_of_too_many_compilations_the_first_are_kept() -> None:
+    many = [
+        f"[{100_000_000_000 + at}ns][jit,compilation] {at}       4       app.A::m{at} (9 bytes)"
+        for at in range(MOST_EVENTS + 5)
+    ]
+    told = jvm_log.read(many, 100.0, jvm_log.Heap(100.0, 0), jvm_log.Heap(101.0, 0))
+    assert [one.text for one in told.events] == [f"app.A::m{at}" for at in range(MOST_EVENTS)]
+    assert told.missing == ("of 1005 events of the JVM (compilation) the 1000 first are kept",)
 
 
 @pytest.mark.parametrize(
@@ -281,6 +291,13 @@ def test_perf_records_by_cpu_where_it_may(monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(Unavailable, match="perf may not sample the server"):
         perf.Perf([pid]).attach()
     assert len(asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("interval_s", "per_s"), [(0.001, 999), (0.01, 99), (1 / 300, 299), (0.04, 24), (1 / 333, 333), (1.0, 1)]
+)
+def test_perf_does_not_sample_in_step_with_the_kernels_tick(interval_s: float, per_s: int) -> None:
+    assert perf.frequency(interval_s) == per_s
 
 
 def test_py_spy_takes_fewer_samples_where_it_unwinds_native_frames() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prony.evidence.profile import Profile, Stalls, TimelineEvent
+from prony.evidence.profile import MOST_EVENTS, Profile, Stalls, TimelineEvent
 from prony.explain.slow import (
     Beside,
     Requests,
@@ -211,6 +211,32 @@ def test_a_safepoint_of_a_collection_is_the_collections() -> None:
     }
 
 
+def many(kind: str, count: int) -> tuple[TimelineEvent, ...]:
+    """So many events of a millisecond, one after the other."""
+    return tuple(
+        TimelineEvent.model_validate({"kind": kind, "start_s": at / 100, "duration_s": 0.001})
+        for at in range(count)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "left", "named"),
+    [
+        ("compilation", ["collection", "safepoint"], ["compilations"]),
+        ("safepoint", ["collection", "compilation"], ["safepoints"]),
+        ("collection", ["compilation"], ["collections", "safepoints"]),
+    ],
+)
+def test_a_kind_of_which_not_every_event_is_kept_is_not_held_against_requests(
+    kind: str, left: list[str], named: list[str]
+) -> None:
+    watched, unread = kinds(profile(timeline=many(kind, MOST_EVENTS)), 0.01)
+    assert [one.kind for one in watched] == left
+    assert [one.partition(":")[0] for one in unread][: len(named)] == named
+    watched, _ = kinds(profile(timeline=many(kind, MOST_EVENTS - 1)), 0.01)
+    assert [one.kind for one in watched] == ["collection", "safepoint", "compilation"]
+
+
 def test_rows_of_the_readings_are_events_where_a_wait_could_matter() -> None:
     waits = [0.0] * 800
     waits[10], waits[20], waits[30] = 4.0, 6.0, 100.0
@@ -229,7 +255,7 @@ def test_rows_of_the_readings_are_events_where_a_wait_could_matter() -> None:
     found = {one.kind: [(e.start_s, e.start_s + e.duration_s) for e in one.events] for one in watched}
     # Half of a slow request, 5 ms; a wait of 100 ms began before its row.
     assert found["run-queue"] == [pytest.approx((0.5, 0.525)), pytest.approx((0.675, 0.775))]
-    assert found["throttled"] == [pytest.approx((0.02, 0.1))]
+    assert found["throttled"] == [pytest.approx((0.075, 0.1))], "80 ms of several CPUs are no 80 ms"
     assert found["disk"] == [pytest.approx((0.175, 0.2))]
     assert unread == ("waits for a lock: nothing says when they were",)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,21 +11,24 @@ from pathlib import Path
 import pytest
 
 from prony.explain import stalls
-from prony.host.cgroup import Throttling, cpu_stat_files, throttled
 
 PID = 7
 
 
-def write(root: Path, *, waited_ns: int, throttled_us: int, read_bytes: int) -> None:
+def write(root: Path, *, waited_ns: int, throttled_us: int, read_bytes: int, inner_us: int = 0) -> None:
+    """`throttled_us`: of the outer group, `inner_us`: of that in which the process is."""
     files = {
         f"proc/{PID}/task/{PID}/schedstat": f"123 {waited_ns} 9\n",
         f"proc/{PID}/task/8/schedstat": "55 1000 2\n",
         f"proc/{PID}/io": f"rchar: 1\nread_bytes: {read_bytes}\nwrite_bytes: 5\n",
         f"proc/{PID}/cgroup": "0::/box/inner\n",
-        "proc/self/mountinfo": "30 20 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
-        "sys/fs/cgroup/box/cpu.stat": f"usage_usec 5\nnr_throttled 3\nthrottled_usec {throttled_us}\n",
-        "sys/fs/cgroup/box/inner/cpu.stat": "usage_usec 5\n",
+        "sys/fs/cgroup/cgroup.procs": "",
     }
+    for group, usec in (("box", throttled_us), ("box/inner", inner_us)):
+        files[f"sys/fs/cgroup/{group}/cpu.max"] = "50000 100000\n"
+        files[f"sys/fs/cgroup/{group}/cpu.stat"] = (
+            f"usage_usec 5\nnr_periods 9\nnr_throttled 3\nthrottled_usec {usec}\n"
+        )
     for name, text in files.items():
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text(text)
@@ -103,15 +105,29 @@ def test_readings_that_take_long_are_fewer(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_this_process_can_be_read() -> None:
-    over = threading.Event()
-    threading.Timer(0.2, over.set).start()
-    found = stalls.watch([os.getpid()], over.wait, time.monotonic(), 1.0)
-    assert found.ends_s
+    rests = [lambda: time.sleep(0.01)] * 3
+    found = stalls.watch([os.getpid()], changing(rests, []), time.monotonic(), 1.0)
+    assert len(found.ends_s) == 3
     columns = [found.run_queue_ms, found.throttled_ms, found.disk_kib]
-    assert {len(one) for one in columns if one is not None} <= {len(found.ends_s)}
+    assert {len(one) for one in columns if one is not None} <= {3}
 
 
-def test_the_group_that_was_throttled_longest_counts(tmp_path: Path) -> None:
-    write(tmp_path, waited_ns=0, throttled_us=250_000, read_bytes=0)
-    assert throttled(cpu_stat_files(tmp_path, PID)) == Throttling(3, 0.25)
-    assert throttled(()) is None
+def test_the_group_that_was_throttled_longest_since_the_last_reading_counts(tmp_path: Path) -> None:
+    def write_held(outer_us: int, inner_us: int) -> None:
+        write(tmp_path, waited_ns=0, throttled_us=outer_us, read_bytes=0, inner_us=inner_us)
+
+    write_held(90_000_000, 0)
+    steps: list[Callable[[], None]] = [
+        lambda: write_held(90_000_000, 20_000),
+        lambda: write_held(90_030_000, 25_000),
+    ]
+    found = stalls.watch([PID], changing(steps, []), time.monotonic(), 10.0, root=tmp_path)
+    assert found.throttled_ms == (20.0, 30.0), "the outer group was held back for 90 s before the window"
+
+
+def test_without_a_quota_nothing_holds_a_group_back(tmp_path: Path) -> None:
+    write(tmp_path, waited_ns=0, throttled_us=5, read_bytes=0)
+    for group in ("box", "box/inner"):
+        (tmp_path / f"sys/fs/cgroup/{group}/cpu.max").write_text("max 100000\n")
+    found = stalls.watch([PID], changing([lambda: None], []), time.monotonic(), 10.0, root=tmp_path)
+    assert found.throttled_ms == (0.0,)

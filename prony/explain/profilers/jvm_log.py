@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from prony.evidence.profile import TimelineEvent
+from prony.evidence.profile import MOST_EVENTS, TimelineEvent
 from prony.explain import attach
 from prony.explain.attach import NotAttached
 
@@ -27,8 +27,6 @@ HEAP_USED = re.compile(r"total (?:reserved \d+K, committed )?\d+K, used (\d+)K")
 """A row for each generation, or for the whole heap; since JDK 25 with what is reserved."""
 MIB: Final = 1 << 20
 SHORTEST_SAFEPOINT_S = 0.0005
-MOST_EVENTS = 1000
-"""Of each kind."""
 UNCOUNTED = (
     "bytes allocated are missing: the JVM's heap does not say what tells them (a collector that works beside "
     "the program, such as ZGC, or a format that is not known)"
@@ -152,7 +150,8 @@ def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told
     for kind in dict.fromkeys(one.kind for one in events):
         of = [one for one in events if one.kind == kind]
         if len(of) > MOST_EVENTS:
-            missing.append(f"of {len(of)} events of the JVM ({kind}) the {MOST_EVENTS} longest are kept")
+            which = "longest" if any(one.duration_s for one in of) else "first"
+            missing.append(f"of {len(of)} events of the JVM ({kind}) the {MOST_EVENTS} {which} are kept")
         kept += sorted(of, key=lambda one: one.duration_s, reverse=True)[:MOST_EVENTS]
     return Told(
         events=tuple(sorted(kept, key=lambda one: one.start_s)),
