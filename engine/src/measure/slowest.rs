@@ -49,10 +49,12 @@ impl Slowest {
     }
 }
 
-/// The slowest of these, slowest first: `share` of `requests`, of which at least one.
-pub fn slowest_of(mut all: Vec<Slow>, requests: u64, share: f64) -> Vec<Slow> {
+/// The slowest of these, slowest first: `share` of `requests`, of which at least one, and not more than
+/// `most`.
+pub fn slowest_of(mut all: Vec<Slow>, requests: u64, share: f64, most: u32) -> Vec<Slow> {
     all.sort_unstable_by_key(|slow| Reverse(*slow));
-    all.truncate((requests as f64 * share).ceil() as usize);
+    let wanted = (requests as f64 * share).ceil() as usize;
+    all.truncate(wanted.min(most as usize));
     all
 }
 
@@ -84,7 +86,7 @@ mod tests {
             })
             .collect();
         let kept = threads.iter().flat_map(|one| seen(200, one.clone()));
-        let found = slowest_of(kept.collect(), 15_000, 0.01);
+        let found = slowest_of(kept.collect(), 15_000, 0.01, 200);
         let mut every: Vec<u64> = threads.concat();
         every.sort_unstable_by_key(|service_ns| Reverse(*service_ns));
         assert_eq!(times(&found), every[..150]);
@@ -95,8 +97,18 @@ mod tests {
     }
 
     #[test]
+    fn the_threads_together_keep_no_more_than_was_asked_for() {
+        let kept = (0..3).flat_map(|_| seen(10, 0..1_000));
+        let found = slowest_of(kept.collect(), 3_000, 0.5, 10);
+        assert_eq!(
+            times(&found),
+            [999, 999, 999, 998, 998, 998, 997, 997, 997, 996]
+        );
+    }
+
+    #[test]
     fn fewer_are_kept_than_the_share_where_they_are_too_many() {
-        let found = slowest_of(seen(10, 0..1_000), 1_000, 0.5);
+        let found = slowest_of(seen(10, 0..1_000), 1_000, 0.5, 10);
         assert_eq!(
             times(&found),
             [999, 998, 997, 996, 995, 994, 993, 992, 991, 990]
@@ -105,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_share_is_rounded_up() {
-        assert_eq!(times(&slowest_of(seen(10, [3, 9, 5]), 3, 0.01)), [9]);
-        assert_eq!(slowest_of(seen(10, []), 0, 0.01), []);
+        assert_eq!(times(&slowest_of(seen(10, [3, 9, 5]), 3, 0.01, 10)), [9]);
+        assert_eq!(slowest_of(seen(10, []), 0, 0.01, 10), []);
     }
 }

@@ -231,9 +231,10 @@ impl Measured {
         }
         counters.by_address(names.addresses, &self.addresses);
         let tested = self.arrival_gaps.count();
+        let requests = self.service_time.count();
         let slowest = self
             .asked_slowest
-            .map(|asked| slowest_of(self.slowest, self.service_time.count(), asked.share));
+            .map(|asked| slowest_of(self.slowest, requests, asked.share, asked.most));
         WindowReport {
             counters,
             opened_ms: ms(self.opens_ns.saturating_sub(started_ns)),
