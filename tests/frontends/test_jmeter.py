@@ -102,6 +102,14 @@ REFUSED = {
         ),
         "the condition 'a.size() > 1'",
     ),
+    "trim": (
+        element(
+            "IfController",
+            prop("IfController.condition", "${__groovy(vars.get('a').trim() == 'x')}"),
+            below=sampler(),
+        ),
+        "the condition 'vars.get('a').trim() == 'x''",
+    ),
     "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value and stands in the path"),
     "property": (sampler(more=prop("HTTPSampler.novelty", "x")), "the property HTTPSampler.novelty is 'x'"),
     "method": (sampler(more=prop("HTTPSampler.method", "PROPFIND")), "the method PROPFIND"),

@@ -23,7 +23,7 @@ TOKEN = re.compile(
     |(?P<reference>{REFERENCE})|(?P<number>-?\d+(?:\.\d+)?)
     |(?P<number_of>(?:(?:Integer|Long)\.(?:parse(?:Int|Long)|valueOf)|parseInt|Number)(?=\s*\())
     |(?P<sign>===|!==|==|!=|<=|>=|<|>|&&|\|\||!|\(|\)|\.(?:equals(?:IgnoreCase)?|contains|startsWith|endsWith
-        |matches|isEmpty|toInteger|toLong|toString|trim)\b)
+        |matches|isEmpty|toInteger|toLong|toString)\b)
     |(?P<word>[A-Za-z]+))""",
     re.VERBOSE,
 )
@@ -36,7 +36,7 @@ PATTERNS: dict[str, tuple[str, bool]] = {
     ".matches": ("^(?:{})$", False), ".isEmpty": ("^$", True),
 }  # fmt: skip
 """Methods of texts -> the regex of what they ask for, and whether what they are given is a plain text."""
-SAME = (".toInteger", ".toLong", ".toString", ".trim")
+SAME = (".toInteger", ".toLong", ".toString")
 """Methods whose value compares as the text does."""
 INSTEAD = (
     "use true, false or comparisons of variables, texts and numbers joined by && and ||, "
@@ -205,7 +205,7 @@ class _Parser:
         while method := self._next(*SAME):
             if not (self._next("(") and self._next(")")):
                 raise self._refused()
-            side = _Side(side.text, method in (".toString", ".trim"))
+            side = _Side(side.text, method == ".toString")
         return side
 
     def _matched(self, left: _Side, method: str) -> Held:

@@ -1,4 +1,5 @@
-"""Elements of plug-ins that JMeter has learnt itself since: they become its own before anything else is read.
+"""Elements of plug-ins for which JMeter has one of its own by now: they become that before anything else is
+read.
 
 Must not know what an element means.
 """
