@@ -1,6 +1,7 @@
-//! The files of a script: which one a name means, and whether it is a module of ECMAScript.
+//! The files of a script: which one a name means, what is in it, and whether it is a module of ECMAScript.
 
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
@@ -8,6 +9,38 @@ use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Result};
 
 use super::packages::{self, Asks};
+
+/// The longest file that a script reads.
+const MOST_BYTES: u64 = 64 * 1024 * 1024;
+
+/// A file, whole. A pipe or a device is not opened: it may have no end, or keep the thread waiting.
+pub fn whole(path: &Path) -> io::Result<Vec<u8>> {
+    only_plain(&fs::metadata(path)?)?;
+    let mut bytes = Vec::new();
+    let mut file = fs::File::open(path)?.take(MOST_BYTES + 1);
+    file.read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MOST_BYTES {
+        let why = format!("it has more than {MOST_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+/// An error for what is no plain file.
+pub fn only_plain(found: &fs::Metadata) -> io::Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    let (kind, what) = if found.is_dir() {
+        (io::ErrorKind::IsADirectory, "a folder")
+    } else {
+        (io::ErrorKind::InvalidInput, "a pipe or a device")
+    };
+    Err(io::Error::new(
+        kind,
+        format!("it is {what}, expected a plain file"),
+    ))
+}
 
 /// A file that a script names, with what is in it: one beside the file that names it, or a package
 /// that is installed.
@@ -24,7 +57,7 @@ pub fn read(base: &str, name: &str, asks: Asks) -> std::result::Result<(String, 
     }?;
     let file = fs::canonicalize(&file).unwrap_or(file);
     let bytes =
-        fs::read(&file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+        whole(&file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok((file.to_string_lossy().into_owned(), text))
 }
@@ -52,17 +85,24 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// Whether a file is a module of ECMAScript; else it is one of CommonJS.
+/// Whether a file is a module of ECMAScript; else it is one of CommonJS. Its ending says so, else the
+/// nearest package.json, else its lines.
 pub fn is_module(file: &Path, text: &str) -> bool {
     match file.extension().and_then(|ending| ending.to_str()) {
         Some("mjs") => true,
         Some("cjs" | "json") => false,
-        _ => text.lines().any(|line| {
-            let exports = line.strip_prefix("export").unwrap_or("x");
-            let imports = line.strip_prefix("import").unwrap_or("x");
-            exports.starts_with([' ', '{', '*']) || imports.starts_with([' ', '{', '*', '"', '\''])
-        }),
+        _ => match file.parent().and_then(packages::kind).as_deref() {
+            Some("module") => true,
+            Some("commonjs") => false,
+            _ => text.lines().any(is_of_a_module),
+        },
     }
+}
+
+fn is_of_a_module(line: &str) -> bool {
+    let exports = line.strip_prefix("export").unwrap_or("x");
+    let imports = line.strip_prefix("import").unwrap_or("x");
+    exports.starts_with([' ', '{', '*']) || imports.starts_with([' ', '{', '*', '"', '\''])
 }
 
 /// Finds and loads what modules import: files beside them, packages, and what host.js has itself.
@@ -128,6 +168,45 @@ mod tests {
             "a.js",
             "exports.f = 1\nmodule.exports = {}\nimporter()"
         ));
+    }
+
+    #[test]
+    fn the_nearest_package_says_what_its_files_are() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let file = folder.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, text).unwrap();
+        };
+        write("package.json", r#"{"type": "module"}"#);
+        write("lib/old/package.json", r#"{"type": "commonjs"}"#);
+        write("unsaid/package.json", "{}");
+        write("node_modules/p/index.js", "");
+        let told = |file: &str, text: &str| is_module(&folder.path().join(file), text);
+        assert!(told("a.js", "") && told("lib/a.js", "") && !told("lib/old/a.js", "export {}"));
+        assert!(!told("a.cjs", "") && told("lib/old/a.mjs", ""));
+        assert!(!told("unsaid/a.js", "") && told("unsaid/a.js", "export {}"));
+        // What is installed is not of the package that it is installed in.
+        assert!(!told("node_modules/p/index.js", "exports.a = 1"));
+    }
+
+    #[test]
+    fn only_plain_files_that_have_an_end_are_read() {
+        let refused = |path: &str| whole(Path::new(path)).unwrap_err();
+        assert_eq!(refused("/dev/zero").kind(), io::ErrorKind::InvalidInput);
+        assert_eq!(refused("/").kind(), io::ErrorKind::IsADirectory);
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("long");
+        let long = fs::File::create(&file).unwrap();
+        long.set_len(MOST_BYTES).unwrap();
+        assert_eq!(whole(&file).unwrap().len() as u64, MOST_BYTES);
+        long.set_len(MOST_BYTES + 1).unwrap();
+        let error = whole(&file).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert!(
+            error.to_string().contains("more than 67108864 bytes"),
+            "{error}"
+        );
     }
 
     #[test]

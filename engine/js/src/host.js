@@ -77,14 +77,34 @@
     return bytes;
   }
 
-  function from_utf8(bytes) {
-    let escaped = "";
-    for (const byte of bytes) escaped += "%" + byte.toString(16).padStart(2, "0");
-    try {
-      return decodeURIComponent(escaped);
-    } catch {
-      return String.fromCharCode(...bytes);
-    }
+  // The text of bytes, some at a time: a long text that grows is copied again and again.
+  function piecewise(bytes, text_of) {
+    const pieces = [];
+    for (let at = 0; at < bytes.length; at += 3072) pieces.push(text_of(bytes.subarray(at, at + 3072)));
+    return pieces.join("");
+  }
+
+  // Bytes as a text of one character each, as `native` takes them, and back.
+  const letters_of = (bytes) => piecewise(bytes, (some) => String.fromCharCode(...some));
+
+  function bytes_of(text) {
+    const bytes = new Uint8Array(text.length);
+    for (let at = 0; at < text.length; at += 1) bytes[at] = text.charCodeAt(at);
+    return bytes;
+  }
+
+  const from_utf8 = (bytes) => native.decoded(letters_of(bytes));
+
+  function hex(bytes) {
+    let text = "";
+    for (const byte of bytes) text += (byte < 16 ? "0" : "") + byte.toString(16);
+    return text;
+  }
+
+  function from_hex(text) {
+    const bytes = new Uint8Array(text.length >> 1);
+    for (let at = 0; at < bytes.length; at += 1) bytes[at] = parseInt(text.slice(2 * at, 2 * at + 2), 16);
+    return bytes;
   }
 
   function base64(bytes) {
@@ -119,9 +139,9 @@
     static from(value, encoding = "utf8") {
       if (typeof value !== "string") return new Buffer(value);
       if (encoding === "base64" || encoding === "base64url") return new Buffer(from_base64(value));
-      if (encoding === "hex") return new Buffer((value.match(/../g) || []).map((two) => parseInt(two, 16)));
+      if (encoding === "hex") return new Buffer(from_hex(value));
       if (encoding === "latin1" || encoding === "binary" || encoding === "ascii") {
-        return new Buffer([...value].map((one) => one.charCodeAt(0) & 255));
+        return new Buffer(bytes_of(value));
       }
       return new Buffer(utf8(value));
     }
@@ -152,25 +172,25 @@
     static byteLength(text) { return utf8(text).length; }
 
     toString(encoding = "utf8") {
-      if (encoding === "hex") return [...this].map((one) => one.toString(16).padStart(2, "0")).join("");
-      if (encoding === "base64") return base64(this);
+      if (encoding === "hex") return piecewise(this, hex);
+      if (encoding === "base64") return piecewise(this, base64);
       if (encoding === "base64url") {
-        return base64(this).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
+        return piecewise(this, base64).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
       }
       if (encoding === "latin1" || encoding === "binary" || encoding === "ascii") {
-        return [...this].map((one) => String.fromCharCode(one)).join("");
+        return letters_of(this);
       }
       return from_utf8(this);
     }
   }
 
   globalThis.Buffer = Buffer;
-  globalThis.btoa = (text) => base64([...String(text)].map((one) => one.charCodeAt(0)));
-  globalThis.atob = (text) => String.fromCharCode(...from_base64(text));
+  globalThis.btoa = (text) => piecewise(bytes_of(String(text)), base64);
+  globalThis.atob = (text) => Buffer.from(String(text), "base64").toString("latin1");
 
   // ---- modules
 
-  const library = native.library(native, Buffer, globalThis.process);
+  const library = native.library(native, Buffer, globalThis.process, letters_of);
   const uuid = {
     v4: native.uuid,
     validate: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
@@ -180,16 +200,17 @@
   Object.assign(globalThis, { crypto, URL: library.url.URL, URLSearchParams: library.url.URLSearchParams,
     performance: library.perf_hooks.performance });
   globalThis.TextEncoder ??= class { encode(text = "") { return new Uint8Array(utf8(text)); } };
-  globalThis.TextDecoder ??= class { decode(bytes = []) { return from_utf8(bytes); } };
-  globalThis.structuredClone ??= (value) => JSON.parse(JSON.stringify(value));
+  globalThis.TextDecoder ??= class {
+    decode(given = []) { return from_utf8(new Uint8Array(given.buffer ?? given, given.byteOffset, given.byteLength)); }
+  };
   const loaded = Object.create(null);
 
   function required(name, base) {
     const plain = name.replace(/^node:/, "");
     if (Object.hasOwn(known, plain)) return known[plain];
-    const is_file = /^\.{0,2}\//.test(name);
+    const is_file = /^(\.{0,2}\/|\.{1,2}$)/.test(name);
     if (!is_file && native.is_nodes(name)) {
-      throw new Error("require('" + name + "'): Prony's JavaScript has no such part of Node's library (no network, no processes)");
+      throw new Error("require('" + name + "'): Prony's JavaScript has not this part of Node's library");
     }
     let found;
     try {

@@ -117,4 +117,6 @@ impl Interpreter for JsScript {
 }
 
 #[cfg(test)]
+mod library_tests;
+#[cfg(test)]
 mod tests;

@@ -1,18 +1,13 @@
 // The part of Node's library that needs no network and no time: files, paths, URLs, digests, texts.
 // It returns the modules by name; `native` reads, writes and digests, `Buffer` is host.js's.
-(function (native, Buffer, process) {
+(function (native, Buffer, process, letters_of) {
   "use strict";
 
   const { querystring, url } = native.urls();
 
   // Bytes as a text of one character each, as `native` takes them.
   function letters(data, encoding) {
-    const bytes = typeof data === "string" ? Buffer.from(data, encoding) : data;
-    let text = "";
-    for (let at = 0; at < bytes.length; at += 4096) {
-      text += String.fromCharCode(...bytes.subarray(at, at + 4096));
-    }
-    return text;
+    return letters_of(typeof data === "string" ? Buffer.from(data, encoding) : data);
   }
 
   const buffer_of = (text) => Buffer.from(text, "latin1");
@@ -108,9 +103,14 @@
     return encoding ? bytes.toString(encoding) : bytes;
   }
 
-  function written(file, data, options, append) {
+  function written(file, data, options, usual) {
+    const flag = (typeof options === "object" && options !== null && options.flag) || usual;
+    if (flag !== "w" && flag !== "a") {
+      const why = "The argument 'flag' is '" + flag + "'; Prony's JavaScript writes with 'w' and 'a'";
+      throw Object.assign(new TypeError(why), { code: "ERR_INVALID_ARG_VALUE" });
+    }
     const whole = typeof data === "string" || data instanceof Uint8Array ? data : String(data);
-    asked(() => native.write(named(file), letters(whole, encoding_of(options)), append));
+    asked(() => native.write(named(file), letters(whole, encoding_of(options)), flag === "a"));
   }
 
   function statSync(file) {
@@ -124,10 +124,10 @@
     statSync,
     existsSync: (file) => native.kind(named(file)) !== "",
     readdirSync: (folder) => asked(() => native.list(named(folder))),
-    writeFileSync: (file, data, options) =>
-      written(file, data, options, Boolean(options && String(options.flag).startsWith("a"))),
-    appendFileSync: (file, data, options) => written(file, data, options, true),
-    mkdirSync: (folder) => void asked(() => native.make_folder(named(folder))),
+    writeFileSync: (file, data, options) => written(file, data, options, "w"),
+    appendFileSync: (file, data, options) => written(file, data, options, "a"),
+    mkdirSync: (folder, options) =>
+      void asked(() => native.make_folder(named(folder), Boolean(options && options.recursive))),
     accessSync: (file) => void statSync(file),
     // For a form, which reads it whole.
     createReadStream: (file) => ({ path: named(file), pipe: waiting("createReadStream"), on: waiting("createReadStream") }),
@@ -235,9 +235,27 @@
     types: {},
   };
 
-  function equal(one, other) {
-    return one === other || (typeof one === "object" && JSON.stringify(one) === JSON.stringify(other));
+  // Objects by their keys; what is compared by more than these is refused.
+  function same(one, other, alike) {
+    if (alike(one, other)) return true;
+    if ([one, other].some((side) => typeof side !== "object" || side === null)) return false;
+    const kind = Object.prototype.toString.call(one);
+    if (kind !== Object.prototype.toString.call(other)) return false;
+    if (alike === Object.is && Object.getPrototypeOf(one) !== Object.getPrototypeOf(other)) return false;
+    if (kind === "[object Date]" && !Object.is(one.getTime(), other.getTime())) return false;
+    if (!["[object Object]", "[object Array]", "[object Date]", "[object Uint8Array]"].includes(kind)) {
+      throw new Error("assert compares no " + kind.slice(8, -1) + " in Prony's JavaScript");
+    }
+    const keys = Object.keys(one);
+    if (Array.isArray(one) && one.length !== other.length) return false;
+    return keys.length === Object.keys(other).length &&
+      keys.every((key) => Object.hasOwn(other, key) && same(one[key], other[key], alike));
   }
+
+  const loosely = (one, other) => {
+    const plain = [one, other].every((side) => typeof side !== "object" || side === null);
+    return Object.is(one, other) || (plain && one == other);
+  };
 
   function held(what, said) {
     if (!what) throw Object.assign(said instanceof Error ? said : new Error(said || "assertion failed"), { code: "ERR_ASSERTION" });
@@ -249,8 +267,8 @@
     notEqual: (one, other, said) => held(one != other, said),
     strictEqual: (one, other, said) => held(one === other, said),
     notStrictEqual: (one, other, said) => held(one !== other, said),
-    deepEqual: (one, other, said) => held(equal(one, other), said),
-    deepStrictEqual: (one, other, said) => held(equal(one, other), said),
+    deepEqual: (one, other, said) => held(same(one, other, loosely), said),
+    deepStrictEqual: (one, other, said) => held(same(one, other, Object.is), said),
   });
 
   const os = { EOL: "\n", hostname: () => "localhost", platform: () => "linux", type: () => "Linux", tmpdir: () => "/tmp",
@@ -299,7 +317,11 @@
     randomFillSync,
     getRandomValues: randomFillSync,
     createHash: (name) => new Digest(name),
-    createHmac: (name, key) => new Digest(name, key),
+    createHmac: (name, key) => {
+      if (typeof key === "string" || key instanceof Uint8Array) return new Digest(name, key);
+      const why = 'The "key" argument must be of type string or an instance of Buffer or Uint8Array';
+      throw Object.assign(new TypeError(why), { code: "ERR_INVALID_ARG_TYPE" });
+    },
     timingSafeEqual: (one, other) => letters(one) === letters(other),
   };
   crypto.webcrypto = crypto;

@@ -108,18 +108,22 @@ pub fn module<'js>(ctx: &Ctx<'js>, path: String, text: String) -> rquickjs::Resu
 /// Files as such, and digests. Bytes go as texts of one character each.
 fn filing<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Result<()> {
     let text = |ctx: Ctx<'js>, path: String| -> rquickjs::Result<String> {
-        let bytes = fs::read(&path).map_err(|error| thrown(&ctx, &error, "open", &path))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(String::from_utf8_lossy(&read(&ctx, &path)?).into_owned())
     };
     native.set("text", Function::new(ctx.clone(), text)?)?;
     let bytes = |ctx: Ctx<'js>, path: String| -> rquickjs::Result<String> {
-        let bytes = fs::read(&path).map_err(|error| thrown(&ctx, &error, "open", &path))?;
-        Ok(bytes.into_iter().map(char::from).collect())
+        Ok(read(&ctx, &path)?.into_iter().map(char::from).collect())
     };
     native.set("bytes", Function::new(ctx.clone(), bytes)?)?;
+    let decoded = |text: String| String::from_utf8_lossy(&bytes_of(&text)).into_owned();
+    native.set("decoded", Function::new(ctx.clone(), decoded)?)?;
     let kind = |path: String| -> &'static str {
-        let found = fs::metadata(path);
-        found.map_or("", |found| if found.is_dir() { "folder" } else { "file" })
+        match fs::metadata(path) {
+            Ok(found) if found.is_dir() => "folder",
+            Ok(found) if found.is_file() => "file",
+            Ok(_) => "other",
+            Err(_) => "",
+        }
     };
     native.set("kind", Function::new(ctx.clone(), kind)?)?;
     let size = |path: String| fs::metadata(path).map_or(0.0, |found| found.len() as f64);
@@ -141,14 +145,19 @@ fn filing<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Result<()> {
         options.create(true).write(true);
         let options = options.append(append).truncate(!append);
         let bytes = bytes_of(&data);
-        let written = options
-            .open(&path)
+        let plain = match fs::metadata(&path) {
+            Ok(found) => files::only_plain(&found),
+            Err(_) => Ok(()),
+        };
+        let written = plain
+            .and_then(|()| options.open(&path))
             .and_then(|mut file| file.write_all(&bytes));
         written.map_err(|error| thrown(&ctx, &error, "open", &path))
     };
     native.set("write", Function::new(ctx.clone(), write)?)?;
-    let folder = |ctx: Ctx<'js>, path: String| -> rquickjs::Result<()> {
-        fs::create_dir_all(&path).map_err(|error| thrown(&ctx, &error, "mkdir", &path))
+    let folder = |ctx: Ctx<'js>, path: String, all: bool| -> rquickjs::Result<()> {
+        let made = fs::DirBuilder::new().recursive(all).create(&path);
+        made.map_err(|error| thrown(&ctx, &error, "mkdir", &path))
     };
     native.set("make_folder", Function::new(ctx.clone(), folder)?)?;
     let digest = |ctx: Ctx<'js>,
@@ -165,6 +174,10 @@ fn filing<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Result<()> {
     native.set("digest", Function::new(ctx.clone(), digest)?)
 }
 
+fn read(ctx: &Ctx<'_>, path: &str) -> rquickjs::Result<Vec<u8>> {
+    files::whole(Path::new(path)).map_err(|error| thrown(ctx, &error, "open", path))
+}
+
 /// As Node says it: the code, what it means, and what was asked for.
 fn thrown(ctx: &Ctx<'_>, error: &std::io::Error, call: &str, path: &str) -> rquickjs::Error {
     let code = match error.kind() {
@@ -172,6 +185,8 @@ fn thrown(ctx: &Ctx<'_>, error: &std::io::Error, call: &str, path: &str) -> rqui
         std::io::ErrorKind::PermissionDenied => "EACCES",
         std::io::ErrorKind::IsADirectory => "EISDIR",
         std::io::ErrorKind::AlreadyExists => "EEXIST",
+        std::io::ErrorKind::FileTooLarge => "EFBIG",
+        std::io::ErrorKind::InvalidInput => "EINVAL",
         _ => "EIO",
     };
     Exception::throw_message(ctx, &format!("{code}: {error}, {call} '{path}'"))

@@ -1,7 +1,6 @@
 //! Packages: those that are installed in a folder `node_modules`, found as Node finds them, and the
 //! parts of Node's library that host.js has itself.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -58,8 +57,16 @@ pub fn main(folder: &Path) -> Option<String> {
     manifest.get("main")?.as_str().map(ToOwned::to_owned)
 }
 
+/// What the nearest package.json says that files are: `module` or `commonjs`.
+pub fn kind(folder: &Path) -> Option<String> {
+    let within = folder.ancestors();
+    let mut within = within.take_while(|above| !above.ends_with("node_modules"));
+    let manifest = within.find_map(manifest)?;
+    manifest.get("type")?.as_str().map(ToOwned::to_owned)
+}
+
 fn manifest(folder: &Path) -> Option<Value> {
-    serde_json::from_slice(&fs::read(folder.join("package.json")).ok()?).ok()
+    serde_json::from_slice(&files::whole(&folder.join("package.json")).ok()?).ok()
 }
 
 /// The file behind an entry of `exports`: https://nodejs.org/api/packages.html#package-entry-points.
@@ -94,7 +101,7 @@ fn target(found: &Value, asks: Asks) -> Option<String> {
 }
 
 /// What host.js has, by name, with what a module can import of it.
-const OWN: [(&str, &str); 14] = [
+const OWN: [(&str, &str); 16] = [
     (
         "assert",
         "ok, equal, strictEqual, deepEqual, deepStrictEqual",
@@ -116,15 +123,21 @@ const OWN: [(&str, &str); 14] = [
         "path",
         "join, resolve, normalize, dirname, basename, extname, isAbsolute, relative, sep",
     ),
+    (
+        "path/posix",
+        "join, resolve, normalize, dirname, basename, extname, isAbsolute, relative, sep",
+    ),
     ("perf_hooks", "performance"),
     ("querystring", "parse, stringify, escape, unescape"),
     ("url", "URL, URLSearchParams, parse, fileURLToPath"),
     ("util", "promisify, inspect, format, inherits"),
     ("uuid", "v4, validate"),
+    ("uuid/v4", ""),
 ];
 
 /// Further modules of Node's library, which are no packages: a name for one says so.
-const NODES: [&str; 23] = [
+const NODES: [&str; 41] = [
+    "assert/strict",
     "async_hooks",
     "child_process",
     "cluster",
@@ -133,19 +146,36 @@ const NODES: [&str; 23] = [
     "dgram",
     "diagnostics_channel",
     "dns",
+    "dns/promises",
+    "domain",
     "http",
     "http2",
     "https",
+    "inspector",
+    "inspector/promises",
     "module",
     "net",
+    "path/win32",
     "process",
+    "punycode",
     "readline",
+    "readline/promises",
+    "repl",
     "stream",
+    "stream/consumers",
+    "stream/promises",
+    "stream/web",
     "string_decoder",
+    "sys",
     "timers",
+    "timers/promises",
     "tls",
+    "trace_events",
+    "tty",
+    "util/types",
     "v8",
     "vm",
+    "wasi",
     "worker_threads",
     "zlib",
 ];
@@ -169,6 +199,8 @@ pub fn own(name: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use serde_json::json;
 
     use super::*;
@@ -209,5 +241,9 @@ mod tests {
     fn parts_of_nodes_library_are_told_from_packages() {
         assert!(own("node:fs").is_some() && own("uuid").is_some() && own("faker").is_none());
         assert!(is_nodes("http") && is_nodes("node:sea") && !is_nodes("faker"));
+        assert!(is_nodes("timers/promises") && is_nodes("tty") && is_nodes("util/types"));
+        // A slash behind the name asks for the package of that name.
+        assert!(!is_nodes("process/browser") && !is_nodes("string_decoder/"));
+        assert!(OWN.iter().all(|(name, _)| !NODES.contains(name)));
     }
 }

@@ -62,7 +62,7 @@
   function user_of(place, started) {
     let user = users.get(place);
     if (user === undefined || user.started !== started) {
-      const vars = JSON.parse(constants);
+      const vars = Object.assign(JSON.parse(constants), config.rows);
       vars.$uuid = native.uuid();
       vars.$env = vars.$processEnvironment = native.env;
       const context = { vars, _uid: vars.$uuid };
@@ -206,7 +206,7 @@
     if (typeof request.body.getBoundary === "function" && typeof request.body.letters === "function") {
       return [[request.body.letters()], request.body.getHeaders()["content-type"]];
     }
-    if (request.body instanceof Uint8Array) return [[request.body.toString("latin1")], undefined];
+    if (request.body instanceof Uint8Array) return [[Buffer.from(request.body).toString("latin1")], undefined];
     request.body = filled(request.body, context);
     if (typeof request.body !== "string") throw new Error("a function gives a body that is no text");
     return [request.body, undefined];

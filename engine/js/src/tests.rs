@@ -5,24 +5,29 @@ use prony_script::{Called, Caller, Interpreter, Setup};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-const USER: Caller = Caller {
+pub(super) const USER: Caller = Caller {
     thread: 0,
     place: 0,
     started: 1,
 };
 
-struct Opened {
-    script: Box<dyn Interpreter>,
+pub(super) struct Opened {
+    pub(super) script: Box<dyn Interpreter>,
     _folder: TempDir,
 }
 
-fn config() -> String {
-    json!({"variables": {"given": [1, 2]}, "target": "http://h:1/base", "origin": "http://h:1", "headers": null,
+pub(super) fn config() -> String {
+    json!({"variables": {"given": [1, 2]}, "rows": {"rows": [["a"]]}, "target": "http://h:1/base", "origin": "http://h:1", "headers": null,
            "cookies": {}, "user_agent": "A", "timeout_ms": 1000, "env": {"HOME_OF": "here"}})
     .to_string()
 }
 
-fn try_open(name: &str, source: &str, tasks: &[Value], limit_ms: u64) -> Result<Opened, String> {
+pub(super) fn try_open(
+    name: &str,
+    source: &str,
+    tasks: &[Value],
+    limit_ms: u64,
+) -> Result<Opened, String> {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join(name);
     std::fs::write(&file, source).unwrap();
@@ -53,20 +58,20 @@ fn try_open(name: &str, source: &str, tasks: &[Value], limit_ms: u64) -> Result<
 }
 
 /// A task that calls `f` as a step, and takes `x`.
-fn step() -> Value {
+pub(super) fn step() -> Value {
     json!({"kind": "function", "functions": ["f"], "give": ["x"], "take": ["x"]})
 }
 
-fn opened(source: &str, task: Value) -> Opened {
+pub(super) fn opened(source: &str, task: Value) -> Opened {
     try_open("p.js", source, &[task], 120_000).unwrap()
 }
 
-fn call(opened: &Opened, given: &[&str]) -> Called {
+pub(super) fn call(opened: &Opened, given: &[&str]) -> Called {
     let given: Vec<Vec<u8>> = given.iter().map(|text| text.as_bytes().to_vec()).collect();
     opened.script.call(USER, 0, &given).unwrap()
 }
 
-fn texts(called: Called) -> Vec<String> {
+pub(super) fn texts(called: Called) -> Vec<String> {
     let values = called.expect("the user goes on").into_iter();
     values
         .map(|value| String::from_utf8(value).unwrap())
@@ -266,7 +271,7 @@ fn the_little_that_is_there_of_nodes_library_works() {
     assert_eq!(texts(call(&opened(source, step()), &[""])), [expected]);
 }
 
-fn before(edit: Value) -> Value {
+pub(super) fn before(edit: Value) -> Value {
     let mut task = json!({"kind": "before", "functions": ["f"], "method": "POST", "has_body": true, "compressed": true,
         "give": ["id"], "take": ["request.path", "request.headers", "request.body"],
         "params": {"url": "/a/{{ id }}", "json": {"id": "{{ id }}", "text": "n{{ id }}"}, "headers": {"X-A": "1"}}});
@@ -375,159 +380,6 @@ fn a_script_that_writes_requests_is_not_javascript() {
     assert!(refused.unwrap_err().contains("which blocks call"));
 }
 
-fn value(source: &str) -> Value {
-    let source = format!("exports.f = (c, e, done) => {{ c.vars.x = {source}; done(); }};");
-    let seen = texts(call(&opened(&source, step()), &[""]));
-    serde_json::from_str(&seen[0]).unwrap()
-}
-
-#[test]
-fn installed_packages_are_loaded() {
-    let folder = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let file = folder.path().join(name);
-        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        std::fs::write(file, text).unwrap();
-    };
-    write(
-        "node_modules/common/index.js",
-        "exports.one = require('./lib/one'); exports.from = require('path').basename(__filename);",
-    );
-    write("node_modules/common/lib/one.js", "module.exports = 1;");
-    write(
-        "node_modules/modern/package.json",
-        "{\"exports\": {\"import\": \"./m.js\"}}",
-    );
-    write("node_modules/modern/m.js", "export const two = 2;\n");
-    let file = folder.path().join("load/p.js");
-    write("load/p.js", "");
-    let tasks = [step().to_string()];
-    for (name, source) in [
-        (
-            "p.js",
-            "const { one, from } = require('common'); const { two } = require('modern'); \
-             exports.f = (c, e, done) => { c.vars.x = [one, from, two]; done(); };",
-        ),
-        (
-            "p.mjs",
-            "import common from 'common';\nimport { two } from 'modern';\n\
-             export const f = (c, e, done) => { c.vars.x = [common.one, common.from, two]; done(); };",
-        ),
-    ] {
-        let file = file.with_file_name(name);
-        std::fs::write(&file, source).unwrap();
-        let script = super::open(&Setup {
-            file: &file,
-            source: source.as_bytes(),
-            url: "",
-            args: &[config()],
-            threads: 1,
-            request: None,
-            tasks: &tasks,
-            address: None,
-            call_timeout: Duration::from_secs(10),
-            on_hang: |_| {},
-        })
-        .unwrap();
-        script.begin_load();
-        let seen = texts(script.call(USER, 0, &[Vec::new()]).unwrap());
-        assert_eq!(seen, [r#"[1,"index.js",2]"#], "{name}");
-    }
-}
-
-#[test]
-fn files_are_read_and_written() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = json!(folder.path().join("a/b.txt"));
-    let source = format!(
-        "(() => {{ const fs = require('fs'), path = require('path'), file = {path}; let code; \
-         try {{ fs.readFileSync(file); }} catch (error) {{ code = error.code; }} \
-         const was = fs.existsSync(file); fs.mkdirSync(path.dirname(file), {{recursive: true}}); \
-         fs.writeFileSync(file, 'ü'); fs.appendFileSync(file, '1\\n'); \
-         return [code, was, fs.readFileSync(file, 'utf8'), fs.readFileSync(file).length, fs.readdirSync(path.dirname(file)), \
-         path.join('a', '../b', './c.d'), path.extname('x.tar.gz'), path.resolve('/a', 'b/..', 'c')]; }})()"
-    );
-    assert_eq!(
-        value(&source),
-        json!([
-            "ENOENT",
-            false,
-            "ü1\n",
-            4,
-            ["b.txt"],
-            "b/c.d",
-            ".gz",
-            "/a/c"
-        ])
-    );
-}
-
-#[test]
-fn urls_queries_digests_and_formats_are_nodes() {
-    for (source, expected) in [
-        (
-            "(({ host, pathname, search, href }) => [host, pathname, search, href])(new URL('b?x=1 2', 'http://H:80/a/c'))",
-            json!(["h", "/a/b", "?x=1%202", "http://h/a/b?x=1%202"]),
-        ),
-        (
-            "(() => { const url = new URL('https://h:8443/'); url.searchParams.append('q', 'a b'); return url.toString(); })()",
-            json!("https://h:8443/?q=a+b"),
-        ),
-        (
-            "String(new URLSearchParams({ a: 1, b: 'ü' }))",
-            json!("a=1&b=%C3%BC"),
-        ),
-        (
-            "require('querystring').stringify({ a: [1, 2], b: 'c d' })",
-            json!("a=1&a=2&b=c%20d"),
-        ),
-        (
-            "require('crypto').createHash('sha1').update('a').update('bc').digest('hex')",
-            json!("a9993e364706816aba3e25717850c26c9cd0d89d"),
-        ),
-        (
-            "require('node:crypto').createHmac('sha256', 'Jefe').update('what do ya want for nothing?').digest('base64')",
-            json!("W9zBRr9gdU5qBCQmCJV1x1oAPwidJzmDnexYuWTsOEM="),
-        ),
-        (
-            "require('util').format('%s is %d, %j', 'a', '1', { b: 2 }, 'c')",
-            json!("a is 1, {\"b\":2} c"),
-        ),
-        (
-            "Buffer.concat([Buffer.from('a'), Buffer.alloc(3, 'xy')]).toString()",
-            json!("axyx"),
-        ),
-    ] {
-        assert_eq!(value(source), expected, "{source}");
-    }
-}
-
-#[test]
-fn a_form_is_sent_with_the_bytes_of_its_files() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("photo.jpg");
-    std::fs::write(&file, [0xff, 0xd8, 0x00, 0x80]).unwrap();
-    let source = format!(
-        "const FormData = require('form-data'), fs = require('fs'); exports.f = (request, context, ee, next) => {{ \
-         const form = new FormData(); form.append('n', 1); form.append('file', fs.createReadStream({})); \
-         request.body = form; next(); }};",
-        json!(file)
-    );
-    let task = before(json!({"params": {"url": "/a"}}));
-    let sent = call(&opened(&source, task), &["1"]).unwrap();
-    let headers = String::from_utf8(sent[1].clone()).unwrap();
-    let (_, boundary) = headers.split_once("boundary=").unwrap();
-    let boundary = boundary.lines().next().unwrap();
-    let mut expected = format!(
-        "--{boundary}\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n1\r\n\
-         --{boundary}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"photo.jpg\"\r\nContent-Type: image/jpeg\r\n\r\n"
-    )
-    .into_bytes();
-    expected.extend([0xff, 0xd8, 0x00, 0x80]);
-    expected.extend(format!("\r\n--{boundary}--\r\n").into_bytes());
-    assert_eq!(sent[2], expected);
-}
-
 #[test]
 fn what_artillery_fails_for_fails_the_user() {
     let task = json!({"kind": "fail", "functions": [], "give": [], "take": [], "error": "Invalid URL - x"});
@@ -535,4 +387,50 @@ fn what_artillery_fails_for_fails_the_user() {
     assert_eq!(call(&script, &[]), None);
     let counters = script.script.figures().counters;
     assert_eq!(counters["errors.Invalid URL - x"], 1);
+}
+
+#[test]
+fn the_rows_of_a_file_are_read_once_and_not_for_each_user() {
+    let source = "exports.f = (c, e, done) => { globalThis.seen ??= c.vars.rows; \
+        c.vars.x = [c.vars.rows, seen === c.vars.rows, c.vars.given === globalThis.given]; globalThis.given = c.vars.given; done(); };";
+    let script = opened(source, step());
+    assert_eq!(texts(call(&script, &[""])), [r#"[[["a"]],true,false]"#]);
+    let other = Caller { started: 2, ..USER };
+    let again = script.script.call(other, 0, &[Vec::new()]).unwrap();
+    assert_eq!(texts(again), [r#"[[["a"]],true,false]"#]);
+}
+
+#[test]
+fn bytes_of_any_kind_are_a_body() {
+    for made in ["new Uint8Array([255, 0, 65])", "Buffer.from([255, 0, 65])"] {
+        let source =
+            format!("exports.f = (request, c, e, next) => {{ request.body = {made}; next(); }};");
+        let task = before(json!({"params": {"url": "/a"}}));
+        let sent = call(&opened(&source, task), &["1"]).unwrap();
+        assert_eq!(sent[2], [255, 0, 65], "{made}");
+    }
+}
+
+#[test]
+fn surroundings_that_cannot_be_read_are_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("p.js");
+    std::fs::write(&file, "").unwrap();
+    let opened = super::open(&Setup {
+        file: &file,
+        source: b"",
+        url: "",
+        args: &["{\"variables\": {\"n\": Infinity}}".to_owned()],
+        threads: 1,
+        request: None,
+        tasks: &[step().to_string()],
+        address: None,
+        call_timeout: Duration::from_secs(10),
+        on_hang: |_| {},
+    });
+    let why = opened.err().unwrap();
+    assert!(
+        why.contains("args[0] cannot be read: expected value at line 1"),
+        "{why}"
+    );
 }

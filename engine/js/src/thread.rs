@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use prony_script::output::Output;
 use prony_script::{Called, Caller, Setup};
 use rquickjs::context::EvalOptions;
-use rquickjs::{Array, CatchResultExt, CaughtError, Context, Ctx, Function, Object};
+use rquickjs::{Array, CatchResultExt, CaughtError, Context, Ctx, Exception, Function, Object};
 use rquickjs::{Runtime, Value};
 
 use super::counts::Counts;
@@ -215,7 +215,9 @@ fn begun<'js>(
     counts: &Arc<Counts>,
 ) -> rquickjs::Result<()> {
     let config: serde_json::Value = match setup.args.first() {
-        Some(text) => serde_json::from_str(text).unwrap_or_default(),
+        Some(text) => serde_json::from_str(text).map_err(|error| {
+            Exception::throw_message(ctx, &format!("args[0] cannot be read: {error}"))
+        })?,
         None => serde_json::Value::Null,
     };
     let env = config.get("env").cloned();
@@ -239,6 +241,7 @@ fn begun<'js>(
     whole.insert("tasks".to_owned(), tasks.into());
     for name in [
         "variables",
+        "rows",
         "target",
         "origin",
         "headers",

@@ -154,16 +154,22 @@
     return front + base.pathname.replace(/[^/]*$/, "") + text;
   }
 
-  function parse(text) {
+  function parse(text, queries = false) {
     const found = /^(?:([a-z][a-z0-9+.-]*:)\/\/(?:([^/?#@]*)@)?([^/?#]*))?([^?#]*)(\?[^#]*)?(#.*)?$/i.exec(String(text));
     const [, protocol = null, auth = null, host = null, pathname = null, search = null, hash = null] = found;
     const [hostname, port = null] = host === null ? [null] : host.split(":");
     const way = host !== null && !pathname ? "/" : pathname;
+    const plain = search === null ? null : search.slice(1);
     return { href: String(text), protocol, slashes: host !== null, auth, host, hostname, port, pathname: way, search,
-      query: search === null ? null : search.slice(1), path: way + (search || ""), hash };
+      query: queries ? querystring.parse(plain ?? "") : plain, path: way + (search || ""), hash };
   }
 
-  const url = { URL, URLSearchParams, parse, format: String, resolve: (base, text) => new URL(text, base).href,
+  function format(given) {
+    if (typeof given === "string" || given instanceof URL) return String(given);
+    throw new TypeError("url.format() takes a text or a URL in Prony's JavaScript, and no parts");
+  }
+
+  const url = { URL, URLSearchParams, parse, format, resolve: (base, text) => new URL(text, base).href,
     fileURLToPath: (one) => decodeURIComponent(new URL(String(one).replace("file:///", "file://x/")).pathname) };
 
   return { querystring, url };

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import math
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -15,6 +17,8 @@ KEYS = frozenset({
     "path", "fields", "order", "skipHeader", "skipEmptyLines", "delimiter", "cast", "name", "loadAll",
     "options",
 })  # fmt: skip
+NUMBER = re.compile(r"-?(?:0|[1-9]\d*|(?=\.\d))(?:\.\d*)?(?:[eE][+-]?\d+)?", re.ASCII)
+"""A number as JavaScript writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +153,4 @@ def _read(file: Path, node: ScriptNode, delimiter: str) -> tuple[list[str], list
 
 
 def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return (
-        text.strip() == text
-        and text[:1] in "-0123456789."
-        and not (len(text) > 1 and text[0] == "0" and text[1] != ".")
-    )
+    return NUMBER.fullmatch(text) is not None and math.isfinite(float(text))

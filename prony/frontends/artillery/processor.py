@@ -19,12 +19,17 @@ THERE = frozenset({
 })  # fmt: skip
 """Modules that the engine's JavaScript has itself, all or in part."""
 NODES = frozenset({
-    "async_hooks", "child_process", "cluster", "console", "constants", "dgram", "diagnostics_channel", "dns",
-    "http", "http2", "https", "module", "net", "process", "readline", "stream", "string_decoder", "timers",
-    "tls", "v8", "vm", "worker_threads", "zlib",
+    "assert/strict", "async_hooks", "child_process", "cluster", "console", "constants", "dgram",
+    "diagnostics_channel", "dns", "dns/promises", "domain", "http", "http2", "https", "inspector",
+    "inspector/promises", "module", "net", "path/win32", "process", "punycode", "readline",
+    "readline/promises", "repl", "stream", "stream/consumers", "stream/promises", "stream/web",
+    "string_decoder", "sys", "timers", "timers/promises", "tls", "trace_events", "tty", "util/types", "v8",
+    "vm", "wasi", "worker_threads", "zlib",
 })  # fmt: skip
 """Others of Node's library."""
 ENDINGS = (".js", ".cjs", ".mjs")
+FOLDERS = (".", "..")
+"""Names of folders."""
 MOST_FILES = 100
 NAMED = re.compile(
     r"""\bvars\s*(?:\?\.|\.)\s*([A-Za-z_$][\w$]*)|\bvars\s*(?:\?\.)?\[\s*['"]([^'"]+)['"]\s*\]"""
@@ -42,8 +47,8 @@ TEXT_OR_COMMENT = re.compile(
 )
 ENVIRONMENT = re.compile(r"""\benv\s*(?:\?\.|\.)\s*(\w+)|\benv\s*\[\s*['"](\w+)['"]\s*\]""")
 NO_NETWORK = (
-    "Prony's JavaScript has no network, no processes and no threads of its own; what a function asks a "
-    "server for write into the flow, or into before"
+    "Prony's JavaScript has not this part of Node's library; what a function asks a server for write into "
+    "the flow, or into before"
 )
 TYPESCRIPT = (
     "compile it: npx esbuild FILE.ts --bundle --platform=node --outfile=FILE.js, which is what Artillery does"
@@ -124,10 +129,12 @@ def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[st
         at = code.count("\n", 0, match.start()) + 1
         if instead is not None:
             raise Refused(f"require('{name}') in config.processor", str(file), at, match[0].strip(), instead)
-        if not name.startswith(("./", "../", "/")):
+        if not _is_path(name):
             continue
         beside = file.parent / name
-        candidates = [beside, *(beside.with_name(beside.name + ending) for ending in (*ENDINGS, ".json"))]
+        candidates = [beside, *(Path(f"{beside}{ending}") for ending in (*ENDINGS, ".json"))]
+        if name in FOLDERS:
+            candidates = []
         loaded = next((one for one in (*candidates, beside / "index.js") if one.is_file()), None)
         if loaded is not None and loaded.suffix != ".json":
             yield from _sources(loaded.resolve(), seen, node)
@@ -138,12 +145,17 @@ def _sources(file: Path, seen: dict[Path, str], node: ScriptNode) -> Iterator[st
             )  # fmt: skip
 
 
+def _is_path(name: str) -> bool:
+    """Whether it names a file or a folder, and no package."""
+    return name in FOLDERS or name.startswith(("./", "../", "/"))
+
+
 def _missing(name: str, file: Path) -> str | None:
     """What could be done about a module of Node or a package that is not there; None where it is, or is a
     file.
     """
     plain = name.removeprefix("node:")
-    if name.startswith(("./", "../", "/")) or plain in THERE:
+    if _is_path(name) or plain in THERE:
         return None
     if name.startswith("node:") or name in NODES:
         return NO_NETWORK

@@ -25,7 +25,7 @@ from prony.frontends.artillery.phases import NamedPhase, schedule
 from prony.frontends.artillery.processor import NONE, Processor, processor
 from prony.frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import NameScope, constant, str_of
+from prony.frontends.artillery.templates import NameScope, Rows, constant, str_of
 from prony.frontends.base import Translated
 from prony.plan.load import Connections, WholeRun
 from prony.plan.script import Script
@@ -191,8 +191,10 @@ def _called(
     named = found.environment | set(re.findall(r"\$(?:env|processEnvironment)\.(\w+)", repr(root.value)))
     environment = scope.constants["$env"]
     hidden = ("$env", "$processEnvironment")
+    constants = {name: value for name, value in scope.constants.items() if name not in hidden}
     surroundings = {
-        "variables": {name: value for name, value in scope.constants.items() if name not in hidden},
+        "variables": {name: value for name, value in constants.items() if not isinstance(value, Rows)},
+        "rows": {name: value for name, value in constants.items() if isinstance(value, Rows)},
         "target": settings.target.url + settings.base_path.replace("$${", "${"),
         "origin": settings.target.url,
         "headers": None if settings.headers is None else settings.headers.value,
@@ -334,19 +336,18 @@ def _scenarios(
         whole = [1]
     found = []
     for (index, one), weight, share in zip(chosen, weights, whole, strict=True):
-        if not any(whole):  # Artillery itself comes to no scenario then
-            share_of = weight
-        elif share == 0:
+        share_of = float(share) if any(whole) else weight  # of the latter Artillery itself walks none
+        if share_of == 0:
             notes.append(f"{one.place}: the weight is below 1, so that no user walks this, as with Artillery")
             continue
-        else:
-            share_of = float(share)
         found.append(walked(one, index, scope, settings, defaults, weight=share_of))
+    if not found:
+        raise node.refused("scenarios whose weights are all 0", "give one a weight above 0")
     return tuple(found)
 
 
 def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptNode]]:
-    """All scenarios, or the one whose name is this, or is found by it as a regular expression."""
+    """All scenarios, or the one of this name, else the one that is found by it as a regular expression."""
     every = list(enumerate(scenarios.elements()))
     if wanted is None:
         return every
@@ -355,7 +356,8 @@ def _named(scenarios: ScriptNode, wanted: str | None) -> list[tuple[int, ScriptN
     except re.error:
         pattern = re.compile(re.escape(wanted))
     names = [str(one.value.get("name", "")) if isinstance(one.value, dict) else "" for _, one in every]
-    chosen = [one for one, name in zip(every, names, strict=True) if name == wanted or pattern.search(name)]
+    exact = [one for one, name in zip(every, names, strict=True) if name == wanted]
+    chosen = exact or [one for one, name in zip(every, names, strict=True) if pattern.search(name)]
     if not chosen:
         raise UsageError(f"{scenarios.place}: no scenario '{wanted}' (--scenario-name)")
     if len(chosen) > 1:

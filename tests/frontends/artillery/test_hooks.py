@@ -10,6 +10,7 @@ import re
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -302,6 +303,34 @@ def test_a_whole_file_is_a_variable(tmp_path: Path) -> None:
     assert not made.trial.workload.feeders
 
 
+def rows_given(tmp_path: Path, rows: str) -> dict[str, Any]:
+    """What the functions of a script find around them whose file has these rows."""
+    (tmp_path / "users.csv").write_text(rows, encoding="utf-8")
+    (tmp_path / "p.js").write_text("exports.f = (context, ee, done) => { context.vars.who = 1; done(); };")
+    config = (
+        "  payload: {path: users.csv, loadAll: true, name: users}\n  processor: ./p.js\n  variables: {n: 7}\n"
+    )
+    made = script(tmp_path, text("http://h:80", "- function: f\n- get: {url: /}", config)).trial.script
+    assert made is not None
+    given: dict[str, Any] = json.loads(made.args[0])
+    return given
+
+
+def test_a_whole_file_goes_to_functions_apart_from_the_variables(tmp_path: Path) -> None:
+    """Each user has variables of their own, which are read anew; a file is read once."""
+    given = rows_given(tmp_path, "Ann,3\n")
+    assert given["rows"] == {"users": [["Ann", 3]]}
+    assert given["variables"]["n"] == 7
+    assert "users" not in given["variables"]
+
+
+def test_only_what_is_a_number_in_javascript_is_cast(tmp_path: Path) -> None:
+    numbers = {"0": 0, "-1.5": -1.5, "1e3": 1000, ".5": 0.5, "5.": 5, "-.5": -0.5}
+    texts = ("1_000", "-inf", "-nan", "1e999", "007", "-07", "+1", "0x1", "\u0661", "-", ".", "1e")
+    given = rows_given(tmp_path, "\n".join([*numbers, *texts]))
+    assert given["rows"]["users"] == [[one] for one in (*numbers.values(), *texts)]
+
+
 def test_columns_by_a_sign_that_is_not_of_ascii(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("a€b,c\nd\n", encoding="utf-8")
     config = "  payload: {path: p.csv, fields: [x, y], delimiter: '€'}\n"
@@ -323,6 +352,9 @@ def test_weights_are_read_as_whole_numbers(tmp_path: Path) -> None:
 
     assert weights("'30%'", "2.9", "0") == [("s0", 30.0), ("s1", 2.0)]
     assert weights("0.7", "0.3") == [("s0", 0.7), ("s1", 0.3)]
+    assert weights("0.7", "0") == [("s0", 0.7)]
+    with pytest.raises(Refused, match=r"weights are all 0.*give one a weight above 0"):
+        weights("0", "none")
 
 
 def test_a_scenario_is_chosen_by_name_or_expression(tmp_path: Path) -> None:
@@ -333,6 +365,9 @@ def test_a_scenario_is_chosen_by_name_or_expression(tmp_path: Path) -> None:
     for wanted in ("buy one", "^buy o"):
         (only,) = script(tmp_path, whole, "--scenario-name", wanted).trial.workload.scenarios
         assert only.name == "buy one"
+    longer = whole + "  - {name: one, flow: [{get: {url: /}}]}\n"
+    (only,) = script(tmp_path, longer, "--scenario-name", "one").trial.workload.scenarios
+    assert only.name == "one"
     with pytest.raises(UsageError, match="2 scenarios are named 'buy'"):
         script(tmp_path, whole, "--scenario-name", "buy")
 

@@ -15,7 +15,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.frontends.artillery import run
-from prony.frontends.artillery.processor import Processor
+from prony.frontends.artillery.processor import NODES, THERE, Processor
 from prony.frontends.base import Refused
 from prony.load import reference
 from prony.plan.step import Block
@@ -25,6 +25,7 @@ from tests.frontends.conftest import Front, Served, explained
 from tests.programs import program
 
 Serve = Callable[..., Served]
+ROOT = Path(__file__).resolve().parents[3]
 
 SOURCE = """\
 'use strict';
@@ -144,12 +145,40 @@ def test_what_a_source_names() -> None:
         ("import http from 'http';", r"require\('http'\)", 1),
         ("exports.f = async () => { await import('axios'); }", r"require\('axios'\)", 1),
         ("require('./missing');", r"require\('\./missing'\)", 1),
+        ("require('..');", r"require\('\.\.'\)", 1),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(tmp_path: Path, source: str, element: str, line: int) -> None:
     with pytest.raises(Refused, match=rf"{element} in config\.processor") as refused:
         script(tmp_path, Path(written(tmp_path, "http://h:80", source=source)).read_text())
     assert f"functions.js:{line}" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["http", "timers/promises", "stream/promises", "util/types", "node:sea"])
+def test_a_part_of_nodes_library_is_no_package_to_install(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Refused) as refused:
+        script(tmp_path, Path(written(tmp_path, "http://h:80", source=f"require('{name}');")).read_text())
+    assert "Prony's JavaScript has not this part of Node's library;" in str(refused.value)
+    assert "npm install" not in str(refused.value)
+
+
+def test_a_folder_is_no_package_to_install(tmp_path: Path) -> None:
+    (tmp_path / "index.js").write_text("exports.prefix = 'u-';")
+    source = SOURCE.replace("require('./shared')", "require('.')")
+    made = script(tmp_path, Path(written(tmp_path, "http://h:80", source=source)).read_text())
+    assert made.trial.script is not None
+
+
+def test_the_engine_has_what_is_said_to_be_there() -> None:
+    """The lists of the translation and of the engine are the same."""
+    source = (ROOT / "engine/js/src/packages.rs").read_text(encoding="utf-8")
+    own = re.search(r"const OWN:[^=]*= \[(.*?)\n\];", source, re.DOTALL)
+    nodes = re.search(r"const NODES:[^=]*= \[(.*?)\n\];", source, re.DOTALL)
+    assert own is not None
+    assert nodes is not None
+    assert set(re.findall(r'\(\s*"([^"]+)"', own[1])) == THERE
+    assert set(re.findall(r'"([^"]+)"', nodes[1])) == NODES
+    assert not THERE & NODES
 
 
 def test_what_is_installed_and_what_may_never_be_reached_is_taken(tmp_path: Path) -> None:
