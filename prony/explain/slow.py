@@ -355,13 +355,13 @@ def sentences(found: SlowRequests) -> tuple[str, ...]:
     if not shown:
         return (f"{who}: nothing that was read ran beside more of them than by chance",)
     return tuple(
-        f"{_percent(one.share)} % [{_percent(one.low)}, {_percent(one.high)}] of {who} ran "
-        f"{DURING[one.kind]}, by chance {_percent(one.chance)} %"
+        f"{whole_percent(one.share)} % [{whole_percent(one.low)}, {whole_percent(one.high)}] of {who} ran "
+        f"{DURING[one.kind]}, by chance {whole_percent(one.chance)} %"
         for one in shown
     )
 
 
-def _percent(share: float) -> str:
+def whole_percent(share: float) -> str:
     """Whole per cent; below one with a digit, so that little is not nothing."""
     value = share * 100
     return f"{value:.0f}" if value >= 1 or value == 0 else f"{max(0.1, value):.1f}"

@@ -13,7 +13,7 @@ from prony.explain.difference import WITNESSES
 from prony.explain.explanation import Explanation, ExplanationView, Measured, differences, explain
 from prony.explain.per_request import of_trial
 from prony.explain.rules import Part, rules_for
-from prony.explain.slow import NAMES, Beside, requests_of
+from prony.explain.slow import NAMES, Beside, requests_of, whole_percent
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.result import HEADLINE, CellView
@@ -207,8 +207,8 @@ def _beside(one: Beside | None) -> TableCell:
         return TableCell("–")
     if not one.events:
         return TableCell("none happened")
-    spread = f"{one.low * 100:.0f} to {one.high * 100:.0f}; by chance {one.chance * 100:.2g} %"
-    return TableCell(f"{one.share * 100:.0f} %", spread)
+    low, high, chance = map(whole_percent, (one.low, one.high, one.chance))
+    return TableCell(f"{whole_percent(one.share)} %", f"{low} to {high}; by chance {chance} %")
 
 
 def missing_lines(view: ExplanationView) -> Lines | None:

@@ -18,6 +18,7 @@ from prony.explain.slow import (
     kinds,
     merged,
     slow_requests,
+    whole_percent,
 )
 
 WINDOW_S, PAUSE_S = 20.0, 0.02
@@ -264,3 +265,11 @@ def test_only_the_slowest_of_those_that_are_known_are_looked_at() -> None:
     known = Requests((1.0, 2.0, 3.0), (0.3, 0.2, 0.1), 1500)
     assert known.slowest(0.001).lengths_s == (0.3, 0.2)
     assert known.slowest(0.5, most=1).lengths_s == (0.3,)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.0, "0"), (0.0003, "0.1"), (0.024, "2"), (0.9999, "100"), (1.0, "100")],
+)
+def test_shares_are_whole_per_cent_and_never_in_powers_of_ten(share: float, text: str) -> None:
+    assert whole_percent(share) == text
