@@ -294,6 +294,10 @@ pub struct Threads {
     /// Whether each thread is pinned to its CPU.
     #[serde(default)]
     pub pin: bool,
+    /// Whether a pinned thread goes before every ordinary one of its CPU (`SCHED_FIFO`). Only for
+    /// CPUs on which nothing that is measured runs.
+    #[serde(default)]
+    pub realtime: bool,
 }
 
 /// How the requests are offered.

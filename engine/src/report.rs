@@ -81,6 +81,8 @@ pub struct ThreadReady {
     /// `null` when no CPU was listed.
     pub cpu: Option<usize>,
     pub pinned: bool,
+    /// Whether it goes before every ordinary thread of its CPU.
+    pub realtime: bool,
 }
 
 /// What ended in one interval, over all threads.

@@ -282,7 +282,7 @@ fn a_cpu_that_does_not_exist_is_reported_as_not_pinned() {
     let ended = run(&plan);
     assert_eq!(
         ended.all("ready")[0]["threads"],
-        json!([{"cpu": 1000, "pinned": false}])
+        json!([{"cpu": 1000, "pinned": false, "realtime": false}])
     );
     assert_eq!(ended.finished()["totals"]["completed"], 3);
 }

@@ -337,6 +337,8 @@ class ReadyThread(EngineRecord):
 
     cpu: int | None = None
     pinned: bool | None = None
+    realtime: bool | None = None
+    """Whether it goes before every ordinary thread of its CPU."""
 
 
 class TlsReady(EngineRecord):

@@ -75,6 +75,13 @@ class CpuPartition(Record):
         return len({*self.server, *self.client})
 
     @property
+    def separate(self) -> bool:
+        """Whether nothing of the server runs on the client's CPUs."""
+        if self.apart:
+            return True
+        return not self.shared and not set(self.client) & {*self.server, *self.services}
+
+    @property
     def common(self) -> tuple[int, ...]:
         """CPUs that both sides may use."""
         return () if self.apart else tuple(sorted(set(self.server) & set(self.client)))

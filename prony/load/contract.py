@@ -60,6 +60,8 @@ class EngineLoad(Record):
     load: Load
     connections: Connections = Connections()
     cpus: tuple[int, ...]
+    realtime: bool = False
+    """Its threads go before every ordinary thread of these CPUs, which nothing that is measured may use."""
     driver: Literal["auto", "io_uring", "epoll"] = "auto"
     after_s: float | None = None
     total_requests: int | None = None
@@ -95,12 +97,15 @@ def engine_load(
     *,
     url: str,
     cpus: tuple[int, ...],
+    realtime: bool = False,
     workload: Workload | None = None,
     tls: TlsOptions | None = None,
     addresses: tuple[str, ...] = (),
     seed: int = 1,
 ) -> EngineLoad:
-    """The load of a trial, towards this URL on these CPUs. `workload`: with what its preparation captured."""
+    """The load of a trial, towards this URL on these CPUs. `realtime`: before every ordinary thread there;
+    `workload`: with what its preparation captured.
+    """
     whole = plan.measured if isinstance(plan.measured, WholeRun) else None
     return EngineLoad(
         url=url,
@@ -111,6 +116,7 @@ def engine_load(
         load=plan.load,
         connections=plan.connections,
         cpus=cpus if plan.threads is None else cpus[: plan.threads],
+        realtime=realtime,
         driver=plan.driver,
         after_s=plan.deadline_s,
         total_requests=None if whole is None else whole.total_requests,
@@ -145,7 +151,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "target": _target(load),
         **_others(load.workload),
         "driver": load.driver,
-        "threads": {"cpus": list(load.cpus), "pin": True},
+        "threads": {"cpus": list(load.cpus), "pin": True, "realtime": load.realtime},
         "load": _closed(load.load, load.workload)
         if isinstance(load.load, ClosedLoad)
         else _open(load.load, load.after_s),

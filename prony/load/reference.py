@@ -96,6 +96,7 @@ def calibrate(
                 load=ClosedLoad(users=asked.users),
                 connections=asked.connections,
                 cpus=asked.client_cpus,
+                realtime=bool(asked.server_cpus) and not set(asked.server_cpus) & set(asked.client_cpus),
                 driver=asked.driver,
                 after_s=WARM_S + length_s + 3,
             )

@@ -459,9 +459,16 @@ class _Trial:
             tls=server.tls,
             addresses=server.addresses,
             cpus=self.surroundings.partition.client,
+            realtime=self._apart,
             workload=self._made().prepared,
             seed=self.seed,
         )
+
+    @property
+    def _apart(self) -> bool:
+        """Whether nothing of the server can run on the client's CPUs: one that Prony did not start may."""
+        sides = self.surroundings.partition
+        return sides.separate and (self.under_test.owned or sides.apart)
 
     def _stop(self) -> bool | None:
         """End the engine and the server; whether the latter was gone then."""

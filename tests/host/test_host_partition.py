@@ -35,6 +35,23 @@ def test_two_cpus_are_one_each() -> None:
     assert (result.server, result.client, result.shared, result.note) == ((0,), (1,), False, "")
 
 
+@pytest.mark.parametrize(
+    ("sides", "separate"),
+    [
+        (CpuPartition(server=(0,), client=(1,)), True),
+        (CpuPartition(server=(0,), client=(0,), shared=True), False),
+        (CpuPartition(server=(0, 1), client=(1,)), False),
+        (CpuPartition(server=(0,), client=(1, 2), services=(2,)), False),
+        (CpuPartition(server=(0, 1), client=(0, 1), apart=True), True),
+        (CpuPartition(server=(0,), client=(0,), services=(0,), apart=True), True),
+    ],
+)
+def test_sides_are_separate_where_nothing_of_the_server_runs_beside_the_client(
+    sides: CpuPartition, separate: bool
+) -> None:
+    assert sides.separate is separate
+
+
 def test_one_cpu_is_shared_and_says_so() -> None:
     result = divide(host(1))
     assert result.server == result.client == (0,)

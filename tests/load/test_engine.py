@@ -168,6 +168,40 @@ def test_the_window_opens_when_the_lab_says_so(reference: Reference) -> None:
     assert 0 < report.window.completed < report.totals.completed
 
 
+def _policies(pid: int) -> dict[str, int]:
+    """Scheduling policy by name of thread."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    return {
+        (task / "comm").read_text().strip(): os.sched_getscheduler(int(task.name)) & ~os.SCHED_RESET_ON_FORK
+        for task in tasks
+    }
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_measuring_threads_go_before_ordinary_ones_where_asked_and_allowed(
+    reference: Reference, asked: bool
+) -> None:
+    cpu = min(os.sched_getaffinity(0))
+    run = EngineRun(load(reference.url, total_requests=None, cpus=(cpu,), realtime=asked))
+    try:
+        while run.ready is None:
+            assert run.next_event(60) is not None
+        policies = _policies(run.ready.pid)
+    finally:
+        run.stop()
+    (thread,) = run.ready.threads
+    if not asked:
+        assert thread.realtime is False
+    elif os.geteuid() == 0:
+        assert thread.realtime is (_realtime_runtime_us() >= 0)
+    assert policies.pop("load-0") == (os.SCHED_FIFO if thread.realtime else os.SCHED_OTHER)
+    assert set(policies.values()) == {os.SCHED_OTHER}
+
+
+def _realtime_runtime_us() -> int:
+    return int(Path("/proc/sys/kernel/sched_rt_runtime_us").read_text())
+
+
 def test_an_expectation_that_fails_is_an_error_of_its_own_kind(reference: Reference) -> None:
     wrong = HELLO.model_copy(
         update={"steps": (Step(path="/", expect=Expectation(body_contains=("not there",))),)}

@@ -15,7 +15,7 @@ use crate::net::epoll::Epoll;
 use crate::net::faulty::Faulty;
 use crate::net::probe::round_trip;
 use crate::net::rings::{Rings, most_per_ring};
-use crate::net::sys::Waker;
+use crate::net::sys::{Waker, set_realtime};
 use crate::net::tls::TlsDriver;
 use crate::net::uring::Uring;
 use crate::plan::{DriverChoice, Threads};
@@ -81,8 +81,25 @@ struct LoadThread {
     waker: Option<Waker>,
 }
 
-/// What a thread says before anything else: whether it was pinned.
-type Pinned = Receiver<bool>;
+/// What a thread says before anything else: where it runs.
+type Placed = Receiver<Place>;
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Place {
+    pinned: bool,
+    realtime: bool,
+}
+
+impl Place {
+    /// Puts the calling thread there.
+    fn take(cpu: Option<usize>, realtime: bool) -> Self {
+        let pinned = cpu.is_some_and(|cpu| set_affinity(&[cpu]).is_ok());
+        Self {
+            pinned,
+            realtime: pinned && realtime && set_realtime(),
+        }
+    }
+}
 
 impl LoadThreads {
     /// Starts the threads; each then sets up its driver and says [`WorkerMessage::Ready`].
@@ -108,14 +125,16 @@ impl LoadThreads {
                 messages: forward(coordinator.clone()),
             };
             let pin = cpu.filter(|_| plan.pin);
-            let pinned = spawn(Arc::clone(job), link, driver.name, pin)?;
+            let placed = spawn(Arc::clone(job), link, driver.name, pin, plan.realtime)?;
             threads.push(LoadThread {
                 commands,
                 waker: None,
             });
+            let place = placed.recv().unwrap_or_default();
             ready.push(ThreadReady {
                 cpu: *cpu,
-                pinned: pinned.recv().unwrap_or(false),
+                pinned: place.pinned,
+                realtime: place.realtime,
             });
         }
         Ok((Self { threads }, ready))
@@ -150,12 +169,13 @@ fn spawn(
     link: WorkerLink,
     driver: &'static str,
     pin: Option<usize>,
-) -> Result<Pinned, String> {
-    let (tell_pinned, pinned) = channel();
+    realtime: bool,
+) -> Result<Placed, String> {
+    let (tell_place, placed) = channel();
     std::thread::Builder::new()
         .name(format!("load-{}", link.thread))
         .spawn(move || {
-            let _ = tell_pinned.send(pin.is_some_and(|cpu| set_affinity(&[cpu]).is_ok()));
+            let _ = tell_place.send(Place::take(pin, realtime));
             set_exact_timers();
             memory::set_budget(job.partial_answer_bytes);
             if job.http2.is_some() {
@@ -180,5 +200,5 @@ fn spawn(
             }
         })
         .map_err(|error| format!("a thread cannot be started: {error}"))?;
-    Ok(pinned)
+    Ok(placed)
 }

@@ -109,11 +109,17 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         value=None if backlog is None else backlog.lowest,
         limit=limit,
         reason=reason,
-        advice="the client could not offer this rate: more client CPUs, a lower rate or a higher cap on users"
-        if status in {Status.INVALID, Status.SUSPECT}
-        else "",
+        advice=_advice(evidence) if status in {Status.INVALID, Status.SUSPECT} else "",
         source=SOURCE,
     )
+
+
+def _advice(evidence: Evidence) -> str:
+    advice = "the client could not offer this rate: more client CPUs, a lower rate or a higher cap on users"
+    threads = evidence.engine.ready.threads if evidence.engine is not None else ()
+    if any(thread.realtime is False for thread in threads) and evidence.server.owned:
+        advice += "; or let its threads go before ordinary ones (run as root, or with ulimit -r 1)"
+    return advice
 
 
 @dataclass(frozen=True, slots=True)
