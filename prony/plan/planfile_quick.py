@@ -166,7 +166,8 @@ def _shorter(cell: Cell, scale: Scale) -> Cell:
 def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
     """The shorter of both, limit by limit."""
     names = ("min_s", "cap_s", "settle_min_s", "settle_cap_s")
-    return own.model_copy(update={name: min(getattr(own, name), getattr(other, name)) for name in names})
+    shorter = {name: min(getattr(own, name), getattr(other, name)) for name in names}
+    return own.model_copy(update={**shorter, "closed_s": min(own.closed_s, other.cap_s)})
 
 
 def _shorter_whole(

@@ -16,7 +16,7 @@ from prony.plan.load import SteadyWindow
 from prony.plan.plan import Plan
 from prony.plan.planfile import TRIAL_KEYS
 from prony.plan.target import Url
-from prony.plan.trial import TrialPlan, fixed
+from prony.plan.trial import TrialPlan, WarmUpPlan, fixed
 
 UNSEEN = re.compile("[\\x7f-\\xa0\\u2028\\u2029\\ufeff]")
 """Breaks and blanks that no editor shows, and that a YAML file may only hold as escapes."""
@@ -81,6 +81,10 @@ def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
     return found | ({"source_addresses": list(trial.source_addresses)} if trial.source_addresses else {})
 
 
+def _warm_up(warm: WarmUpPlan) -> dict[str, Any]:
+    return warm.model_dump(mode="json", exclude=set() if warm.closed_users else {"closed_users", "closed_s"})
+
+
 def _trial(trial: TrialPlan) -> dict[str, Any]:
     """What differs from the defaults; load and measured part always."""
     found = trial.model_dump(mode="json", by_alias=True, exclude_defaults=True)
@@ -90,7 +94,7 @@ def _trial(trial: TrialPlan) -> dict[str, Any]:
     data = {"workloads": found["workload"], "loads": load, "measured": found["measured"]}
     if isinstance(trial.measured, SteadyWindow):
         warm = trial.warm_up
-        data["warm_up"] = warm.cap_s if warm == fixed(warm.cap_s) else warm.model_dump(mode="json")
+        data["warm_up"] = warm.cap_s if warm == fixed(warm.cap_s) else _warm_up(warm)
     data |= {name: found[name] for name in TRIAL_KEYS if name in found}
     if trial.log is not None:
         data["log"] = str(Path(trial.log).absolute())

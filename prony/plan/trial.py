@@ -49,6 +49,16 @@ class WarmUpPlan(Record):
     """Back on its own CPUs the server settles until it can be expected of the window that at most 3 % is
     still to come; with 1 % noise from second to second that takes about a minute.
     """
+    closed_users: int | None = Field(default=None, ge=1)
+    """So many users without think time load a fresh process first, for `closed_s`. A JIT compiler compiles
+    what is called often: under a low rate it is at work for minutes.
+    """
+    closed_s: float = Field(default=30.0, gt=0)
+
+    @property
+    def first_s(self) -> float:
+        """What that load takes; 0 without one."""
+        return 0.0 if self.closed_users is None else self.closed_s
 
 
 def fixed(seconds: float) -> WarmUpPlan:
@@ -237,13 +247,15 @@ class TrialPlan(Record):
             runs_s = (1 + len(self.beside)) * self.measured_s
             return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S
         if self.warm_up.method == "fixed":
-            return START_S + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
+            first_s = self.warm_up.first_s
+            return START_S + first_s + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
         plan = self.warm_up
         warm = plan.min_s + SETTLES * (plan.cap_s - plan.min_s)
         settle = plan.settle_min_s + SETTLES * (plan.settle_cap_s - plan.settle_min_s)
         published_s = PUBLISHED_S if self.published_requests else 0
         return (
             START_S
+            + plan.first_s
             + published_s
             + self.load.started_s
             + warm
@@ -298,6 +310,7 @@ def capped(warm_up: WarmUpPlan, cap_s: float) -> WarmUpPlan:
             "min_s": min(warm_up.min_s, cap_s),
             "settle_cap_s": settle_s,
             "settle_min_s": min(warm_up.settle_min_s, settle_s),
+            "closed_s": min(warm_up.closed_s, cap_s),
         }
     )
 

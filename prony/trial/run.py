@@ -24,7 +24,7 @@ from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageRepor
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad, Slowest, engine_load
 from prony.load.handle import HostLost
-from prony.plan.load import DRAIN_S, WholeRun
+from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.stage import Stage
 from prony.plan.trial import TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
@@ -348,18 +348,35 @@ class _Trial:
     def _warm_beforehand(self, server: RunningTarget) -> None:
         """The same load for a while, by an engine of its own: nothing of it is measured."""
         whole = self.plan.measured
-        if not isinstance(whole, WholeRun) or whole.warm_up_s <= 0:
+        if not isinstance(whole, WholeRun):
+            self._warm_closed(server)
+        elif whole.warm_up_s > 0:
+            self._warm_under(server, whole.warm_up_s)
+            self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
+
+    def _warm_closed(self, server: RunningTarget) -> None:
+        """A closed loop for a while, where the plan says so and no other load has warmed the process up."""
+        asked = self.plan.warm_up
+        if asked.closed_users is None or self._found:
             return
-        self.listener.phase("warm-up", whole.warm_up_s)
+        if asked.method == "all-cpus" and self.under_test.owned and not self.surroundings.partition.shared:
+            server.set_affinity(self.surroundings.all_cpus)
+        self._warm_under(server, asked.closed_s, load=ClosedLoad(users=asked.closed_users))
+
+    def _warm_under(self, server: RunningTarget, length_s: float, **changes: object) -> None:
+        """A load for so long, of which nothing is measured: that of the trial, but for these changes."""
+        self.listener.phase("warm-up", length_s)
         bounds = {
-            "after_s": whole.warm_up_s,
+            "after_s": length_s,
             "total_requests": None,
             "iterations_per_user": None,
+            "window": "all",
+            "marks": (),
+            "rate_groups": None,
             "log": None,
         }
-        load = self._load(server).model_copy(update=bounds)
-        self.surroundings.places.engine(load).run_to_end(whole.warm_up_s + DRAIN_S, self.listener.row)
-        self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
+        load = self._load(server).model_copy(update={**bounds, **changes})
+        self.surroundings.places.engine(load).run_to_end(length_s + DRAIN_S, self.listener.row)
 
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""

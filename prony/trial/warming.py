@@ -116,9 +116,12 @@ class Warming:
             cap_s=asked.cap_s + (asked.settle_cap_s if self.owned else 0.0),
             # A stretch that cannot hold the rows a look needs says nothing, rather than *never steady*.
             steady=last.steady if last.cap_s > last.hold_rows else None,
-            time_to_steady_s=None if since_ms is None else since_ms / 1000,
+            # After another load nobody has seen the first request under this one.
+            time_to_steady_s=None if since_ms is None or asked.closed_users else since_ms / 1000,
             reason=last.state.reason if last.state else "",
             still_to_come=last.still_to_come,
+            closed_users=asked.closed_users,
+            closed_s=asked.first_s,
         )
 
     def _stretch(

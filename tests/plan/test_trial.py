@@ -72,6 +72,14 @@ def test_the_engine_gives_up_after_the_longest_trial_only() -> None:
     assert trial.deadline_s > longest
 
 
+def test_a_closed_loop_before_the_warm_up_is_in_the_time_of_a_fresh_process_only() -> None:
+    plain = full_trial(workload.load("hello"), 10, None)
+    warm = plain.warm_up.model_copy(update={"closed_users": 4, "closed_s": 45.0})
+    trial = plain.model_copy(update={"warm_up": warm})
+    assert trial.estimate_s == pytest.approx(plain.estimate_s + 45)
+    assert trial.later_s == pytest.approx(plain.later_s)
+
+
 def test_every_request_of_a_walk_has_its_pause_in_the_estimate() -> None:
     """Ten walks of six requests with a second between them are a minute, not ten seconds."""
     think = Think(kind="uniform", min_ms=500, max_ms=1500)

@@ -8,7 +8,7 @@ import pytest
 
 from prony.evidence.host import CpuPartition, Limits
 from prony.host.affinity import granted_cpus
-from prony.plan.load import ClosedLoad, SteadyWindow
+from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.target import Url
@@ -64,6 +64,28 @@ def test_a_later_load_only_settles_and_the_first_one_warms_up(server: OnAnotherH
     found = other.evidence.warm_up
     assert found is not None
     assert (found.method, found.cap_s, found.time_to_steady_s) == ("settled", WARM_UP.settle_cap_s, None)
+
+
+def test_a_closed_loop_warms_a_fresh_process_and_no_later_one(server: OnAnotherHost) -> None:
+    process = SharedProcess()
+    closed = WARM_UP.model_copy(update={"closed_users": 3, "closed_s": 0.5})
+    slow = OpenLoad(rate_per_s=50)
+    first, later = Heard(), Heard()
+    one, other = (
+        trial(server, process, heard, **(WATCHED | {"warm_up": closed, "load": slow}))
+        for heard in (first, later)
+    )
+    process.end()
+    assert first.phases[:4] == ["start", "warm-up", "warm-up", "settle"]
+    assert "warm-up" not in later.phases
+    for outcome, users in ((one, 3), (other, None)):
+        assert outcome.failure is None
+        found = outcome.evidence.warm_up
+        assert found is not None
+        assert (found.closed_users, found.time_to_steady_s) == (users, None)
+        assert outcome.evidence.load.model == "open"
+        assert outcome.evidence.engine is not None
+        assert outcome.evidence.engine.totals.completed < 1000, "the closed loop is not in the figures"
 
 
 def test_a_ramp_is_over_before_a_later_load_settles(server: OnAnotherHost) -> None:
