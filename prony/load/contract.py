@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase, WholeRun
@@ -90,6 +90,21 @@ class EngineLoad(Record):
     """What is this engine's, of a load that several offer together: everything else here is of the whole."""
     start: Literal["at_once", "commanded"] = "at_once"
     """Commanded: it gets ready and waits to be told the instant at which the load begins."""
+
+    def unmeasured(self, length_s: float, **changes: object) -> Self:
+        """A load beside this one, for so long at the most: towards the same server, over connections of the
+        same kind, with none of its bounds, marks and logs. `changes`: what else differs.
+        """
+        bounds: dict[str, object] = {
+            "after_s": length_s,
+            "total_requests": None,
+            "iterations_per_user": None,
+            "window": "all",
+            "marks": (),
+            "rate_groups": None,
+            "log": None,
+        }
+        return self.model_copy(update={**bounds, **changes})
 
 
 def engine_load(

@@ -51,7 +51,7 @@ from prony.trial.profiling import ProfileCollector
 from prony.trial.scaling_probe import probed, scaling_probe
 from prony.trial.stages import offer_stage, stage_notes
 from prony.trial.surroundings import Surroundings
-from prony.trial.warming import Phases, Warming
+from prony.trial.warming import Phases, Warming, warm_up_cpus
 
 START_ESTIMATE_S = 5.0
 T = TypeVar("T")
@@ -359,23 +359,15 @@ class _Trial:
         asked = self.plan.warm_up
         if asked.closed_users is None or self._found:
             return
-        if asked.method == "all-cpus" and self.under_test.owned and not self.surroundings.partition.shared:
-            server.set_affinity(self.surroundings.all_cpus)
+        if self.under_test.owned:
+            _, cpus = warm_up_cpus(asked, self.surroundings)
+            server.set_affinity(cpus)
         self._warm_under(server, asked.closed_s, load=ClosedLoad(users=asked.closed_users))
 
     def _warm_under(self, server: RunningTarget, length_s: float, **changes: object) -> None:
         """A load for so long, of which nothing is measured: that of the trial, but for these changes."""
         self.listener.phase("warm-up", length_s)
-        bounds = {
-            "after_s": length_s,
-            "total_requests": None,
-            "iterations_per_user": None,
-            "window": "all",
-            "marks": (),
-            "rate_groups": None,
-            "log": None,
-        }
-        load = self._load(server).model_copy(update={**bounds, **changes})
+        load = self._load(server).unmeasured(length_s, **changes)
         self.surroundings.places.engine(load).run_to_end(length_s + DRAIN_S, self.listener.row)
 
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:

@@ -22,19 +22,12 @@ def offer_stage(
     """Run it to its end, towards the same server and over connections of the same kind as the load that it
     stands beside. Raises EnvironmentFault when the engine cannot do it.
     """
-    load = around.model_copy(
-        update={
-            "workload": stage.workload,
-            "load": stage.loads,
-            "after_s": stage.bound_s,
-            "total_requests": None,
-            "iterations_per_user": None,
-            "window": "all",
-            "marks": (),
-            "script": None,
-            "rate_groups": None,
-            "log": None if around.log is None else stage_log(around.log, name),
-        }
+    load = around.unmeasured(
+        stage.bound_s,
+        workload=stage.workload,
+        load=stage.loads,
+        script=None,
+        log=None if around.log is None else stage_log(around.log, name),
     )
     return StageReport(name=name, report=start(load).run_to_end(stage.bound_s + GRACE_S))
 

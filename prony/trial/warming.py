@@ -20,6 +20,12 @@ from prony.trial.surroundings import Surroundings
 PUBLISHED_ESTIMATE_S = 9.0
 
 
+def warm_up_cpus(asked: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, tuple[int, ...]]:
+    """Whether a server is pinned to its own CPUs while it warms up, and the CPUs that it has then."""
+    pinned = asked.method != "all-cpus" or surroundings.partition.shared
+    return pinned, surroundings.partition.server if pinned else surroundings.all_cpus
+
+
 @dataclass(slots=True)
 class Phases:
     """The stretches of a run that have ended, in the engine's time. `own_cpus`: the server's; empty where
@@ -97,8 +103,7 @@ class Warming:
         can be expected of the window that little enough is still to come.
         """
         own = self.surroundings.partition.server
-        pinned = asked.method == "pinned" or self.surroundings.partition.shared
-        cpus = own if pinned else self.surroundings.all_cpus
+        pinned, cpus = warm_up_cpus(asked, self.surroundings)
         coming = ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
         first = last = self._stretch(
             run, "warm-up", cpus, asked.min_s, asked.cap_s, None if self.owned else coming
@@ -116,7 +121,7 @@ class Warming:
             cap_s=asked.cap_s + (asked.settle_cap_s if self.owned else 0.0),
             # A stretch that cannot hold the rows a look needs says nothing, rather than *never steady*.
             steady=last.steady if last.cap_s > last.hold_rows else None,
-            # After another load nobody has seen the first request under this one.
+            # The first request was one of the closed loop, which has no rows.
             time_to_steady_s=None if since_ms is None or asked.closed_users else since_ms / 1000,
             reason=last.state.reason if last.state else "",
             still_to_come=last.still_to_come,
