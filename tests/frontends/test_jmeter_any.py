@@ -42,6 +42,7 @@ NAMES = st.sampled_from([
     "ForeachController.endIndex", "IncludeController.includepath", "HTTPSampler.image_parser",
     "HTTPSampler.embedded_url_re", "HTTPSampler.concurrentDwn", "HTTPSampler.concurrentPool",
     "UserParameters.per_iteration", "fileEncoding", "ignoreFirstLine", "Assertion.scope",
+    "groupSize", "timeoutInMs", "throughputPeriod", "duration", "batchSize", "randomSeed",
 ])  # fmt: skip
 TAGS = st.sampled_from([
     "HTTPSamplerProxy", "LoopController", "IfController", "WhileController", "RandomController",
@@ -54,7 +55,7 @@ TAGS = st.sampled_from([
     "SwitchController", "ConfigTestElement", "ForeachController", "ModuleController", "IncludeController",
     "TestFragmentController", "RunTime", "UserParameters", "ResultCollector",
     "kg.apc.jmeter.timers.VariableThroughputTimer",
-    "SetupThreadGroup", "PostThreadGroup",
+    "SetupThreadGroup", "PostThreadGroup", "SyncTimer", "PreciseThroughputTimer",
 ])  # fmt: skip
 PLACED = re.compile(r"p\.jmx:\d+: \S")
 """How a refusal begins: file, line, element."""

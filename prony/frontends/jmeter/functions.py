@@ -14,6 +14,7 @@ from urllib.parse import quote_plus, unquote_plus
 
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.plan.blocks import Pace
 from prony.plan.workload import Feeder
 
 TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
@@ -131,6 +132,10 @@ class KnownValues:
     """Feeders of data sets that the group draws from which is read."""
     group: str | None = None
     """The name of the thread group, once it is known."""
+    lasts_s: float | None = None
+    """How long that group goes on, where the clock ends it."""
+    schedule: Pace | None = None
+    """What a precise throughput timer of that group lets through, once it is drawn."""
     sampler: str | None = None
     """The name of the sampler that is read."""
     stores: list[tuple[str, str]] | None = None

@@ -5,14 +5,16 @@ Must not know requests.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from prony.frontends.jmeter import on_error, plugin_groups, shaping, whiles
+from prony.frontends.jmeter import meeting, on_error, plugin_groups, shaping, whiles
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.meeting import Batch
 from prony.frontends.jmeter.on_error import OnError
 from prony.frontends.jmeter.plugin_groups import Wave
 from prony.frontends.jmeter.thread_names import STARTER
@@ -90,8 +92,9 @@ def populations(
         assert isinstance(group.load, ClosedLoad)
         if group.waves:
             found += _of_waves(group, begins_s, names)
-            if one_after_the_other:
-                begins_s += max(wave.end_s for wave in group.waves)
+            end_s = begins_s + max(wave.end_s for wave in group.waves)
+            if one_after_the_other and place + 1 < len(groups):
+                begins_s = _known(end_s, group)
             continue
         found.append(
             Population(
@@ -106,14 +109,8 @@ def populations(
             )
         )
         if one_after_the_other and place + 1 < len(groups):
-            end_s = found[-1].end_s
-            if end_s is None or group.measured.iterations_per_user is not None:
-                raise group.node.refused(
-                    "groups that run one after the other, where this one ends with its loops",
-                    "give it a scheduler's duration and an infinite loop count, or untick "
-                    "'Run Thread Groups consecutively'",
-                )
-            begins_s = end_s
+            ends_by_loops = group.measured.iterations_per_user is not None
+            begins_s = _known(math.inf if ends_by_loops else found[-1].end_s, group)
     if begins_s:
         values.note(
             "groups one after the other: each begins when the duration of the one before is over "
@@ -122,13 +119,23 @@ def populations(
     return tuple(found)
 
 
+def _known(end_s: float | None, group: Group) -> float:
+    if end_s is None or math.isinf(end_s):
+        raise group.node.refused(
+            "groups that run one after the other, where this one ends with its loops",
+            "give it a scheduler's duration and an infinite loop count, or untick "
+            "'Run Thread Groups consecutively'",
+        )
+    return end_s
+
+
 def _of_waves(group: Group, begins_s: float, feeders: Sequence[str]) -> Iterator[Population]:
     for number, wave in enumerate(group.waves, 1):
         yield Population(
             name=group.name if number == 1 else f"{group.name} #{number}",
             users=wave.threads,
             start_s=begins_s + wave.start_s,
-            duration_s=wave.end_s - wave.start_s,
+            duration_s=None if math.isinf(wave.end_s) else wave.end_s - wave.start_s,
             iterations_per_user=group.measured.iterations_per_user,
             scenarios=(group.name,),
             feeders=tuple(feeders),
@@ -178,7 +185,7 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
                 "ThreadGroup.delayedStart")  # fmt: skip
     new_users = not node.flag("ThreadGroup.same_user_on_next_iteration", True) and number != 1
     iterations = None if number < 1 else number
-    return Group(
+    made = Group(
         node,
         ClosedLoad(users=users, ramp_up_s=ramp_s),
         WholeRun(duration_s=duration_s, iterations_per_user=iterations),
@@ -189,6 +196,28 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         values.constant(node.label, node),
         on_error=after_error,
     )
+    met = meeting.batches(node, users, ramp_s, number, values)
+    return made if met is None else _met(made, met, values)
+
+
+def _met(made: Group, batches: Sequence[Batch], values: KnownValues) -> Group:
+    """The same, whose threads begin in these batches: one begins later, several are waves."""
+    meeting.told(batches, made.node, values)
+    lasts_s = made.measured.duration_s
+    if lasts_s is not None and batches[-1].at_s >= lasts_s:
+        raise made.node.wrong(f"a duration above {batches[-1].at_s:g} s, when the last threads begin")
+    if len(batches) == 1:
+        (only,) = batches
+        ends_s = None if lasts_s is None else lasts_s - only.at_s
+        return replace(
+            made,
+            load=ClosedLoad(users=only.threads),
+            measured=made.measured.model_copy(update={"duration_s": ends_s}),
+            delay_s=made.delay_s + only.at_s,
+        )
+    ends_s = math.inf if lasts_s is None else made.delay_s + lasts_s
+    waves = tuple(Wave(one.threads, made.delay_s + one.at_s, ends_s) for one in batches)
+    return replace(made, load=ClosedLoad(users=sum(one.threads for one in batches)), waves=waves)
 
 
 def _in_waves(node: JmxNode, values: KnownValues) -> Group:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prony.frontends.jmeter import shaping
+from prony.frontends.jmeter import precise, shaping
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Pace
 from prony.plan.think import Think
 
 KINDS = frozenset({"ConstantTimer", "UniformRandomTimer", "GaussianRandomTimer", "PoissonRandomTimer"})
-PACING = frozenset({"ConstantThroughputTimer", shaping.TIMER})
+PACING = frozenset({"ConstantThroughputTimer", shaping.TIMER, precise.TIMER})
 PER_THREAD, ALL, GROUP, ALL_SHARED, GROUP_SHARED = range(5)
 """calcMode of a ConstantThroughputTimer: whose rate it is."""
 DRAWN = re.compile(r"random int (\d{1,15}) (\d{1,15})")
@@ -99,6 +99,8 @@ def pace(timer: JmxNode, users: int | None, values: KnownValues, names: dict[int
     """What a throughput timer lets through, at all places of its scope together. `names`: by timer, so that
     its places know each other.
     """
+    if timer.tag == precise.TIMER:
+        return precise.pace(timer, users, values)
     name = _named(timer, names)
     if timer.tag == shaping.TIMER:
         return shaping.pace(timer, users, values, name)

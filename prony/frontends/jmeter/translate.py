@@ -239,6 +239,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     above_rows = set(values.rows_here)
     shared.cookies, shared.given = above.cookies, {}
     values.users, values.group = made.users, made.label
+    values.lasts_s, values.schedule = made.measured.duration_s, None
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     begins = at_iteration(values.above, values, shared, rows_at=True)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from prony.frontends.jmeter import calls, extractors, parameters, resources, responses, timers
+from prony.frontends.jmeter import calls, extractors, meeting, parameters, resources, responses, timers
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.leaving import Way, leaves
@@ -35,8 +35,7 @@ NOT_REQUESTS = frozenset(
 INSTEAD = {
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
     "XPath2Extractor": "use a boundary or regular expression extractor",
-    "PreciseThroughputTimer": "use an Open Model Thread Group with random_arrivals",
-    "SyncTimer": "leave it out: Prony has no load in which users wait for each other",
+    meeting.TIMER: meeting.INSTEAD,
     "XPathAssertion": "test a text with a Response Assertion",
     "XMLAssertion": "test a text with a Response Assertion",
 }
