@@ -15,7 +15,7 @@ COMMIT = "commit"
 
 
 class JvmSnapshot(Record):
-    """One reading of the platform MXBeans by the agent."""
+    """One reading of the platform MXBeans by the agent, and of the JIT compilers' threads by the kernel."""
 
     t_monotonic_s: float
     uptime_s: float
@@ -31,6 +31,9 @@ class JvmSnapshot(Record):
     gc_count: int
     gc_time_s: float
     jit_time_s: float | None = None
+    """Elapsed, of compilations that have ended: one that takes ten seconds is in it when they are over."""
+    compilers_cpu_s: float | None = None
+    """CPU time of the JIT compilers' threads so far; None: not read (evidence of earlier versions)."""
     process_cpu_s: float | None = None
     vm: str = ""
     gc_names: tuple[str, ...] = ()

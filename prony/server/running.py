@@ -35,7 +35,7 @@ from prony.server.listening import ListenerWatch
 from prony.server.probe import request_count, status_probe
 from prony.server.service import RunningService
 from prony.server.spread import connections_by_process
-from prony.server.threads import Readings, thread_times
+from prony.server.threads import Compilers, Readings, thread_times
 
 REPORT_PATIENCE_S = 10.0
 """How long after listening the application may take to print its own figures."""
@@ -62,6 +62,7 @@ class RunningServer(GuardedProcess):
     _owned_at_ready: bool | None = None
     _watch: ListenerWatch = field(init=False)
     _limit_at_ready: int | None = None
+    _compilers: Compilers = field(default_factory=Compilers)
 
     def __post_init__(self) -> None:
         self._watch = ListenerWatch(self._listeners, self.pids)
@@ -173,8 +174,11 @@ class RunningServer(GuardedProcess):
         return {}
 
     def jvm(self) -> JvmSnapshot | None:
-        """What the agent says; None when there is no agent or no answer."""
-        return None if self.agent is None else self.agent.snapshot()
+        """What the agent says, and the JIT compilers' CPU time; None when there is no agent or no answer."""
+        found = None if self.agent is None else self.agent.snapshot()
+        if found is None:
+            return None
+        return found.model_copy(update={"compilers_cpu_s": self._compilers.cpu_s(self.thread_times())})
 
     @property
     def descriptor_limit(self) -> int | None:

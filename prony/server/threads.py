@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.evidence.server import ThreadUse
@@ -127,6 +127,22 @@ def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:
     if not working or any(not cpus for cpus in working):
         return ()
     return tuple(sorted(frozenset().union(*working)))
+
+
+@dataclass(slots=True)
+class Compilers:
+    """The CPU time of a process tree's JIT compilers, from reading to reading. The JVM ends one of their
+    threads when there is little to do, and starts it again: what an ended one had used stays in the sum.
+    """
+
+    _last: dict[ThreadKey, float] = field(default_factory=dict)
+
+    def cpu_s(self, now: Readings) -> float | None:
+        """All of them so far; None when they cannot be read."""
+        if now is None:
+            return None
+        self._last |= {key: one.cpu_s for key, one in now.items() if one.name.startswith(COMPILERS)}
+        return sum(self._last.values())
 
 
 def _used_s(opened: Readings, closed: Readings) -> dict[ThreadKey, float]:

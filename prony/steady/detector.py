@@ -23,7 +23,7 @@ HOLD_ROWS = 10
 MAX_STRETCH_ROWS = 120
 """How far back the start of the steady stretch may lie."""
 JIT_SHARE_MAX = 0.02
-"""Compilation time ÷ process CPU over the newest rows; above it the server is still warming up."""
+"""Compilation ÷ process CPU over the newest rows; above it the server is still warming up."""
 FULL_ROW_SHARE = 0.5
 """Rows shorter than this share of the median row are left out: their rate is mostly rounding."""
 LAST_SHARE = 4
@@ -131,18 +131,26 @@ def steady_state(
 
 
 def jit_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
-    """Compilation time ÷ process CPU over the last `span_s` seconds of readings; None when not known."""
+    """Compilation ÷ process CPU over the last `span_s` seconds of readings; None when not known. Of the time
+    of compilations that ended and the CPU time of the compilers' threads the larger: on a server's only CPU
+    one can be under way for ten seconds before the JVM counts it.
+    """
     if len(jvm) < 2:
         return None
     newest = jvm[-1]
     oldest = next((s for s in jvm if s.t_monotonic_s >= newest.t_monotonic_s - span_s - 0.5), newest)
-    if oldest is newest or newest.jit_time_s is None or oldest.jit_time_s is None:
+    pairs = (
+        (oldest.jit_time_s, newest.jit_time_s),
+        (oldest.compilers_cpu_s, newest.compilers_cpu_s),
+    )
+    took_s = [after - before for before, after in pairs if before is not None and after is not None]
+    if oldest is newest or not took_s:
         return None
     if newest.process_cpu_s is not None and oldest.process_cpu_s is not None:
         base = newest.process_cpu_s - oldest.process_cpu_s
     else:
         base = newest.t_monotonic_s - oldest.t_monotonic_s
-    return (newest.jit_time_s - oldest.jit_time_s) / base if base > 0 else None
+    return max(took_s) / base if base > 0 else None
 
 
 def _not_yet(reason: str) -> SteadyState:

@@ -119,6 +119,19 @@ def test_the_compiler_must_have_come_to_rest() -> None:
     assert steady_state(made, calm).steady
 
 
+def test_a_compilation_under_way_shows_in_its_threads() -> None:
+    """The JVM counts it when it has ended."""
+    made = f.rows(f.noisy(8000, 30, 0.01, seed=5))
+    readings = [
+        f.snapshot(float(t), jit_s=5.0).model_copy(update={"compilers_cpu_s": 0.2 * t}) for t in range(30)
+    ]
+    assert "JIT" in steady_state(made, readings).reason
+    old = [one.model_copy(update={"jit_time_s": None}) for one in readings]
+    assert jit_share(old, 10) == pytest.approx(0.2 / 0.95)
+    unread = [one.model_copy(update={"compilers_cpu_s": None}) for one in old]
+    assert jit_share(unread, 10) is None
+
+
 def test_jit_share_needs_two_readings() -> None:
     assert jit_share([], 10) is None
     assert jit_share([f.snapshot(1, 1)], 10) is None

@@ -236,6 +236,21 @@ def test_a_compiler_or_a_collector_is_not_the_busiest_thread(name: str) -> None:
     assert threads.working_cpus(reading(0.0), reading(8.0)) == (0, 1)
 
 
+def test_the_compilers_time_only_grows() -> None:
+    """The JVM ends a compiler's thread that has nothing to do, and its CPU time would go with it."""
+
+    def reading(*compilers: float) -> threads.Readings:
+        worker = {(1, 1, 0): threads.ThreadTime("worker", 9.0, frozenset(), 0.0)}
+        return worker | {
+            (1, 2, at): threads.ThreadTime("C2 CompilerThre", cpu_s, frozenset(), 0.0)
+            for at, cpu_s in enumerate(compilers)
+        }
+
+    compilers = threads.Compilers()
+    assert compilers.cpu_s(None) is None
+    assert [compilers.cpu_s(reading(*one)) for one in ((1.0, 2.0), (1.5,), (1.5, 2.5))] == [3.0, 3.5, 4.0]
+
+
 def test_a_threads_share_is_of_the_time_between_its_own_two_readings() -> None:
     """A slow reading before it makes its span another than that of its process."""
 

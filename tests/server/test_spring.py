@@ -78,6 +78,8 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert first.pools_used_bytes["Metaspace"] > 0
         assert first.jit_time_s is not None
         assert first.process_cpu_s is not None
+        assert first.compilers_cpu_s is not None
+        assert 0 < first.compilers_cpu_s < first.process_cpu_s
         earlier, sample, later = server.jvm(), server.sample(), server.jvm()
         assert earlier is not None
         assert sample is not None
