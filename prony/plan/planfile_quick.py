@@ -42,7 +42,9 @@ class Scale:
 
 
 def _warm(min_s: float, cap_s: float, settle_s: float, settle_cap_s: float) -> WarmUpPlan:
-    return WarmUpPlan(min_s=min_s, cap_s=cap_s, settle_min_s=settle_s, settle_cap_s=settle_cap_s)
+    return WarmUpPlan(
+        min_s=min_s, cap_s=cap_s, settle_min_s=settle_s, settle_cap_s=settle_cap_s, settle_until="level"
+    )
 
 
 LADDER = (
@@ -164,10 +166,16 @@ def _shorter(cell: Cell, scale: Scale) -> Cell:
 
 
 def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
-    """The shorter of both, limit by limit."""
+    """The shorter of both, limit by limit. What nobody watches takes no longer than what is watched."""
+    shorter: dict[str, object] = {"closed_s": min(own.closed_s, other.warm_s)}
+    if own.method == "fixed":
+        length_s = min(own.cap_s, other.warm_s)
+        return own.model_copy(update={**shorter, "min_s": length_s, "cap_s": length_s})
     names = ("min_s", "cap_s", "settle_min_s", "settle_cap_s")
-    shorter = {name: min(getattr(own, name), getattr(other, name)) for name in names}
-    return own.model_copy(update={**shorter, "closed_s": min(own.closed_s, other.cap_s)})
+    shorter |= {name: min(getattr(own, name), getattr(other, name)) for name in names}
+    if other.settle_until == "level":
+        shorter["settle_until"] = "level"
+    return own.model_copy(update=shorter)
 
 
 def _shorter_whole(

@@ -46,8 +46,11 @@ class WarmUpPlan(Record):
     cap_s: float = 90.0
     settle_min_s: float = 6.0
     settle_cap_s: float = 90.0
-    """Back on its own CPUs the server settles until it can be expected of the window that at most 3 % is
-    still to come; with 1 % noise from second to second that takes about a minute.
+    """Back on its own CPUs the server settles for at most so long."""
+    settle_until: Literal["level", "shown"] = "shown"
+    """What ends the settling before its cap. `level`: the rows are level and the JIT compiler is idle.
+    `shown`: besides, it can be expected of the window that at most 3 % is still to come; with 1 % noise from
+    second to second that takes about a minute, and a window of 10 s hardly ever shows it.
     """
     closed_users: int | None = Field(default=None, ge=1)
     """So many users without think time load a fresh process first, for `closed_s`. A JIT compiler compiles
@@ -60,17 +63,37 @@ class WarmUpPlan(Record):
         """What that load takes; 0 without one."""
         return 0.0 if self.closed_users is None else self.closed_s
 
+    @property
+    def warm_s(self) -> float:
+        """About how long the watch takes until the server is level."""
+        return self._about(self.min_s, self.cap_s, LEVEL_AFTER)
+
+    @property
+    def settle_s(self) -> float:
+        """About how long it settles on its own CPUs."""
+        return self._about(self.settle_min_s, self.settle_cap_s, SETTLED_AFTER)
+
+    def _about(self, min_s: float, cap_s: float, level_after: float) -> float:
+        about_s = min_s + SETTLES * (cap_s - min_s)
+        return about_s if self.settle_until == "shown" else min(about_s, level_after * min_s)
+
 
 def fixed(seconds: float) -> WarmUpPlan:
     """A warm-up of exactly this length, without a look at whether the server is level after it."""
     return WarmUpPlan(method="fixed", min_s=seconds, cap_s=seconds, settle_min_s=0.0, settle_cap_s=0.0)
 
 
-QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=35.0, settle_min_s=5.0, settle_cap_s=6.0)
-"""Too short to show of any but the quietest server that it is at its plateau: `steady` is then unknown."""
+QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_s=30.0, settle_until="level")
+"""Too short to show of any but the quietest server that it is at its plateau: `steady` is then unknown. The
+caps are for slow machines, where a JIT compiler is at work for more than a minute.
+"""
 GATE_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=40.0, settle_min_s=5.0, settle_cap_s=20.0)
 SETTLES = 0.6
 """Share of the time between the least and the cap of a phase that it takes, about."""
+LEVEL_AFTER, SETTLED_AFTER = 2.5, 1.2
+"""About so many times the least that is waited, a JVM on a usual machine is level: while it warms up, and
+back on its own CPUs. Where no more is waited for, only a slow machine comes near the cap.
+"""
 
 PROBE_MOST_S = 5.0
 START_S, STOP_S, PUBLISHED_S = 6.0, 1.0, 9.0
@@ -250,16 +273,14 @@ class TrialPlan(Record):
             first_s = self.warm_up.first_s
             return START_S + first_s + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
         plan = self.warm_up
-        warm = plan.min_s + SETTLES * (plan.cap_s - plan.min_s)
-        settle = plan.settle_min_s + SETTLES * (plan.settle_cap_s - plan.settle_min_s)
         published_s = PUBLISHED_S if self.published_requests else 0
         return (
             START_S
             + plan.first_s
             + published_s
             + self.load.started_s
-            + warm
-            + settle
+            + plan.warm_s
+            + plan.settle_s
             + self.measured_s
             + self.probe_s
             + STOP_S
@@ -274,8 +295,7 @@ class TrialPlan(Record):
             return self.estimate_s - START_S - STOP_S
         if self.warm_up.method == "fixed":
             return self.warm_up.cap_s + self.measured_s + self.probe_s
-        settle = self.warm_up.settle_min_s + SETTLES * (self.warm_up.settle_cap_s - self.warm_up.settle_min_s)
-        return self.load.started_s + settle + self.measured_s + self.probe_s
+        return self.load.started_s + self.warm_up.settle_s + self.measured_s + self.probe_s
 
     @property
     def deadline_s(self) -> float:
@@ -322,9 +342,11 @@ def _http2_name(connections: Connections) -> str:
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The quick form: a 10 s window, a warm-up capped at 35 s and no scaling probe, for a first look.
+    """The quick form: a 10 s window, a warm-up that ends when the server is level, and no scaling probe, for
+    a first look.
 
-    A JVM on one CPU was measured to be level after 24 s of load; the watch needs 10 more to see it.
+    A JVM on one CPU was measured to be level after 24 s of load; the watch needs 10 more to see it. On a
+    virtual machine a quarter as fast the JIT compiler was at work for longer than a minute.
     """
     return TrialPlan(
         workload=workload,

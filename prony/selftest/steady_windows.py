@@ -65,8 +65,8 @@ class Judged:
 
 
 def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
-    """One trial: the warm-up on all CPUs until level, the settling on the server's own until the bound can be
-    expected to hold, the window. On one CPU the plateau is half as high, which is no part of the gap.
+    """One trial: the warm-up on all CPUs until level, the settling on the server's own until what the plan
+    waits for is there, the window. On one CPU the plateau is half as high, which is no part of the gap.
     """
     warm = lab.warm_up
     longest = round(warm.cap_s + warm.settle_cap_s) + lab.window_s + 2
@@ -78,7 +78,8 @@ def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
     moved = _followed(first, rows)
     rows = [*rows[:moved], *_rows(logs[moved:], moved, LEVEL_PER_S / 2)]
     hold = max(3, min(HOLD_ROWS, round(warm.settle_min_s)))
-    coming = ComingWindow(lab.window_s, other_cpus=rows[:moved])
+    shown = warm.settle_until == "shown"
+    coming = ComingWindow(lab.window_s, other_cpus=rows[:moved]) if shown else None
     settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, coming)
     opened = moved + _followed(settle, rows[moved:])
     closed = opened + lab.window_s

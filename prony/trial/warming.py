@@ -81,13 +81,11 @@ class Warming:
         return WarmUp(method="fixed", cap_s=seconds, steady=None)
 
     def _settled(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """On its own CPUs, from when the whole load is there until it can be expected of the window that
-        little enough is still to come.
-        """
+        """On its own CPUs, from when the whole load is there until what the plan waits for is there."""
         self.listener.phase("settle", asked.settle_min_s)
         while run.now_ms() < self.plan.load.started_s * 1000:
             run.next()
-        coming = ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
+        coming = self._coming(asked)
         own = self.surroundings.partition.server
         found = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming)
         return WarmUp(
@@ -99,21 +97,21 @@ class Warming:
         )
 
     def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """Until steady (or the cap); then the server goes back on its own CPUs and settles there, until it
-        can be expected of the window that little enough is still to come.
+        """Until steady (or the cap); then the server goes back on its own CPUs and settles there, until what
+        the plan waits for is there.
         """
         own = self.surroundings.partition.server
         pinned, cpus = warm_up_cpus(asked, self.surroundings)
-        coming = ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
+        coming = self._coming(asked)
         first = last = self._stretch(
             run, "warm-up", cpus, asked.min_s, asked.cap_s, None if self.owned else coming
         )
         if self.owned:
             self.listener.phase("settle", asked.settle_min_s)
             same = cpus == own
-            coming = replace(
-                coming, same_cpus=first.rows if same else (), other_cpus=() if same else first.rows
-            )
+            if coming is not None:
+                same_cpus, other_cpus = (first.rows, ()) if same else ((), first.rows)
+                coming = replace(coming, same_cpus=same_cpus, other_cpus=other_cpus)
             last = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming)
         since_ms = steady_since_ms(first, last, same_cpus=cpus == own)
         return WarmUp(
@@ -128,6 +126,12 @@ class Warming:
             closed_users=asked.closed_users,
             closed_s=asked.first_s,
         )
+
+    def _coming(self, asked: WarmUpPlan) -> ComingWindow | None:
+        """What must be shown of the window before it opens; None where a level server is enough."""
+        if asked.settle_until == "level":
+            return None
+        return ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
 
     def _stretch(
         self,

@@ -15,7 +15,7 @@ from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
 from prony.plan.planfile_read import find, known, place_of, read
 from prony.plan.planfile_schema import json_schema
 from prony.plan.target import Launch, Url
-from prony.plan.trial import fixed
+from prony.plan.trial import QUICK_WARM_UP, fixed
 
 SWEEP = """
 title: A sweep
@@ -246,6 +246,22 @@ def test_quick_says_that_users_walk_less_often_and_leaves_them_three_walks() -> 
     }
     assert walks == 3
     assert "quick: 3 of 10 walks per user" in made.changes
+
+
+def test_quick_waits_for_a_level_server_only_and_no_longer_than_the_plan(tmp_path: Path) -> None:
+    text = "title: x\nservers: a\nworkloads: hello\nloads: {users: 3}\n"
+    (shown,) = plan(tmp_path, text + "warm_up: {settle_cap_s: 9}\n").cells
+    assert shown.trial.warm_up.settle_until == "shown"
+    (quick,) = quicken(plan(tmp_path, text + "warm_up: {settle_cap_s: 9}\n")).cells
+    assert (quick.trial.warm_up.settle_until, quick.trial.warm_up.settle_cap_s) == ("level", 9)
+    (timed,) = quicken(plan(tmp_path, text + "warm_up: 4\n")).cells
+    assert (timed.trial.warm_up.method, timed.trial.warm_up.cap_s) == ("fixed", 4)
+    (long,) = quicken(plan(tmp_path, text + "warm_up: 90\n")).cells
+    assert long.trial.warm_up.cap_s < QUICK_WARM_UP.cap_s
+    (level,) = plan(tmp_path, text + "warm_up: {settle_until: level}\n").cells
+    assert level.trial.warm_up.settle_until == "level"
+    with pytest.raises(UsageError, match="settle_until"):
+        plan(tmp_path, text + "warm_up: {settle_until: bored}\n")
 
 
 def test_quick_takes_the_gentlest_cut_and_says_what_it_changed(tmp_path: Path) -> None:

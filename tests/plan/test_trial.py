@@ -9,7 +9,7 @@ from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.think import Think
-from prony.plan.trial import TrialPlan, full_trial, pinned, quick_trial
+from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan, full_trial, pinned, quick_trial
 
 SERVERS = ("a", "b", "c")
 
@@ -78,6 +78,21 @@ def test_a_closed_loop_before_the_warm_up_is_in_the_time_of_a_fresh_process_only
     trial = plain.model_copy(update={"warm_up": warm})
     assert trial.estimate_s == pytest.approx(plain.estimate_s + 45)
     assert trial.later_s == pytest.approx(plain.later_s)
+
+
+def test_a_plan_that_waits_for_a_level_server_only_is_estimated_for_a_usual_machine() -> None:
+    """Its caps are for slow ones. A quick trial is still about a minute."""
+    quick = quick_trial(workload.load("hello"), 10, None)
+    patient = QUICK_WARM_UP.model_copy(update={"settle_until": "shown"})
+    assert quick.estimate_s < 60
+    assert quick.estimate_s < quick.model_copy(update={"warm_up": patient}).estimate_s
+    assert quick.later_s < quick.estimate_s
+    assert quick.deadline_s > QUICK_WARM_UP.cap_s + QUICK_WARM_UP.settle_cap_s + quick.measured_s
+
+
+def test_a_warm_up_that_an_earlier_version_stored_waits_for_what_it_waited_for() -> None:
+    stored = {"method": "all-cpus", "min_s": 10, "cap_s": 35, "settle_min_s": 5, "settle_cap_s": 6}
+    assert WarmUpPlan.model_validate(stored).settle_until == "shown"
 
 
 def test_every_request_of_a_walk_has_its_pause_in_the_estimate() -> None:

@@ -1,0 +1,85 @@
+"""What ends the load before the window, on made-up seconds: no server, no engine, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from prony.evidence.engine import IntervalRow
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.trial import WarmUp
+from prony.plan import workload
+from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan, quick_trial
+from prony.trial.load_run import LoadRun
+from prony.trial.steady_watch import SteadyWatch
+from prony.trial.surroundings import Surroundings
+from prony.trial.warming import Phases, Warming
+from tests.judge import factory as f
+
+LEVEL = f.noisy(8000, 200, 0.02, seed=3)
+
+
+@dataclass
+class Seconds:
+    """Takes the place of a load run: each second has a row, and a reading of the JVM's compilers.
+    Until `compiling_until_s` they use a fifth of a CPU.
+    """
+
+    rates: list[float]
+    compiling_until_s: int = 0
+    server: Any = field(default_factory=lambda: SimpleNamespace(set_affinity=lambda _cpus: True))
+    passed_s: int = 0
+
+    def now_ms(self) -> float:
+        return self.passed_s * 1000.0
+
+    def watch(self, watch: SteadyWatch) -> SteadyWatch:
+        for row in self._rows():
+            self.passed_s += 1
+            compiled_s = 0.2 * min(self.passed_s, self.compiling_until_s)
+            jvm = f.snapshot(self.passed_s, jit_s=5.0).model_copy(update={"compilers_cpu_s": compiled_s})
+            if watch.row(row, jvm):
+                return watch
+        raise AssertionError("a watch ends at its cap")
+
+    def _rows(self) -> Iterator[IntervalRow]:
+        yield from f.rows(self.rates[self.passed_s :], first_s=self.passed_s)
+
+
+def warmed(plan: WarmUpPlan, seconds: Seconds) -> tuple[WarmUp, dict[str, float]]:
+    """How it went, and how long each phase took."""
+    trial = quick_trial(workload.load("hello"), 10, None).model_copy(update={"warm_up": plan})
+    surroundings = Surroundings(CpuPartition(server=(0,), client=(1,)), Limits())
+    listener = SimpleNamespace(phase=lambda *_: None, row=lambda _: None, note=lambda _: None)
+    phases = Phases((0,))
+    found = Warming(trial, surroundings, True, listener, phases).warm(cast(LoadRun, seconds))
+    assert found is not None
+    return found, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}
+
+
+def test_a_level_server_is_enough_where_the_plan_says_so() -> None:
+    found, took_s = warmed(QUICK_WARM_UP, Seconds(LEVEL))
+    assert found.steady
+    assert found.still_to_come is None
+    assert took_s["settle"] < QUICK_WARM_UP.settle_cap_s / 2
+
+
+def test_else_what_is_still_to_come_must_be_shown_of_the_window() -> None:
+    """2 % noise from second to second: a window of ten seconds shows nothing."""
+    plan = QUICK_WARM_UP.model_copy(update={"settle_until": "shown"})
+    found, took_s = warmed(plan, Seconds(LEVEL))
+    assert found.still_to_come is not None
+    assert took_s["settle"] == plan.settle_cap_s
+
+
+@pytest.mark.parametrize(("compiling_s", "settles_s"), [(20, 5.0), (70, 10.0), (500, 30.0)])
+def test_the_window_waits_for_a_compiler_that_is_at_work(compiling_s: int, settles_s: float) -> None:
+    """Which the JVM itself does not tell while a compilation is under way."""
+    found, took_s = warmed(QUICK_WARM_UP, Seconds(LEVEL, compiling_s))
+    assert took_s["settle"] >= settles_s
+    assert found.steady is (took_s["settle"] < QUICK_WARM_UP.settle_cap_s)
+    assert ("JIT compilation" in found.reason) is not found.steady
