@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from prony.evidence.profile import Profile
 from prony.explain.budget import Budget, Shares, budget, shares
-from prony.explain.cost import ProfilerCost, profiler_cost
+from prony.explain.cost import ProfilerCost, TrialCost, profiler_cost
 from prony.explain.difference import Difference, Side, difference
 from prony.explain.kernel import cpu_samples
 from prony.explain.per_request import per_request
@@ -25,14 +25,17 @@ SLACK_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the trials that count said, and the explained one: requests/s, us of CPU time per request."""
+    """What the trials that count said, and the explained one."""
 
-    rates: Sequence[float]
-    cpu_us: Sequence[float]
-    profiled_rate: float | None
-    profiled_cpu_us: float | None
+    trials: Sequence[TrialCost]
+    profiled: TrialCost
     counted: Mapping[str, float] = field(default_factory=dict)
     """What the engine counted per request in the explained one, by the names in `WITNESSES`."""
+
+    @property
+    def cpu_us(self) -> tuple[float, ...]:
+        """CPU time per request, us, of each trial that counts and was read."""
+        return tuple(one.cpu_us for one in self.trials if one.cpu_us is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +90,7 @@ def explain(
     requests: Requests | None = None,
 ) -> Explanation:
     """`fault`: why there is no profile, in one sentence. `requests`: the slowest of the explained trial."""
-    cost = profiler_cost(measured.rates, measured.profiled_rate, measured.cpu_us, measured.profiled_cpu_us)
+    cost = profiler_cost(measured.trials, measured.profiled)
     missing = [*([fault] if fault else []), *(profile.missing if profile is not None else ())]
     found: Shares | None = None
     made: Budget | None = None
@@ -118,12 +121,12 @@ def explain(
         profile.event if profile is not None else "",
         cost,
         made,
-        {**per_request(profile, measured.profiled_rate), **(measured.counted if profile is not None else {})},
+        {**per_request(profile, measured.profiled.rate), **(measured.counted if profile is not None else {})},
         _allocated(profile) if profile is not None else (),
         tuple(dict.fromkeys(missing)),
         slow,
         found,
-        tuple(measured.cpu_us),
+        measured.cpu_us,
     )
 
 

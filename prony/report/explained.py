@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prony.explain.before import against_before
 from prony.explain.budget import PartCost
+from prony.explain.cost import TrialCost
 from prony.explain.difference import WITNESSES
 from prony.explain.explanation import Explanation, ExplanationView, Measured, differences, explain
 from prony.explain.per_request import of_trial
@@ -16,7 +18,7 @@ from prony.explain.rules import Part, rules_for
 from prony.explain.slow import NAMES, Beside, requests_of, whole_percent
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.result import HEADLINE, CellView
+from prony.report.result import HEADLINE, CellView, TrialView
 
 CPU = "server_cpu_us_per_request"
 LEAST_NAMED = 0.01
@@ -34,11 +36,7 @@ def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
         trial = cell.explained[-1]
         profile = trial.record.evidence.profile
         measured = Measured(
-            [rate for one in cell.counting if (rate := one.figure(HEADLINE)) is not None],
-            [us for one in cell.counting if (us := one.figure(CPU)) is not None],
-            trial.figure(HEADLINE),
-            trial.figure(CPU),
-            of_trial(trial.record.evidence),
+            [_trial_cost(one) for one in cell.counting], _trial_cost(trial), of_trial(trial.record.evidence)
         )
         runtime = profile.runtime if profile is not None else "native"
         found.append(
@@ -53,6 +51,10 @@ def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
             )
         )
     return ExplanationView(tuple(found), differences(found)) if found else None
+
+
+def _trial_cost(trial: TrialView) -> TrialCost:
+    return TrialCost(trial.figure(HEADLINE), trial.figure(CPU), against_before(trial.record.evidence))
 
 
 def blocks(view: ExplanationView | None) -> list[Block]:

@@ -10,6 +10,7 @@ from prony.evidence.profile import Counters, Sampling, sampling
 from prony.evidence.server import CgroupThrottle
 from prony.explain.budget import Budget, Estimate, budget, cost, shares
 from prony.explain.collector import CPU_SLICES, SAMPLES, SLICES
+from prony.explain.cost import TrialCost
 from prony.explain.explanation import LEAST_SEEN, Measured, explain, seen_share
 from prony.explain.per_request import of_trial, per_request
 from prony.explain.rules import Part, rules_for
@@ -68,7 +69,7 @@ def test_no_sample_and_no_cost_are_said() -> None:
         shares(sampling("samples", []), JVM)
     with pytest.raises(ValueError, match="no trial counts"):
         cost([])
-    none = explain("a", profile(staged(TRUE)), JVM, Measured([], [], 1.0, 1.0))
+    none = explain("a", profile(staged(TRUE)), JVM, Measured([], TrialCost(1.0, 1.0)))
     assert none.budget is None
     assert none.missing == (
         "no budget: no measured trial counts, or the server's CPU time could not be read",
@@ -121,7 +122,7 @@ def test_seen_is_sampled_over_accounted() -> None:
     assert seen_share(made) == pytest.approx(1.0)
     half = profile(staged(TRUE, samples=4500, slices=9), interval_s=0.001, sampled_cpu_s=10.0, sampled_s=10.0)
     assert seen_share(half) == pytest.approx(0.5)
-    told = explain("a", half, JVM, Measured([10], [5.0], 10, 5.0))
+    told = explain("a", half, JVM, Measured([TrialCost(10, 5.0)], TrialCost(10, 5.0)))
     assert LEAST_SEEN > 0.5
     assert any("saw 50 % of the server's CPU time" in one for one in told.missing)
     assert seen_share(profile(None)) is None
