@@ -33,7 +33,9 @@ class JvmSnapshot(Record):
     jit_time_s: float | None = None
     """Elapsed, of compilations that have ended: one that takes ten seconds is in it when they are over."""
     compilers_cpu_s: float | None = None
-    """CPU time of the JIT compilers' threads so far; None: not read (evidence of earlier versions)."""
+    """CPU time of the JIT compilers' threads so far. None: not read (evidence of earlier versions), or no
+    thread is known for one.
+    """
     process_cpu_s: float | None = None
     vm: str = ""
     gc_names: tuple[str, ...] = ()

@@ -17,6 +17,7 @@ from prony.judge.limits import CheckLimits
 from prony.judge.percentiles import Times
 from prony.judge.times import NAMED, headline_times, plain_times, supported, window_times
 from prony.judge.window import expectations_missed, measured
+from prony.steady.compiling import compiling_s
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
 MIB = 2**20
@@ -250,9 +251,9 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
         wall_s = closed.t_monotonic_s - opened.t_monotonic_s
         if wall_s > 0:
             values["gc_share"] = max(0.0, closed.gc_time_s - opened.gc_time_s) / wall_s
-        if closed.jit_time_s is not None and opened.jit_time_s is not None and server.cpu_s:
-            # The JVM counts elapsed compilation time, which may exceed the CPU that there was.
-            took_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
+        took_s = compiling_s(opened, closed)
+        if took_s is not None and server.cpu_s:
+            # The JVM itself counts elapsed compilation time, which may exceed the CPU that there was.
             values["jit_share"] = min(took_s / server.cpu_s, 1.0)
     return values
 

@@ -19,7 +19,7 @@ THREADS_MOST = 2000
 """Of a tree with more threads none is read: 10 µs each would be time taken from the load generator."""
 WORKING_SHARE = 0.01
 """A thread with less than this share of its tree's CPU time does none of its work."""
-COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler")
+COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler", "JIT Compilation")
 COLLECTORS = (
     "GC Thread#",
     "G1 ",
@@ -138,11 +138,11 @@ class Compilers:
     _last: dict[ThreadKey, float] = field(default_factory=dict)
 
     def cpu_s(self, now: Readings) -> float | None:
-        """All of them so far; None when they cannot be read."""
+        """All of them so far; None when they cannot be read, or none is known by its name."""
         if now is None:
             return None
         self._last |= {key: one.cpu_s for key, one in now.items() if one.name.startswith(COMPILERS)}
-        return sum(self._last.values())
+        return sum(self._last.values()) if self._last else None
 
 
 def _used_s(opened: Readings, closed: Readings) -> dict[ThreadKey, float]:

@@ -16,6 +16,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.numbers import percent
 from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, find_changes, log_levels, unsettled_rows
+from prony.steady.compiling import compiling_s
 from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
@@ -131,26 +132,19 @@ def steady_state(
 
 
 def jit_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
-    """Compilation ÷ process CPU over the last `span_s` seconds of readings; None when not known. Of the time
-    of compilations that ended and the CPU time of the compilers' threads the larger: on a server's only CPU
-    one can be under way for ten seconds before the JVM counts it.
-    """
+    """Compilation ÷ process CPU over the last `span_s` seconds of readings; None when not known."""
     if len(jvm) < 2:
         return None
     newest = jvm[-1]
     oldest = next((s for s in jvm if s.t_monotonic_s >= newest.t_monotonic_s - span_s - 0.5), newest)
-    pairs = (
-        (oldest.jit_time_s, newest.jit_time_s),
-        (oldest.compilers_cpu_s, newest.compilers_cpu_s),
-    )
-    took_s = [after - before for before, after in pairs if before is not None and after is not None]
-    if oldest is newest or not took_s:
+    took_s = compiling_s(oldest, newest)
+    if oldest is newest or took_s is None:
         return None
     if newest.process_cpu_s is not None and oldest.process_cpu_s is not None:
         base = newest.process_cpu_s - oldest.process_cpu_s
     else:
         base = newest.t_monotonic_s - oldest.t_monotonic_s
-    return max(took_s) / base if base > 0 else None
+    return took_s / base if base > 0 else None
 
 
 def _not_yet(reason: str) -> SteadyState:

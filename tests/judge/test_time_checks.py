@@ -237,6 +237,15 @@ class TestWarm:
         assert "at most: compilations waited for a CPU" in finding.reason
         assert "waited" not in self.found(self.jit(2.0)).reason
 
+    def test_the_compilers_cpu_time_counts_where_it_was_read(self) -> None:
+        """Not the ten seconds in which a compilation waited for a CPU."""
+        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
+        closed = f.snapshot(50, 30.0).model_copy(update={"compilers_cpu_s": 7.3})
+        finding = self.found(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
+        assert finding.status is Status.SUSPECT
+        assert finding.value == pytest.approx(0.3 / 9.6)
+        assert finding.reason.startswith("0.3 s of JIT compilation")
+
     def test_class_loading_fires(self) -> None:
         assert self.found(self.jit(0.0, classes=100)).status is Status.VALID
         assert self.found(self.jit(0.0, classes=500)).status is Status.SUSPECT

@@ -247,7 +247,7 @@ def test_the_compilers_time_only_grows() -> None:
         }
 
     compilers = threads.Compilers()
-    assert compilers.cpu_s(None) is None
+    assert (compilers.cpu_s(None), compilers.cpu_s(reading())) == (None, None)
     assert [compilers.cpu_s(reading(*one)) for one in ((1.0, 2.0), (1.5,), (1.5, 2.5))] == [3.0, 3.5, 4.0]
 
 

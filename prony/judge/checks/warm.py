@@ -6,6 +6,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, unknown
 from prony.numbers import number, percent
+from prony.steady.compiling import compiling_s, elapsed_only
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
@@ -22,8 +23,9 @@ class WarmLimits(DeclaredLimits):
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """(JIT time + estimated class loading time) ÷ server CPU of the window. The re-run of a fixed protocol,
-    which includes the warm-up, is suspect at most. Left out for a launched server that is no JVM.
+    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. The re-run
+    of a fixed protocol, which includes the warm-up, is suspect at most. Left out for a launched server that
+    is no JVM.
     """
     limit = (
         f"below {percent(limits.warm_share)} of server CPU "
@@ -42,12 +44,12 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     cpu_s = window.cpu_s
     if cpu_s is None and opened.process_cpu_s is not None and closed.process_cpu_s is not None:
         cpu_s = closed.process_cpu_s - opened.process_cpu_s
-    if opened.jit_time_s is None or closed.jit_time_s is None or not cpu_s or cpu_s <= 0:
+    jit_s = compiling_s(opened, closed)
+    if jit_s is None or not cpu_s or cpu_s <= 0:
         return unknown(CHECK, "compilation time or server CPU could not be read", limit=limit, source=SOURCE)
-    jit_s = max(0.0, closed.jit_time_s - opened.jit_time_s)
     cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
-    # The JVM counts elapsed compilation time, not CPU: waiting for a CPU is in it.
-    waited = cost_s > cpu_s
+    # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
+    waited = cost_s > cpu_s and elapsed_only(opened, closed)
     share = min(cost_s / cpu_s, 1.0)
     status = Status.VALID
     if share >= limits.warm_share_invalid and evidence.load.claim != "protocol":
@@ -59,7 +61,7 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         status=status,
         value=share,
         limit=limit,
-        reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
+        reason=f"{number(round(jit_s, 3))} s of JIT compilation and {number(classes)} classes loaded "
         f"in {number(cpu_s)} s of server CPU "
         f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''})",
         advice="" if status is Status.VALID else "warm up longer: code was still being compiled",

@@ -1,0 +1,23 @@
+"""What a JIT compiler took between two readings of a JVM. Must not know whether that is much."""
+
+from __future__ import annotations
+
+from prony.evidence.server import JvmSnapshot
+
+
+def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
+    """CPU time of the compilers' threads; where that was not read, the time that the compilations took which
+    ended in between. None: neither is known.
+    """
+    if not elapsed_only(before, after):
+        return _between(before.compilers_cpu_s, after.compilers_cpu_s)
+    return _between(before.jit_time_s, after.jit_time_s)
+
+
+def elapsed_only(before: JvmSnapshot, after: JvmSnapshot) -> bool:
+    """Whether it is the JVM's own count, with the time in which a compilation waited for a CPU."""
+    return before.compilers_cpu_s is None or after.compilers_cpu_s is None
+
+
+def _between(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0.0, after - before)
