@@ -60,6 +60,29 @@ def pinning(r: Readings) -> HostCheck:
     )
 
 
+def measuring_threads(r: Readings) -> HostCheck:
+    """Whether the engine's threads may go before ordinary ones."""
+    name = "measuring threads"
+    why = (
+        "An ordinary thread waits for its turn beside Prony's own work on the client's CPUs: with two CPUs "
+        "an open load is then suspect by `schedule`."
+    )
+    runtime_us = r.realtime.runtime_us
+    if r.realtime.used:
+        return HostCheck(name, "ok", "may go before ordinary ones (SCHED_FIFO)", why)
+    if not r.realtime.permitted:
+        advice = (
+            "Run as root, or with ulimit -r 1 (rtprio in /etc/security/limits.conf, LimitRTPRIO= in a unit); "
+            "in a container with the capability SYS_NICE."
+        )
+        return HostCheck(name, "warn", "may not go before ordinary ones (SCHED_FIFO)", why, advice)
+    if runtime_us is None:
+        found = "ordinary ones: kernel.sched_rt_runtime_us could not be read"
+        return HostCheck(name, "unknown", found, why)
+    found = f"ordinary ones: kernel.sched_rt_runtime_us is {runtime_us}, real-time threads could fill a CPU"
+    return HostCheck(name, "warn", found, why, "sudo sysctl kernel.sched_rt_runtime_us=950000")
+
+
 def quota(r: Readings) -> HostCheck:
     """A CPU quota of the control group."""
     why = (
@@ -199,4 +222,17 @@ def clock(r: Readings) -> HostCheck:
     return HostCheck("clock", "bad", found, why, advice)
 
 
-ALL = (cpus, pinning, quota, smt, kinds, governor, turbo, virtualisation, steal, other_load, clock)
+ALL = (
+    cpus,
+    pinning,
+    measuring_threads,
+    quota,
+    smt,
+    kinds,
+    governor,
+    turbo,
+    virtualisation,
+    steal,
+    other_load,
+    clock,
+)

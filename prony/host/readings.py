@@ -31,6 +31,7 @@ from prony.host.proc import (
     read_int,
     read_text,
 )
+from prony.host.realtime import Realtime, realtime
 from prony.host.resource_limits import descriptor_limits, port_range
 from prony.host.sockets import socket_sums
 from prony.host.topology import Topology, topology
@@ -80,6 +81,7 @@ class Readings:
     emulated: str | None
     """What runs on what, where the engine says that it is emulated."""
     pinning: Pinning
+    realtime: Realtime
     kernel_log: bool
     disk: tuple[Path, int | None]
     """The folder that will hold the results, and the free bytes there."""
@@ -114,6 +116,7 @@ def gather(*, sample_s: float = 1.0, results: Path | None = None, root: Path = R
         drivers=None if probe is None else parse_drivers(probe),
         emulated=None if probe is None else parse_emulated(probe),
         pinning=_may_pin(),
+        realtime=realtime(root),
         kernel_log=_reads_kernel_log(root),
         disk=_disk(results),
     )

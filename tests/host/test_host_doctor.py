@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from prony.host.check import HostCheck
 from prony.host.doctor import examine, judge_readings
 from prony.host.fingerprint import fingerprint
 from prony.host.readings import DriverReading, Readings, gather, parse_drivers, parse_emulated
+from prony.host.realtime import Realtime, realtime
 from prony.host.topology import Core, Topology
 from tests.host.conftest import Grow
 
@@ -53,6 +55,7 @@ FINE = Readings(
     drivers={"io_uring": DriverReading(True, "probe succeeded"), "epoll": DriverReading(True, "")},
     emulated=None,
     pinning=Pinning(True),
+    realtime=Realtime(True, 950_000),
     kernel_log=True,
     disk=(Path("/data"), 50 * 2**30),
 )
@@ -76,6 +79,9 @@ CASES: list[tuple[Callable[[Readings], HostCheck | None], dict[str, Any], str, s
     ),
     (checks_cpu.cpus, {"granted": (0, 1)}, "warn", "2 CPUs"),
     (checks_cpu.pinning, {"pinning": Pinning(False, "Not pinned.")}, "bad", "Not pinned."),
+    (checks_cpu.measuring_threads, {"realtime": Realtime(False, 950_000)}, "warn", "may not"),
+    (checks_cpu.measuring_threads, {"realtime": Realtime(True, -1)}, "warn", "sched_rt_runtime_us is -1"),
+    (checks_cpu.measuring_threads, {"realtime": Realtime(True, None)}, "unknown", "could not be read"),
     (checks_cpu.quota, print_with(cgroup_cpu_quota=1.5), "bad", "1.5 of 8 CPUs"),
     (checks_cpu.quota, print_with(cgroup_cpu_quota=8.0), "ok", "8 granted"),
     (checks_cpu.smt, {"topology": Topology(FINE.topology.cores, complete=False)}, "unknown", "report"),
@@ -219,6 +225,13 @@ def test_cores_of_two_kinds_are_found(tree: Grow) -> None:
         (root / "sys/devices" / path / "cpus").unlink()
     assert readings._cpu_kinds((0, 1, 2, 3), tree(arm)) == {"capacity 462": "2-3", "capacity 1024": "0-1"}
     assert readings._cpu_kinds((0, 1), root) == {}
+
+
+def test_asking_to_go_before_others_changes_nothing_here(tree: Grow) -> None:
+    """The kernel answers for a thread of its own; how much real time there is stands in the tree."""
+    name = "proc/sys/kernel/sched_rt_runtime_us"
+    assert [realtime(tree({name: text})).runtime_us for text in ("950000\n", "-1\n")] == [950_000, -1]
+    assert os.sched_getscheduler(0) == os.SCHED_OTHER
 
 
 def test_source_addresses_are_those_of_the_routing_table(tree: Grow) -> None:
