@@ -136,8 +136,9 @@ def main() -> int:
     """Run the command line; returns the exit code (prony.errors.ExitCode)."""
     logging.basicConfig(level=logging.CRITICAL)
     _any_terminal()
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, _terminate)
+    signal.signal(signal.SIGTERM, _terminate)
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
+        signal.signal(signal.SIGHUP, _terminate)
     try:
         if frontends.is_front_end(sys.argv[1:]):
             return frontends.command(sys.argv[1:])

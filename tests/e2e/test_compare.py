@@ -83,10 +83,11 @@ def test_the_table_and_the_page_are_written(two: Lab) -> None:
     assert two.leftovers() == []
 
 
-def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab, number: signal.Signals) -> None:
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
     said_until(process, "trial 2 of 6", ": warm-up")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, err = ended(process)
     assert process.returncode == 130, err
     assert "interrupted" in err
