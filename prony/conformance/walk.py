@@ -154,6 +154,8 @@ def renumbered(workload: Workload, offset: int) -> Workload:
         if match["options"] is None:
             return match[0]
         options = dict(word.split("=", 1) for word in match["options"].split() if "=" in word)
+        if "end" in options:  # it has no new ones
+            return match[0]
         step = int(options.get("step", "1"))
         options["start"] = str(int(options.get("start", "1")) + offset * step)
         words = " ".join(f"{name}={value}" for name, value in options.items())

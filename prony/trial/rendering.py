@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import hashlib
 import json
 import random
 import re
@@ -125,6 +126,14 @@ def _filtered(value: str, wanted: str) -> str:
             return value.lower()
         case "base64":
             return base64.b64encode(value.encode()).decode()
+        case "md5" | "sha1" | "sha256" | "sha384" | "sha512":
+            return hashlib.new(wanted, value.encode(), usedforsecurity=False).hexdigest()
+    word, _, number = wanted.partition(" ")
+    match word:
+        case "digits" if number.isdigit():
+            return value.zfill(int(number) + value.startswith("-"))
+        case "plus" if re.fullmatch(r"[+-]?\d+", value):
+            return str(int(value) + int(number))
     return value
 
 

@@ -88,8 +88,10 @@ def numbers(low: object, high: object, form: str) -> str:
 @pytest.mark.parametrize(
     ("variable", "drawn"),
     [
-        (numbers("0008", 10, "U-000"), "${random choice U-008 U-009 U-010}"),
-        (numbers(1000, 9999, "0000"), "${random int 1000 9999}"),
+        (numbers("0008", 10, "U-000"), "U-${random int 8 10 | digits 3}"),
+        (numbers(1, 99999, "#00000"), "${random int 1 99999 | digits 5}"),
+        (numbers(-1, 5, "00"), "${random int -1 5 | digits 2}"),
+        (numbers(1000, 9999, "0000"), "${random int 1000 9999 | digits 4}"),
         (numbers(0, 99999, "n0"), "n${random int 0 99999}"),
         (numbers(-5, 5, ""), "${random int -5 5}"),
     ],
@@ -113,7 +115,7 @@ def test_jmeter_itself_writes_these_digits(serve: Callable[..., Served], tmp_pat
 
 
 @pytest.mark.parametrize(
-    "variable", [numbers(1, 99999, "00000"), numbers(-1, 5, "00"), numbers(1, 5, "#,##0")]
+    "variable", [numbers(1, 5, "0.00"), numbers(-1, 5, "n00"), numbers(1, 5, "#,##0"), numbers(1, 5, "0E0")]
 )
 def test_number_formats_that_cannot_be_drawn(variable: str) -> None:
     with pytest.raises(Refused, match="the number format"):
@@ -176,12 +178,16 @@ ENGINES = {
     "${__changeCase(a${__UUID},UPPER)}": "A${uuid | upper}",
     "${__groovy('${__UUID}'.toUpperCase())}": "${uuid | upper}",
     "${__base64Encode(${__UUID})}": "${uuid | base64}",
+    "${__digest(SHA-256,${__UUID},,,)}": "${uuid | sha256}",
+    "${__digest(MD5,${__UUID},,true,)}": "${uuid | md5 | upper}",
+    "${__intSum(${__iterationNum},10,-3)}": "${iteration | plus 7}",
+    "${__V(n_${__Random(1,3)})}": "${random choice a b c}",
 }
 
 
 @pytest.mark.parametrize("call", ENGINES)
 def test_what_a_function_of_each_request_becomes(call: str) -> None:
-    known = variables(u="7", v="8")
+    known = variables(u="7", v="8", n_1="a", n_2="b", n_3="c", n_4="two words")
     (step,) = requests(load_of(known + sampler("/" + call)).workload.steps)
     assert step.path == "/" + ENGINES[call]
 
@@ -246,6 +252,30 @@ def test_jmeter_itself_takes_the_same_lines(serve: Callable[..., Served], tmp_pa
     run_jmeter(["-n", "-t", str(lines_plan(theirs.port, tmp_path))], tmp_path, cwd=tmp_path)
     offered(translate(["-n", "-t", str(lines_plan(ours.port, tmp_path))]))
     assert paths(theirs) == paths(ours)
+
+
+def test_a_property_that_the_plan_sets() -> None:
+    calls = "a${__setProperty(p,5)}${__P(p)}", "${__setProperty(p,6,true)}${__setProperty(p,6,true)}"
+    steps = requests(load_of(sampler("/" + calls[0])).workload.steps)
+    assert steps[0].path == "/a5"
+    steps = requests(load_of(sampler("/" + calls[1]), p="1").workload.steps)
+    assert steps[0].path == "/16"
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        ("${__P(p)}${__setProperty(p,5)}", "changes after it was read"),
+        ("${__setProperty(p,${__UUID})}", "a value of the run"),
+        ("${__regexFunction(a(.),$1$)}", "use an extractor"),
+        ("${__intSum(${__Random(1,2)},${__iterationNum})}", "a sum of 2 numbers that change"),
+        ("${__V(n_${__Random(3,4)})}", "no word known before the run"),
+        ("${__digest(SHA-224,${__UUID})}", "SHA-224 of a text"),
+    ],
+)
+def test_what_functions_of_the_run_cannot_do(call: str, says: str) -> None:
+    with pytest.raises(Refused, match=says):
+        load_of(variables(n_3="c", n_4="two words") + sampler("/" + call))
 
 
 @pytest.mark.parametrize("call", ["${__changeCase(a,WAVE)}", "${__digest(MD2,a)}", "${__char(x)}"])

@@ -73,3 +73,12 @@ def test_what_is_not_known_is_named() -> None:
         Values({}).render("${idd}")
     with pytest.raises(UsageError, match="cannot be read"):
         Values({"f": Feeder(file="nowhere.csv", order="random")})
+
+
+def test_numbers_and_digests_are_written_as_the_engine_writes_them() -> None:
+    values = Values({}, {"n": "7", "below": "-7", "text": "abc"})
+    assert (
+        values.render("${n | digits 3}/${below | digits 3}/${n | plus -9}/${text | plus 1}")
+        == "007/-007/-2/abc"
+    )
+    assert values.render("${text | md5 | upper}") == "900150983CD24FB0D6963F7D28E17F72"

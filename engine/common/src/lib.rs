@@ -1,6 +1,7 @@
-//! Shared by the instrument and the reference server: the chunked coding, process settings, and
-//! whether the program is emulated. It knows neither of them.
+//! Shared by the instrument, the reference server and scripts: the chunked coding, digests, process settings, and
+//! whether the program is emulated. It knows none of them.
 
 pub mod chunked;
+pub mod digests;
 pub mod emulation;
 pub mod process;

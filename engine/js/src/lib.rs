@@ -2,7 +2,6 @@
 //! the engine, which blocks of scenarios call. It knows nothing of the load generator that asks it.
 
 mod counts;
-mod digests;
 mod files;
 mod native;
 mod packages;

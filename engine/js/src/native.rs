@@ -11,10 +11,10 @@ use prony_script::output::Output;
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Value};
 
 use super::counts::Counts;
-use super::digests;
 use super::files;
 use super::packages::{self, Asks};
 use super::thread::eval;
+use prony_common::digests;
 
 /// The functions of the host; `env`: the environment that the script sees.
 pub fn native<'js>(

@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use prony_common::digests;
 use serde_json::Value;
 
 /// Where a rendered value goes: what could break the frame around it is taken out.
@@ -34,7 +35,17 @@ pub enum Filter {
     Lower,
     /// Its bytes in base64 (RFC 4648, section 4).
     Base64,
+    /// Of a number, zeros before it until it has so many digits.
+    Digits(usize),
+    /// Of a whole number, so much more; any other text stays as it is.
+    Plus(i64),
+    /// The digest of its bytes by this algorithm, in hexadecimal.
+    Digest(&'static str),
 }
+
+/// The longest number that is filled up with zeros.
+const MOST_DIGITS: usize = 64;
+const DIGESTS: [&str; 5] = ["md5", "sha1", "sha256", "sha384", "sha512"];
 
 impl Filter {
     /// The filter of this name; the error is the end of a sentence.
@@ -47,12 +58,27 @@ impl Filter {
             "upper" => Ok(Self::Upper),
             "lower" => Ok(Self::Lower),
             "base64" => Ok(Self::Base64),
-            _ => match name.strip_prefix("at ").map(str::trim) {
-                Some(pointer) if pointer.starts_with('/') => Ok(Self::At(pointer.to_owned())),
-                _ => Err(
-                    "has an unknown filter after |, expected json, url, form, text, upper, lower, base64 or at /POINTER"
-                        .to_owned(),
-                ),
+            _ => match name.split_once(' ').map(|(word, rest)| (word, rest.trim())) {
+                Some(("at", pointer)) if pointer.starts_with('/') => {
+                    Ok(Self::At(pointer.to_owned()))
+                }
+                Some(("digits", number)) => match number.parse() {
+                    Ok(digits @ 1..=MOST_DIGITS) => Ok(Self::Digits(digits)),
+                    _ => Err(format!(
+                        "asks for {number} digits, expected 1 to {MOST_DIGITS}"
+                    )),
+                },
+                Some(("plus", number)) => number
+                    .parse()
+                    .map(Self::Plus)
+                    .map_err(|_| format!("adds {number:?}, expected a whole number")),
+                _ => match DIGESTS.iter().find(|known| **known == name) {
+                    Some(digest) => Ok(Self::Digest(digest)),
+                    None => Err(format!(
+                        "has an unknown filter after |, expected json, url, form, text, upper, lower, base64, digits N, plus N, {} or at /POINTER",
+                        DIGESTS.join(", ")
+                    )),
+                },
             },
         }
     }
@@ -76,8 +102,28 @@ impl Filter {
                     out.extend_from_slice(text.as_bytes());
                 }
             }
-            Self::Upper | Self::Lower | Self::Base64 => {
+            Self::Digits(digits) => {
+                let signs = usize::from(out.get(from) == Some(&b'-'));
+                let missing = (digits + signs).saturating_sub(out.len() - from);
+                let first = from + signs;
+                out.splice(first..first, std::iter::repeat_n(b'0', missing));
+            }
+            Self::Plus(more) => {
+                let text = std::str::from_utf8(&out[from..]).ok();
+                let number = text.and_then(|text| text.trim().parse::<i64>().ok());
+                if let Some(number) = number {
+                    out.truncate(from);
+                    out.extend_from_slice(number.wrapping_add(*more).to_string().as_bytes());
+                }
+            }
+            Self::Upper | Self::Lower | Self::Base64 | Self::Digest(_) => {
                 let text = match self {
+                    // Every name of `DIGESTS` is known there.
+                    Self::Digest(name) => digests::of(name, None, &out[from..])
+                        .unwrap_or_default()
+                        .iter()
+                        .map(|byte| format!("{byte:02x}"))
+                        .collect(),
                     Self::Base64 => BASE64.encode(&out[from..]),
                     Self::Upper => String::from_utf8_lossy(&out[from..]).to_uppercase(),
                     _ => String::from_utf8_lossy(&out[from..]).to_lowercase(),

@@ -21,17 +21,11 @@ enum TemplatePart {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Source {
     /// One counter for all threads: every number is drawn exactly once, by one of the engines.
-    Sequence {
-        counter: usize,
-        start: i64,
-        step: i64,
-    },
+    Sequence(usize, Numbers),
     /// A counter of each user's own.
-    UserSequence {
-        counter: usize,
-        start: i64,
-        step: i64,
-    },
+    UserSequence(usize, Numbers),
+    /// The same, which begins again with each iteration of the user.
+    IterationSequence(usize, Numbers),
     Int {
         low: i64,
         high: i64,
@@ -58,6 +52,15 @@ enum Source {
     Captured(usize),
 }
 
+/// The numbers of a sequence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Numbers {
+    start: i64,
+    step: i64,
+    /// After so many of them it begins again; 0: never.
+    count: u64,
+}
+
 /// What a template may refer to, and what it adds to while it is compiled.
 #[derive(Debug, Default)]
 pub struct Scope {
@@ -75,8 +78,8 @@ pub struct Scope {
 struct SequenceCounter {
     /// Places with the same name share a counter; a place without a name has its own.
     name: Option<String>,
-    start: i64,
-    step: i64,
+    numbers: Numbers,
+    each_iteration: bool,
 }
 
 impl Scope {
@@ -192,7 +195,8 @@ impl Template {
                     Source::Captured(_)
                         | Source::Column { .. }
                         | Source::Next(_)
-                        | Source::UserSequence { .. }
+                        | Source::UserSequence(..)
+                        | Source::IterationSequence(..)
                         | Source::User
                         | Source::Iteration,
                     _
@@ -227,27 +231,28 @@ impl Template {
 impl Source {
     fn render(&self, shared: &Shared, vars: &mut Vars, rng: &mut impl Rng, out: &mut Vec<u8>) {
         match self {
-            Self::Sequence {
-                counter,
-                start,
-                step,
-            } => {
+            Self::Sequence(counter, numbers) => {
                 let drawn = shared
                     .sequences
                     .get(*counter)
                     .map_or(0, |next| next.fetch_add(1, Ordering::Relaxed));
-                number(nth(*start, *step, shared.part.number(drawn)), out);
+                number(numbers.nth(shared.part.number(drawn)), out);
             }
-            Self::UserSequence {
-                counter,
-                start,
-                step,
-            } => {
+            Self::UserSequence(counter, numbers) => {
                 let drawn = vars.counters.get_mut(*counter).map_or(0, |next| {
                     *next += 1;
                     *next - 1
                 });
-                number(nth(*start, *step, drawn), out);
+                number(numbers.nth(drawn), out);
+            }
+            Self::IterationSequence(counter, numbers) => {
+                let iteration = vars.iteration << 32;
+                let drawn = vars.counters.get_mut(*counter).map_or(0, |next| {
+                    // The iteration stands above the count of what was drawn in it.
+                    *next = (*next).max(iteration) + 1;
+                    (*next - 1) & u64::from(u32::MAX)
+                });
+                number(numbers.nth(drawn), out);
             }
             Self::Int { low, high } => number(rng.random_range(*low..=*high), out),
             Self::Choice(words) => {
@@ -309,9 +314,12 @@ impl Source {
     }
 }
 
-/// The n-th number of a sequence; a sequence that leaves 64 bits begins again at the other end.
-fn nth(start: i64, step: i64, n: u64) -> i64 {
-    start.wrapping_add(step.wrapping_mul(n as i64))
+impl Numbers {
+    /// The n-th; a sequence that leaves 64 bits begins again at the other end.
+    fn nth(&self, n: u64) -> i64 {
+        let n = n.checked_rem(self.count).unwrap_or(n);
+        self.start.wrapping_add(self.step.wrapping_mul(n as i64))
+    }
 }
 
 fn number(value: i64, out: &mut Vec<u8>) {
@@ -387,57 +395,68 @@ fn integer(word: &str) -> Result<i64, String> {
 }
 
 fn sequence(options: &[&str], scope: &mut Scope) -> Result<Source, String> {
-    let mut counter = SequenceCounter {
-        name: None,
-        start: 1,
-        step: 1,
-    };
-    let mut per_user = false;
+    let (mut start, mut step, mut end) = (1, 1, None);
+    let (mut per_user, mut each_iteration) = (false, false);
+    let mut of = None;
     for option in options {
         match option.split_once('=') {
-            Some(("start", value)) => counter.start = integer(value)?,
-            Some(("step", value)) => counter.step = integer(value)?,
-            Some(("name", value)) if !value.is_empty() => counter.name = Some(value.to_owned()),
-            Some(("per", "user")) => per_user = true,
-            Some(("per", "run")) => per_user = false,
+            Some(("start", value)) => start = integer(value)?,
+            Some(("step", value)) => step = integer(value)?,
+            Some(("end", value)) => end = Some(integer(value)?),
+            Some(("name", value)) if !value.is_empty() => of = Some(value.to_owned()),
+            Some(("per", "iteration")) => (per_user, each_iteration) = (true, true),
+            Some(("per", "user")) => (per_user, each_iteration) = (true, false),
+            Some(("per", "run")) => (per_user, each_iteration) = (false, false),
             _ => {
                 return Err(format!(
-                    "has the option {option:?}, expected start=N, step=N, name=WORD, per=run or per=user"
+                    "has the option {option:?}, expected start=N, step=N, end=N, name=WORD, per=run, per=user or per=iteration"
                 ));
             }
         }
     }
-    let (start, step) = (counter.start, counter.step);
+    let numbers = Numbers {
+        start,
+        step,
+        count: end.map_or(Ok(0), |end| count(start, step, end))?,
+    };
+    let wanted = SequenceCounter {
+        name: of,
+        numbers,
+        each_iteration,
+    };
     let known = if per_user {
         &mut scope.user_sequences
     } else {
         &mut scope.sequences
     };
-    let same = |other: &SequenceCounter| other.name.is_some() && other.name == counter.name;
+    let same = |other: &SequenceCounter| other.name.is_some() && other.name == wanted.name;
     let counter = match known.iter().position(same) {
-        Some(place) if known[place] == counter => place,
+        Some(place) if known[place] == wanted => place,
         Some(_) => {
             return Err(
-                "has the name of another sequence with another start or step, expected the same ones".to_owned(),
+                "has the name of another sequence with another start, step or end, expected the same ones".to_owned(),
             );
         }
         None => {
-            known.push(counter);
+            known.push(wanted);
             known.len() - 1
         }
     };
-    Ok(if per_user {
-        Source::UserSequence {
-            counter,
-            start,
-            step,
-        }
-    } else {
-        Source::Sequence {
-            counter,
-            start,
-            step,
-        }
+    Ok(match (per_user, each_iteration) {
+        (_, true) => Source::IterationSequence(counter, numbers),
+        (true, _) => Source::UserSequence(counter, numbers),
+        _ => Source::Sequence(counter, numbers),
+    })
+}
+
+/// How many numbers a sequence with an end has.
+fn count(start: i64, step: i64, end: i64) -> Result<u64, String> {
+    let steps = end
+        .checked_sub(start)
+        .and_then(|length| length.checked_div(step))
+        .filter(|steps| *steps >= 0 && (end == start || (end > start) == (step > 0)));
+    steps.map(|steps| steps as u64 + 1).ok_or_else(|| {
+        format!("ends at {end}, expected a number that steps of {step} from {start} lead to")
     })
 }
 

@@ -78,10 +78,62 @@ fn sequences_count_as_they_are_told() {
         ["1/2", "3/4"]
     );
     assert_eq!(texts("${sequence per=user start=7}", 2), ["7", "8"]);
-    assert!(
-        refusal("${sequence name=n}${sequence name=n step=2}")
-            .why
-            .contains("another")
+    for (one, other) in [("", "step=2"), ("", "end=9"), ("per=user", "per=iteration")] {
+        let text = format!("${{sequence name=n {one}}}${{sequence name=n {other}}}");
+        assert!(refusal(&text).why.contains("another"), "{text}");
+    }
+}
+
+#[test]
+fn a_sequence_with_an_end_begins_again() {
+    assert_eq!(texts("${sequence end=3}", 5), ["1", "2", "3", "1", "2"]);
+    assert_eq!(
+        texts("${sequence start=2 step=2 end=5 per=user}", 3),
+        ["2", "4", "2"]
+    );
+    assert_eq!(
+        texts("${sequence start=0 step=-2 end=-3}", 3),
+        ["0", "-2", "0"]
+    );
+    assert_eq!(texts("${sequence start=7 end=7}", 2), ["7", "7"]);
+    for text in [
+        "${sequence end=0}",
+        "${sequence step=-1 end=2}",
+        "${sequence step=0 end=2}",
+    ] {
+        assert!(refusal(text).why.contains("ends at"), "{text}");
+    }
+}
+
+#[test]
+fn a_sequence_begins_again_with_each_iteration_of_its_user() {
+    let mut rendered = Rendered::new("${sequence start=5 per=iteration}").unwrap();
+    let mut drawn = Vec::new();
+    for iteration in [1, 1, 1, 2, 3, 3] {
+        rendered.vars.iteration = iteration;
+        drawn.push(rendered.next());
+    }
+    assert_eq!(drawn, ["5", "6", "7", "5", "5", "6"]);
+}
+
+#[test]
+fn numbers_have_as_many_digits_as_are_asked_for_and_can_be_added_to() {
+    assert_eq!(texts("${sequence start=9 | digits 3}", 2), ["009", "010"]);
+    assert_eq!(texts("${sequence start=-7 | digits 3}", 1), ["-007"]);
+    assert_eq!(texts("${sequence start=1234 | digits 3}", 1), ["1234"]);
+    assert_eq!(texts("${sequence | plus -3 | digits 2}", 2), ["-02", "-01"]);
+    let mut rendered = Rendered::new("${id | plus 1}").unwrap();
+    rendered.vars.captured[0] = Some(b"no number".as_slice().into());
+    assert_eq!(rendered.next(), "no number");
+}
+
+#[test]
+fn digests_are_written_in_hexadecimal() {
+    let mut rendered = Rendered::new("${id | md5}/${id | sha1 | upper}").unwrap();
+    rendered.vars.captured[0] = Some(b"abc".as_slice().into());
+    assert_eq!(
+        rendered.next(),
+        "900150983cd24fb0d6963f7d28e17f72/A9993E364706816ABA3E25717850C26C9CD0D89D"
     );
 }
 
@@ -186,8 +238,10 @@ fn what_cannot_be_rendered_is_refused_where_it_stands() {
         (
             "${uuid|xml}",
             1,
-            "json, url, form, text, upper, lower, base64 or at",
+            "json, url, form, text, upper, lower, base64, digits N, plus N, md5, sha1",
         ),
+        ("${uuid | digits 0}", 1, "1 to 64"),
+        ("${uuid | plus x}", 1, "whole number"),
         ("${uuid | at id}", 1, "at /POINTER"),
         ("${uuid}${two words}", 8, "not known"),
     ] {

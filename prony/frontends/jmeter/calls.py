@@ -12,8 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from prony.frontends.jmeter import dates, draws, expressions, row_functions, texts
-from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text
+from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
 
+DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
 MOST_FILE_BYTES = 1 << 20
 """Of a file that becomes a text of the plan."""
 
@@ -30,6 +31,7 @@ def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
 
 def _property(call: Call) -> Text:
     given = call.constants(1, 3)
+    call.values.asked.add(given[0])
     if call.name == "__P":
         default = given[1] if len(given) > 1 else "1"
     else:
@@ -39,10 +41,39 @@ def _property(call: Call) -> Text:
 
 
 def _variable(call: Call) -> Text:
+    drawn = _one_of_variables(call)
+    if drawn is not None:
+        return drawn
     parts = call.constants(1, 2)
     if parts[0] not in call.values.variables and len(parts) == 2:
         return Text.of(parts[1])
     return call.values.text("${" + parts[0] + "}", call.where)
+
+
+def _one_of_variables(call: Call) -> Text | None:
+    """`${__V(name_${__Random(1,3)})}` of variables that are constants; None for a name that is one."""
+    name = call.texts(1, 2)[0]
+    found = [DRAWN.fullmatch(part.text) if part.dynamic else None for part in name.parts]
+    if name.constant is not None or sum(part.dynamic for part in name.parts) != 1 or not any(found):
+        return None
+    (place,) = (at for at, match in enumerate(found) if match)
+    low, high = (int(number) for number in found[place].groups())  # type: ignore[union-attr]
+    if high - low >= draws.MOST_WORDS:
+        raise call.refused(f"one of {high - low + 1} variables", f"use at most {draws.MOST_WORDS}")
+    before, after = (
+        "".join(part.text for part in parts) for parts in (name.parts[:place], name.parts[place + 1 :])
+    )
+    words = []
+    for number in range(low, high + 1):
+        known = call.values.variables.get(f"{before}{number}{after}")
+        value = None if known is None else known.constant
+        if not value or re.search(r"[\s|{}]", value):
+            raise call.refused(
+                f"the variable '{before}{number}{after}', which is no word known before the run",
+                "define all of them as constants without blanks",
+            )
+        words.append(value)
+    return Text.placeholder(f"random choice {' '.join(words)}")
 
 
 def _counter(call: Call) -> Text:
@@ -56,6 +87,7 @@ def _counter(call: Call) -> Text:
 
 def _is_property(call: Call) -> Text:
     (name,) = call.constants(1, 1)
+    call.values.asked.add(name)
     return Text.of("true" if name in call.values.properties else "false")
 
 
@@ -78,14 +110,50 @@ def _thread_number(call: Call) -> Text:
 
 
 def _sum(call: Call) -> Text:
-    given = call.constants(2, 100)
-    named = not re.fullmatch(r"\s*[+-]?\d+\s*", given[-1])
-    numbers = given[:-1] if named else given
+    given = call.texts(2, 100)
+    last = given[-1].constant
+    named = last is not None and not re.fullmatch(r"\s*[+-]?\d+\s*", last)
+    texts = given[:-1] if named else given
+    changing = [text for text in texts if text.constant is None]
+    numbers = [text.constant for text in texts if text.constant is not None]
     least, most = (-(2**31), 2**31 - 1) if call.name == "__intSum" else (-(2**63), 2**63 - 1)
     total = sum(call.values.whole(number, call.where, f"a number of {call.name}") for number in numbers)
     if not least <= total <= most:
         raise call.where.wrong(f"a sum of {call.name} from {least} to {most}, found {total}")
-    return call.stored(Text.of(str(total)), given[-1:] if named else ())
+    variable = [last] if named and last is not None else []
+    if not changing:
+        return call.stored(Text.of(str(total)), variable)
+    if len(changing) > 1:
+        raise call.refused(
+            f"a sum of {len(changing)} numbers that change", "add constants to one that changes"
+        )
+    (part,) = call.as_one(changing[0]).parts
+    return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
+
+
+def _set_property(call: Call) -> Text:
+    """`__setProperty(name,value,true)`: of constants, and where nothing has read another value before."""
+    given = [*call.texts(2, 3), Text()]
+    name, tells = call.constant(given[0]).strip(), call.constant(given[2]).strip().lower() == "true"
+    value = given[1].constant
+    if value is None:
+        raise call.refused(
+            f"the property '{name}' gets a value of the run, which threads would share",
+            "extract it in each thread that sends it, or give it on the command line by -J",
+        )
+    before = call.values.properties.get(name)
+    if before != value and name in call.values.asked:
+        raise call.refused(
+            f"the property '{name}' changes after it was read", "give it on the command line by -J"
+        )
+    call.values.properties[name] = value
+    return Text.of(before or "") if tells else Text()
+
+
+def _of_last_response(call: Call) -> Text:
+    raise call.refused(
+        "it looks into the last response", "use an extractor below that request, and its variable here"
+    )
 
 
 def _logged(call: Call) -> Text:
@@ -159,6 +227,9 @@ CALLS.update(
         "__TestPlanName": _plan_name,
         "__intSum": _sum,
         "__longSum": _sum,
+        "__setProperty": _set_property,
+        "__regexFunction": _of_last_response,
+        "__XPath": _of_last_response,
         "__time": dates.now,
         "__timeShift": dates.shifted,
         "__dateTimeConvert": dates.converted,

@@ -98,6 +98,8 @@ class KnownValues:
     """Variables and properties as far as they are known at this place of the plan."""
 
     properties: dict[str, str]
+    asked: set[str] = field(default_factory=set)
+    """Properties that something has read."""
     users: int | None = None
     variables: dict[str, Text] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

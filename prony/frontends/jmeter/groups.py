@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from prony.frontends.jmeter import meeting, on_error, plugin_groups, shaping, whiles
+from prony.frontends.jmeter import arrivals, meeting, on_error, plugin_groups, shaping, whiles
 from prony.frontends.jmeter.controllers import loops
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
@@ -23,7 +23,8 @@ from prony.plan.population import Population
 
 CLOSED, OPEN = "ThreadGroup", "OpenModelThreadGroup"
 SET_UP, TEAR_DOWN = "SetupThreadGroup", "PostThreadGroup"
-KINDS = frozenset({CLOSED, OPEN, SET_UP, TEAR_DOWN, *plugin_groups.KINDS})
+OF_ARRIVALS = frozenset({OPEN, *arrivals.KINDS})
+KINDS = frozenset({CLOSED, SET_UP, TEAR_DOWN, *OF_ARRIVALS, *plugin_groups.KINDS})
 MOST_USERS = 10_000_000
 LONGEST_S = 7 * 24 * 3600.0
 """Of a group that only Ctrl-C ends."""
@@ -59,7 +60,8 @@ class Group:
     @property
     def thread_label(self) -> str:
         """What the names of its threads begin with."""
-        return f"{self.label}{STARTER}" if self.node.tag == plugin_groups.CONCURRENCY else self.label
+        started = self.node.tag == plugin_groups.CONCURRENCY or self.node.tag in arrivals.KINDS
+        return f"{self.label}{STARTER}" if started else self.label
 
 
 def group(node: JmxNode, values: KnownValues) -> Group:
@@ -67,7 +69,7 @@ def group(node: JmxNode, values: KnownValues) -> Group:
     if node.tag in plugin_groups.KINDS:
         found = _in_waves(node, values)
     else:
-        found = _open(node, values) if node.tag == OPEN else _closed(node, values)
+        found = _open(node, values) if node.tag in OF_ARRIVALS else _closed(node, values)
     node.finish()
     return found
 
@@ -273,11 +275,16 @@ def _end_s(node: JmxNode, values: KnownValues) -> float:
 
 
 def _open(node: JmxNode, values: KnownValues) -> Group:
-    schedule = values.constant(node.value("OpenModelThreadGroup.schedule"), node)
     node.ignore("OpenModelThreadGroup.random_seed", "ThreadGroup.main_controller", "ThreadGroup.num_threads")
     after_error = on_error.of_group(node, values)
     if after_error in (OnError.NEXT_LOOP, OnError.STOP_THREAD):  # an arrival walks once
         after_error = OnError.NEXT_LOOP
+    if node.tag in arrivals.KINDS:
+        rates = arrivals.load(node, values)
+        return Group(
+            node, rates, WholeRun(), None, 1, label=values.constant(node.label, node), on_error=after_error
+        )
+    schedule = values.constant(node.value("OpenModelThreadGroup.schedule"), node)
     phases, random = _phases(schedule, node)
     load = OpenLoad(
         phases=tuple(phases), arrivals="poisson" if random else "constant", session="user", max_users=10_000

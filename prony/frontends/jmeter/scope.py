@@ -12,7 +12,6 @@ from pathlib import Path
 
 from prony.frontends.jmeter import extractors, last_sample, parameters, responses, rows, timers
 from prony.frontends.jmeter.cookies import CookieRules, cookie_rules
-from prony.frontends.jmeter.draws import MOST_WORDS
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.outline import Style
@@ -25,7 +24,7 @@ CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager"
 SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction",
                       "kg.apc.jmeter.samplers.DummySampler"})  # fmt: skip
 """Below them elements of a controller's iterations may stand too."""
-DIGITS = re.compile(r"([A-Za-z_-]*)(0+)([A-Za-z_-]*)")
+DIGITS = re.compile(r"([^#0-9.,;%\u2030\u00a4'$]*)(?:#*(0+)|#+)((?!E)[^#0-9.,;%\u2030\u00a4'$]*)")
 """A format of java.text.DecimalFormat that only says how many digits there are at least."""
 COUNTING = frozenset({"CounterConfig", "RandomVariableConfig"})
 """They give a variable its next value whenever their parent is walked."""
@@ -129,19 +128,29 @@ def _counter(node: JmxNode, values: KnownValues, users: int | None) -> tuple[str
         values.whole(node.value(f"CounterConfig.{name}"), node, f"CounterConfig.{name}", default)
         for name, default in (("start", 0), ("incr", 1))
     )
-    end = values.whole(node.value("CounterConfig.end").strip()[:15], node, "CounterConfig.end", 0)
-    if end and end < 10**14:
-        raise node.refused(f"a counter that begins again after {end}", "leave its maximum empty")
-    if node.value("CounterConfig.format"):
-        raise node.refused("a number format", "leave it empty, or write zeros before the variable")
-    if node.flag("CounterConfig.reset_on_tg_iteration"):
-        raise node.refused("a counter that begins again with each iteration", "untick it")
+    raw_end = values.constant(node.value("CounterConfig.end"), node).strip()
+    end = values.whole(raw_end[:15], node, "CounterConfig.end", 0)
     if start < 0 or step < 1:
         raise node.wrong(f"a start of at least 0 and a step of at least 1, found {start} and {step}")
-    each = node.flag("CounterConfig.per_user") and users != 1
+    if raw_end and end < start:
+        raise node.wrong(f"a maximum from the start on, found {end} after {start}")
+    own = node.flag("CounterConfig.per_user")
+    again = node.flag("CounterConfig.reset_on_tg_iteration") and own
+    per = " per=iteration" if again else " per=user" if own and users != 1 else ""
+    last = f" end={end}" if raw_end and end < 10**14 else ""
+    before, digits, after = _format(node, values.constant(node.value("CounterConfig.format"), node))
     name = values.unique("counter")
-    text = f"${{sequence name={name} start={start} step={step}{' per=user' if each else ''}}}"
-    return values.constant(node.value("CounterConfig.name"), node), text
+    text = f"${{sequence name={name} start={start} step={step}{last}{per}{digits}}}"
+    return values.constant(node.value("CounterConfig.name"), node), f"{before}{text}{after}"
+
+
+def _format(node: JmxNode, form: str) -> tuple[str, str, str]:
+    """A number format: what stands before the number, the engine's filter, and what stands behind it."""
+    zeros = DIGITS.fullmatch(form or "0")
+    if zeros is None:
+        raise node.refused(f"the number format '{form}'", "use zeros, such as 0000, with letters around them")
+    before, digits, after = zeros.groups("")
+    return before, f" | digits {len(digits)}" if len(digits) > 1 else "", after
 
 
 def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
@@ -153,18 +162,10 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
         values.note(f"{node.element}: its seed is not used; --seed is that of all draws")
     node.ignore("perThread")
     name = values.constant(node.value("variableName"), node)
-    zeros = DIGITS.fullmatch(form or "0")
-    if zeros is None:
-        raise node.refused(f"the number format '{form}'", "use zeros, such as 0000, with letters around them")
-    before, digits, after = zeros.groups()
-    if low >= 10 ** (len(digits) - 1) or (low >= 0 and len(digits) == 1) or not form:
-        return name, f"{before}${{random int {low} {high}}}{after}"
-    if low < 0 or high - low >= MOST_WORDS:
-        raise node.refused(
-            f"the number format '{form}' of {low} to {high}", f"use at most {MOST_WORDS} numbers from 0"
-        )
-    words = (f"{before}{number:0{len(digits)}d}{after}" for number in range(low, high + 1))
-    return name, f"${{random choice {' '.join(words)}}}"
+    before, digits, after = _format(node, form)
+    if low < 0 and before:
+        raise node.refused(f"the number format '{form}' of {low}", "use numbers from 0, or zeros alone")
+    return name, f"{before}${{random int {low} {high}{digits}}}{after}"
 
 
 def inner(

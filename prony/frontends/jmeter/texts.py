@@ -79,13 +79,21 @@ def base64_of(call: Call, text: Text) -> Text:
 
 def digest(call: Call) -> Text:
     """`__digest(MD5,text,salt,true,variable)`."""
-    given = call.constants(2, 5)
-    name = given[0].strip().upper().replace("-", "")
+    given = [*call.texts(2, 5), Text(), Text(), Text()]
+    algorithm, upper, store = (call.constant(given[place]) for place in (0, 3, 4))
+    name = algorithm.strip().upper().replace("-", "")
     if name not in DIGESTS:
-        raise call.refused(f"the digest {given[0]}", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
-    salt, upper, store = (given[place] if len(given) > place else "" for place in (2, 3, 4))
-    found = hashlib.new(name.lower(), (given[1] + salt).encode(), usedforsecurity=False).hexdigest()
-    return call.stored(Text.of(found.upper() if upper.strip().lower() == "true" else found), [store])
+        raise call.refused(f"the digest {algorithm}", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
+    capitals = upper.strip().lower() == "true"
+    text = (given[1] + given[2]).joined
+    if text.constant is not None:
+        found = hashlib.new(name.lower(), text.constant.encode(), usedforsecurity=False).hexdigest()
+        return call.stored(Text.of(found.upper() if capitals else found), [store])
+    if name == "SHA224":
+        raise call.refused("SHA-224 of a text that changes", "use MD5, SHA-1, SHA-256, SHA-384 or SHA-512")
+    (part,) = call.as_one(text).parts
+    filters = f"{name.lower()} | upper" if capitals else name.lower()
+    return call.stored(Text.placeholder(f"{part.text} | {filters}"), [store])
 
 
 def characters(call: Call) -> Text:

@@ -159,7 +159,7 @@ def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) ->
     if not populations:
         return tuple(
             ThreadGroup(
-                one.label,
+                one.thread_label,
                 one.users,
                 0.0,
                 one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0,
@@ -213,7 +213,7 @@ def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxN
     if not main:
         raise top.wrong("a thread group that is enabled")
     for node in main:
-        if node.tag == groups.OPEN and len(main) > 1:
+        if node.tag in groups.OF_ARRIVALS and len(main) > 1:
             raise node.refused(
                 "an open model beside other thread groups",
                 "run it as a plan of its own, or make it a Thread Group",
