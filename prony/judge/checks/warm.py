@@ -61,7 +61,7 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         status=status,
         value=share,
         limit=limit,
-        reason=f"{number(round(jit_s, 3))} s of JIT compilation and {number(classes)} classes loaded "
+        reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
         f"in {number(cpu_s)} s of server CPU "
         f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''})",
         advice="" if status is Status.VALID else "warm up longer: code was still being compiled",
