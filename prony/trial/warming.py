@@ -69,8 +69,11 @@ class Warming:
         asked = self.plan.warm_up
         if self.found and asked.method != "fixed":
             return self._settled(run, asked)
-        self.listener.phase("warm-up", asked.cap_s)
-        return self._fixed(run, asked.cap_s) if asked.method == "fixed" else self._watched(run, asked)
+        if asked.method == "fixed":
+            self.listener.phase("warm-up", asked.cap_s)
+            return self._fixed(run, asked.cap_s)
+        self.listener.phase("warm-up", asked.warm_s)
+        return self._watched(run, asked)
 
     def _fixed(self, run: LoadRun, seconds: float) -> WarmUp | None:
         if not seconds:
@@ -82,7 +85,7 @@ class Warming:
 
     def _settled(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
         """On its own CPUs, from when the whole load is there until what the plan waits for is there."""
-        self.listener.phase("settle", asked.settle_min_s)
+        self.listener.phase("settle", asked.settle_s)
         while run.now_ms() < self.plan.load.started_s * 1000:
             run.next()
         coming = self._coming(asked)
@@ -107,7 +110,7 @@ class Warming:
             run, "warm-up", cpus, asked.min_s, asked.cap_s, None if self.owned else coming
         )
         if self.owned:
-            self.listener.phase("settle", asked.settle_min_s)
+            self.listener.phase("settle", asked.settle_s)
             same = cpus == own
             if coming is not None:
                 same_cpus, other_cpus = (first.rows, ()) if same else ((), first.rows)
