@@ -28,6 +28,8 @@ from prony.plan.step import (
 )
 from prony.plan.yamlfile import nearest, read_mapping, validate
 
+MOST_STEPS = 1_000
+"""Requests that the engine takes, of all scenarios together, as often as each is written down."""
 SETTINGS = ("delay_ms",)
 """The keys of a workload that a plan may change; one that the file leaves out is no setting of it."""
 

@@ -191,11 +191,9 @@
   // ---- modules
 
   const library = native.library(native, Buffer, globalThis.process, letters_of);
-  const uuid = {
-    v4: native.uuid,
-    validate: (text) => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text),
-  };
-  const known = { ...library, uuid, "uuid/v4": native.uuid };
+  const uuid = native.uuids(native, letters_of, utf8);
+  const known = { ...library, uuid };
+  for (const kind of ["v1", "v3", "v4", "v5"]) known["uuid/" + kind] = uuid[kind];
   const { crypto } = library;
   Object.assign(globalThis, { crypto, URL: library.url.URL, URLSearchParams: library.url.URLSearchParams,
     performance: library.perf_hooks.performance });

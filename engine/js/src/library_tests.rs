@@ -96,6 +96,42 @@ fn files_are_read_and_written() {
 }
 
 #[test]
+fn uuids_are_those_of_rfc_9562() {
+    for (source, expected) in [
+        (
+            "require('uuid').v5('www.example.com', require('uuid').v5.DNS)",
+            json!("2ed6657d-e927-568b-95e1-2665a8aea6a2"),
+        ),
+        (
+            "require('uuid').v3('www.example.com', require('uuid').v3.DNS)",
+            json!("5df41881-3aed-3515-88a7-2f4a814cf09e"),
+        ),
+        (
+            "require('uuid').v1({ msecs: 1645557742000, nsecs: 0, clockseq: 0x33c8, node: [0x9f, 0x6b, 0xde, 0xce, 0xd8, 0x46] })",
+            json!("c232ab00-9414-11ec-b3c8-9f6bdeced846"),
+        ),
+        (
+            "require('uuid').v7({ msecs: 0x17f22e279b0 }).slice(0, 15)",
+            json!("017f22e2-79b0-7"),
+        ),
+        (
+            "(({ v1, v4, v7, version, validate, NIL }) => [version(v1()), version(v4()), version(v7()), validate(NIL), validate('x'), v1() === v1()])(require('uuid'))",
+            json!([1, 4, 7, true, false, false]),
+        ),
+        (
+            "(({ parse, stringify, MAX }) => stringify(parse(MAX)) === MAX)(require('uuid'))",
+            json!(true),
+        ),
+        (
+            "require('uuid/v5')('x', [...new Uint8Array(16)], [], 0).length",
+            json!(16),
+        ),
+    ] {
+        assert_eq!(value(source), expected, "{source}");
+    }
+}
+
+#[test]
 fn urls_queries_digests_and_formats_are_nodes() {
     for (source, expected) in [
         (

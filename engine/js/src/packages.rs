@@ -101,7 +101,7 @@ fn target(found: &Value, asks: Asks) -> Option<String> {
 }
 
 /// What host.js has, by name, with what a module can import of it.
-const OWN: [(&str, &str); 16] = [
+const OWN: [(&str, &str); 19] = [
     (
         "assert",
         "ok, equal, strictEqual, deepEqual, deepStrictEqual",
@@ -131,8 +131,14 @@ const OWN: [(&str, &str); 16] = [
     ("querystring", "parse, stringify, escape, unescape"),
     ("url", "URL, URLSearchParams, parse, fileURLToPath"),
     ("util", "promisify, inspect, format, inherits"),
-    ("uuid", "v4, validate"),
+    (
+        "uuid",
+        "v1, v3, v4, v5, v7, parse, stringify, validate, version, NIL, MAX",
+    ),
+    ("uuid/v1", ""),
+    ("uuid/v3", ""),
     ("uuid/v4", ""),
+    ("uuid/v5", ""),
 ];
 
 /// Further modules of Node's library, which are no packages: a name for one says so.

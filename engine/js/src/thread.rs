@@ -19,6 +19,7 @@ const HOST: &str = include_str!("host.js");
 /// What host.js hands out of Node's library.
 const URLS: &str = include_str!("urls.js");
 const LIBRARY: &str = include_str!("library.js");
+const UUIDS: &str = include_str!("uuid.js");
 const PROCESSOR: &str = include_str!("processor.js");
 /// Where processor.js leaves the functions through which it is called.
 const CALLS: &str = "prony:calls";
@@ -223,7 +224,7 @@ fn begun<'js>(
     let env = config.get("env").cloned();
     let env = env.unwrap_or_else(|| serde_json::json!({}));
     let native = native::native(ctx, setup, &env, output, counts)?;
-    for (name, text) in [("urls", URLS), ("library", LIBRARY)] {
+    for (name, text) in [("urls", URLS), ("library", LIBRARY), ("uuids", UUIDS)] {
         let made: Function<'js> = eval(ctx, text, &format!("prony:{name}"))?;
         native.set(name, made)?;
     }

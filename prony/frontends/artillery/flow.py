@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
+from prony.errors import UsageError
+from prony.frontends.artillery.drawn_lists import DrawnList, drawn_lists, is_looped
 from prony.frontends.artillery.hooks import Hooks, at_start, captured, of_scenario
 from prony.frontends.artillery.loops import captured_list, sends_of, turns_of, uses_turn
 from prony.frontends.artillery.requests import ScriptSettings
@@ -18,10 +20,12 @@ from prony.frontends.artillery.thinks import jitter_of
 from prony.frontends.artillery.walk import LOOP_KEYS, Walk, flattened
 from prony.plan.blocks import Loop
 from prony.plan.step import Block, Entry, Step, calls
-from prony.plan.workload import Scenario
+from prony.plan.workload import Feeder, Scenario
 
 MOST_VARIANTS = 256
-"""Of a scenario whose variables are drawn from lists: one scenario for each combination."""
+"""Of a scenario of which something has to be known before the run and is drawn from a list: one scenario for
+each combination.
+"""
 KEYS = frozenset({
     "name", "weight", "flow", "engine", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario",
     "onError",
@@ -56,6 +60,8 @@ class TranslatedScenario:
     """Names of steps to which the script gives none."""
     kept: frozenset[str]
     """Names in the script of captured values that are kept as JSON."""
+    feeders: Mapping[str, Feeder]
+    """Lists of which each user draws a value."""
 
     @property
     def alone(self) -> tuple[Entry, ...]:
@@ -83,10 +89,35 @@ def walked(
     weight: float = 1.0,
     prefix: str = "hook",
 ) -> TranslatedScenario:
-    """A scenario, once for each combination of the lists its variables are drawn from. `prefix`: of the names
-    that it makes up. Raises Refused.
+    """A scenario. Of a variable that is a list each user draws a value when it starts; where a request has to
+    know it before the run, there is a scenario for each combination. `prefix`: of the names that it makes up.
+    Raises Refused.
     """
-    outer = scope
+    lists = drawn_lists(node, scope)
+    if lists:
+        try:
+            return _walked(node, index, scope, settings, defaults, weight, prefix, lists)
+        except UsageError:  # something of it cannot be drawn
+            pass
+    return _walked(node, index, scope, settings, defaults, weight, prefix, {})
+
+
+def _walked(
+    node: ScriptNode,
+    index: int,
+    scope: NameScope,
+    settings: ScriptSettings,
+    defaults: ScriptNode | None,
+    weight: float,
+    prefix: str,
+    lists: Mapping[str, DrawnList],
+) -> TranslatedScenario:
+    """The same; `lists`: variables that are drawn when a user starts."""
+    outer = replace(
+        scope,
+        constants={name: value for name, value in scope.constants.items() if name not in lists},
+        fed={**scope.fed, **{name: one.column for name, one in lists.items()}},
+    )
     hooks, scope = of_scenario(node, settings.processor, outer, prefix, settings.elsewhere)
     ignored = [
         f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery"
@@ -103,19 +134,24 @@ def walked(
     flow = node.get("flow")
     if flow is None or not isinstance(flow.value, list) or not (flow.value or settings.hook):
         raise node.wrong("a flow of at least one request")
-    lists = _drawn(node, outer, hooks)
-    if math.prod(len(values) for values in lists.values()) > MOST_VARIANTS:
+    before = _drawn(node, outer, hooks)
+    if math.prod(len(values) for values in before.values()) > MOST_VARIANTS:
         raise node.refused(
-            f"more than {MOST_VARIANTS} combinations of variables drawn from lists",
-            "put the values into a CSV file (config.payload)",
+            f"more than {MOST_VARIANTS} combinations of variables drawn from lists, of which something has "
+            f"to be known before the run ({', '.join(before)})",
+            "put the values into a CSV file (config.payload), or use them in paths, bodies and headers only",
         )
+    own = {} if hooks is None else hooks.shared
+    used = {name: one for name, one in lists.items() if name in own or name in repr(node.value)}
+    held = {name: one for name, one in used.items() if name not in own}
+    scope = replace(scope, fed={**scope.fed, **{name: one.variable for name, one in held.items()}})
+    at_first = {one.variable.placeholder: f"${{{one.column.placeholder}}}" for one in held.values()}
     found: list[Scenario] = []
     walk = Walk(settings, None)
-    for chosen in product(*lists.values()):
+    for chosen in product(*before.values()):
         walk = Walk(settings, jitter_of(defaults), hooks, captured=dict(scope.captured))
-        drawn = dict(zip(lists, chosen, strict=True))
-        shared = {} if hooks is None else hooks.shared
-        bound = {name: value for name, value in drawn.items() if name not in shared}
+        drawn = dict(zip(before, chosen, strict=True))
+        bound = {name: value for name, value in drawn.items() if name not in own}
         here = replace(
             scope,
             constants={**scope.constants, **bound},
@@ -134,9 +170,10 @@ def walked(
         found.append(
             Scenario(
                 name=called + suffix,
-                weight=weight / math.prod(len(values) for values in lists.values()),
+                weight=weight / math.prod(len(values) for values in before.values()),
                 loops=loops,
                 variables=({USER_UUID: "${uuid}"} if here.uses.uuids or (hooks and hooks.uuid) else {})
+                | at_first
                 | ({} if hooks is None else at_start(hooks, outer, drawn)),
                 steps=tuple(walk.entries),
             )
@@ -147,7 +184,7 @@ def walked(
         called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
         frozenset(walk.follows), (*ignored, *walk.notes),
         bool(walk.cookies or settings.cookies), dict(walk.captured),
-        frozenset(walk.unnamed), scope.kept,
+        frozenset(walk.unnamed), scope.kept, {one.feeder: one.rows for one in used.values()},
     )  # fmt: skip
 
 
@@ -196,9 +233,5 @@ def _drawn(node: ScriptNode, scope: NameScope, hooks: Hooks | None) -> dict[str,
         name: value
         for name, value in scope.constants.items()
         if isinstance(value, list) and value and not isinstance(value, Rows) and not name.startswith("$")
-        and (name in text or name in called) and not _is_looped(node, name)
+        and (name in text or name in called) and not is_looped(node, name)
     }  # fmt: skip
-
-
-def _is_looped(node: ScriptNode, name: str) -> bool:
-    return f"'over': '{name}'" in repr(node.value)

@@ -235,13 +235,13 @@ def is_built(value: Any, scope: NameScope) -> bool:
         if value.get("beforeRequest"):
             return True
         urls = (value.get("url"), value.get("uri"))
-        if any(isinstance(url, str) and _first_of(url) not in ("", *scope.constants) for url in urls):
+        if any(isinstance(url, str) and first_of(url) not in ("", *scope.constants) for url in urls):
             return True
         return any(is_built(inner, scope) for key, inner in value.items() if key not in CONTENTS)
     return isinstance(value, list) and any(is_built(inner, scope) for inner in value)
 
 
-def _first_of(url: str) -> str:
+def first_of(url: str) -> str:
     """What a URL's first characters stand for; nothing where it begins with a text, or a call."""
     found = TOKEN.match(url.strip())
     return "" if found is None or "(" in found[1] else next(iter(words_of(found[1])), "")
@@ -252,7 +252,7 @@ def is_drawn_url(params: ScriptNode, scope: NameScope) -> bool:
     url = params.get("url") or params.get("uri")
     if url is None or not isinstance(url.value, str):
         return False
-    first = _first_of(url.value)
+    first = first_of(url.value)
     return first in scope.captured or first in scope.fed or first in scope.later
 
 

@@ -15,7 +15,8 @@ from prony.frontends.base import Refused
 
 THERE = frozenset({
     "assert", "buffer", "crypto", "events", "form-data", "fs", "fs/promises", "os", "path", "path/posix",
-    "perf_hooks", "querystring", "url", "util", "uuid", "uuid/v4",
+    "perf_hooks", "querystring", "url", "util", "uuid", "uuid/v1", "uuid/v3",
+    "uuid/v4", "uuid/v5",
 })  # fmt: skip
 """Modules that the engine's JavaScript has itself, all or in part."""
 NODES = frozenset({

@@ -240,7 +240,8 @@ class RenderedPart:
         return f"{self.inside} | text" if self.kept else self.inside
 
     def placeholder(self, escape: Escape) -> str:
-        return f"${{{self.text}}}" if escape == "plain" else f"${{{self.text} | {escape}}}"
+        filters = {"plain": "", "url": " | form", "json": " | json"}
+        return f"${{{self.text}{filters[escape]}}}"
 
 
 def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart | RenderedPart]:

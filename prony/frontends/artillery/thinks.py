@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 
 from prony.frontends.artillery.phases import span_s
-from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import NameScope, constant
+from prony.frontends.artillery.script import ScriptNode, UserFails
+from prony.frontends.artillery.templates import UNDEFINED, LiteralPart, NameScope, constant, parts, str_of
 from prony.plan.think import Think
 
 DRAWN_S = re.compile(r"\s*\{\{\s*\$randomNumber\(\s*(\d{1,4})\s*,\s*(\d{1,4})\s*\)\s*\}\}\s*")
 """A pause of some seconds."""
+NO_TIME = "val is not a non-empty string or a valid number. val=undefined"
+"""What Artillery's users fail with where a think has no value."""
 
 
 def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
@@ -23,7 +25,11 @@ def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
             f"{given.place}: a pause of {low_s} to {high_s} s is drawn evenly, also between whole seconds"
         )
         return Think(kind="uniform", min_ms=low_s * 1000.0, max_ms=high_s * 1000.0)
-    seconds = span_s(constant(given, scope))
+    _check_known(given, scope)
+    value = constant(given, scope)
+    seconds = span_s(value)
+    if seconds is None and str_of(value).isprintable():
+        raise UserFails(given, "a think that is no time", f"Invalid think time: {str_of(value)}")
     if seconds is None or not 0 <= seconds < 86_400:
         raise given.wrong("seconds, or a text such as 500ms")
     own = node.get("jitter")
@@ -37,6 +43,20 @@ def think_of(node: ScriptNode, scope: NameScope, jitter: str | None) -> Think:
     except ValueError:
         raise (own or node).wrong("a jitter such as 20% or 500ms") from None
     return Think(kind="uniform", min_ms=max(0.0, ms - width_ms), max_ms=ms + width_ms)
+
+
+def _check_known(given: ScriptNode, scope: NameScope) -> None:
+    """Raises UserFails for a text of which a part has no value."""
+    if not isinstance(given.value, str) or "{{" not in given.value:
+        return
+    found = list(parts(given.value, given, scope))
+    whole = "".join(part.text for part in found if isinstance(part, LiteralPart))
+    unknown = any(isinstance(part, LiteralPart) and part.why for part in found)
+    if unknown and span_s(whole) is None and whole.isprintable():
+        nothing = len(found) == 1 and whole == str(UNDEFINED)
+        raise UserFails(
+            given, "a think that is no time", NO_TIME if nothing else f"Invalid think time: {whole}"
+        )
 
 
 def _width_ms(text: str) -> float:

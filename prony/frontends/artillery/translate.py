@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,26 +16,28 @@ from prony.frontends.artillery import script
 from prony.frontends.artillery.config import PLUGINS, left_out
 from prony.frontends.artillery.config import calls as scripted
 from prony.frontends.artillery.flags import Flags, parse
-from prony.frontends.artillery.flow import TranslatedScenario, before_name, walked
+from prony.frontends.artillery.flow import TranslatedScenario, walked
 from prony.frontends.artillery.given import config_of, scope_of, whole_script
-from prony.frontends.artillery.hooks import captured, is_built, referred, script_of
+from prony.frontends.artillery.hooks import captured, is_built, script_of
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
 from prony.frontends.artillery.phases import NamedPhase, schedule
 from prony.frontends.artillery.processor import NONE, Processor, processor
 from prony.frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.sections import WALKED, lists_of, section
 from prony.frontends.artillery.templates import NameScope, Rows, constant, str_of
+from prony.frontends.artillery.walk import too_many
 from prony.frontends.base import Translated
 from prony.plan.load import Connections, WholeRun
 from prony.plan.script import Script
-from prony.plan.step import Block, Entry, calls
+from prony.plan.step import calls
+from prony.plan.step import requests as every_request
 from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
-from prony.plan.workload import Workload
+from prony.plan.workload import MOST_STEPS, Workload
 
 SCRIPT_KEYS = frozenset({"config", "scenarios", "before", "after"})
-WALKED = ("before", "scenarios", "after")
 DEFAULTS_KEYS = frozenset({"headers", "cookie", "think", "strictCapture"})
 TIMEOUT_S = 10.0
 DRAIN_S = 3600.0
@@ -105,13 +107,15 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     if any(scripted(walk) or is_built(walk, scope) for walk in walks):
         kept |= frozenset(captured(walks))  # JavaScript is given them, whoever captures them
     scope = replace(scope, constants={**scope.constants, **fed.rows}, fed=fed.columns, kept=kept)
-    before = _hook(root, "before", scope, settings, defaults)
+    before = section(root, "before", scope, settings, defaults)
     # As there: variables and columns win over what before has captured.
     known = {**scope.constants, **scope.fed}
     names = {name: ours for name, ours in before.names.items() if name not in known}
     scope = replace(scope, captured=names, kept=kept | frozenset(before.kept))
-    after = _hook(root, "after", scope, settings, defaults)
+    after = section(root, "after", scope, settings, defaults)
     found = _scenarios(root, given, scope, settings, defaults, notes)
+    if sum(len(list(every_request(one.steps))) for other in found for one in other.scenarios) > MOST_STEPS:
+        raise too_many(root.children["scenarios"])
     timeout_ms = max(1, round(_timeout_s(config, http, scope) * 1000))
     notes += [*planned.notes, *fed.notes, *before.notes, *after.notes]
     notes += [note for one in found for note in one.notes]
@@ -129,7 +133,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         workload = Workload(
             name=Path(given.scripts[0]).stem or "artillery",
             scenarios=tuple(scenario for one in found for scenario in one.scenarios),
-            feeders=fed.feeders,
+            feeders=fed.feeders | lists_of((before, *found, after)),
             cookies=not any(one.own_cookies for one in found),
             prepare=before.steps,
             cleanup=after.steps,
@@ -373,36 +377,3 @@ def _weight(node: ScriptNode | None, scope: NameScope) -> float:
         return 1.0
     found = re.match(r"\s*\d+(?:\.\d+)?", str_of(constant(node, scope)))
     return float(found[0]) if found else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class _Hook:
-    """What one user walks before or after the load."""
-
-    steps: tuple[Entry, ...] = ()
-    names: Mapping[str, str] = field(default_factory=dict)
-    """What is known after it: name in the script -> name in the plan."""
-    kept: frozenset[str] = frozenset()
-    """Of these, the names of values that are kept as JSON."""
-    notes: tuple[str, ...] = ()
-
-
-def _hook(
-    root: ScriptNode, key: str, scope: NameScope, settings: ScriptSettings, defaults: ScriptNode | None
-) -> _Hook:
-    node = root.get(key)
-    if node is None:
-        return _Hook()
-    others = [other.value for one in WALKED if one != key and (other := root.get(one)) is not None]
-    alone = replace(settings, hook=True, elsewhere=frozenset(referred(others)))
-    found = walked(node, 0, scope, alone, defaults, prefix=key)
-    acts = bool(found.steps) or any(True for _ in calls(found.alone))
-    if not acts:
-        return _Hook(notes=found.notes)
-    again = [found.captured[name] for name in dict.fromkeys(captured(others)) if name in found.captured]
-    last = (
-        (Block(set={before_name(name): f"${{{name}}}" for name in again}),)
-        if again and key == "before"
-        else ()
-    )
-    return _Hook((*found.alone, *last), found.captured, found.kept, found.notes)

@@ -28,9 +28,8 @@ from prony.frontends.artillery.thinks import is_constant, think_of
 from prony.plan.blocks import Condition, Loop
 from prony.plan.step import Block, Entry, Step, pauses, requests
 from prony.plan.think import Think
+from prony.plan.workload import MOST_STEPS
 
-MOST_STEPS = 5_000
-"""Of a scenario with its loops written out."""
 MOST_WRITTEN = 20
 """Turns of a loop that differ: this many are written out, more become a loop of the engine."""
 NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
@@ -63,10 +62,7 @@ class Walk:
         for node in flattened(nodes):
             self.one(node, replace(scope, captured=self.captured))
             if len(self.steps) > MOST_STEPS:
-                raise node.refused(
-                    f"a flow of more than {MOST_STEPS} requests with its loops written out",
-                    "loop over numbers or texts, or make the whole flow one loop",
-                )
+                raise too_many(node)
 
     def one(self, node: ScriptNode, scope: NameScope) -> None:
         keys = [key for key, _ in node.items()]
@@ -161,7 +157,12 @@ class Walk:
 
     def think(self, node: ScriptNode, scope: NameScope) -> None:
         node.only("think", frozenset({"think", "jitter"}), "use think and jitter")
-        pause = think_of(node, scope, self.jitter)
+        try:
+            pause = think_of(node, scope, self.jitter)
+        except UserFails as fails:
+            self.note(fails.note)
+            self.entries.append(failing(fails.error))
+            return
         if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
             self.note(
                 f"{node.place}: this waits the part of a second that is written; Artillery 2.0 takes a "
@@ -316,6 +317,14 @@ class Walk:
     def note(self, text: str) -> None:
         if text not in self.notes:
             self.notes.append(text)
+
+
+def too_many(node: ScriptNode) -> Exception:
+    """More requests than the engine takes."""
+    return node.refused(
+        f"more than {MOST_STEPS} requests in all scenarios with their loops written out",
+        "loop over numbers or texts, or make the whole flow one loop",
+    )
 
 
 def condition(params: ScriptNode, scope: NameScope) -> bool | Condition:

@@ -24,9 +24,8 @@ from prony.frontends.jmeter.scope import (
     inner,
 )
 from prony.plan.step import Block, Entry, Step
+from prony.plan.workload import MOST_STEPS
 
-MOST_REQUESTS = 10_000
-"""Written down in one plan."""
 DEEPEST = 30
 """Blocks within blocks; the engine takes 32."""
 NOT_REQUESTS = frozenset(
@@ -153,8 +152,8 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     with calls.within(values.label(node), values) as stores:
         asked = request(node, here, values, walk.shared)
     walk.requests.append(asked)
-    if len(walk.requests) > MOST_REQUESTS:
-        raise node.refused(f"a plan of more than {MOST_REQUESTS} requests", "use loops in loop of copies")
+    if len(walk.requests) > MOST_STEPS:
+        raise node.refused(f"a group of more than {MOST_STEPS} requests", "use loops in place of copies")
     before = [*first]
     if here.paced is not None:
         before.append(Block(pace=timers.pace(here.paced, walk.users, values, walk.shared.paces)))

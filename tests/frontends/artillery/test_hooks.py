@@ -228,7 +228,7 @@ def test_values_that_no_function_names_are_in_requests_with_functions(tmp_path: 
         if isinstance(entry, Block) and entry.call
     ]
     assert set(calls[0].give) == {"x", "kind"}
-    assert made.trial.workload.scenarios[1].variables == {"kind": '"blue"', "x": "null"}
+    assert made.trial.workload.scenarios[0].variables == {"kind": "${list_kind.value}", "x": "null"}
 
 
 @pytest.mark.parametrize(

@@ -145,9 +145,28 @@ scenarios:
   - {{name: a, weight: 3, flow: [{{get: {{url: "/{{{{ kind }}}}/{{{{ kind }}}}"}}}}]}}
   - {{name: b, flow: [{{get: {{url: /}}}}]}}
 """).trial.workload  # fmt: skip
+    first, second = workload.scenarios
+    assert [(s.name, s.weight) for s in workload.scenarios] == [("a", 3), ("b", 1)]
+    assert first.variables == {"drawn_kind": "${list_kind.value}"}
+    assert requests(first.steps)[0].path == "/base/${drawn_kind | text}/${drawn_kind | text}"
+    assert second.variables == {}
+    assert list(workload.feeders) == ["list_kind"]
+    assert workload.feeders["list_kind"].rows == (('"red"',), ('"blue"',))
+
+
+def test_lists_of_which_something_has_to_be_known_before_the_run(tmp_path: Path) -> None:
+    config = "  variables: {kind: [red, blue], wait: [1, 2]}\n"
+    workload = script(tmp_path, f"""{HEAD}{config}scenarios:
+  - {{name: a, weight: 4, flow: [{{get: {{url: "/{{{{ kind }}}}"}}}}, {{think: "{{{{ wait }}}}"}}]}}
+""").trial.workload  # fmt: skip
     assert [(s.name, s.weight, requests(s.steps)[0].path) for s in workload.scenarios] == [
-        ("a", 1.5, "/base/red/red"), ("a (2)", 1.5, "/base/blue/blue"), ("b", 1, "/base/"),
+        ("a", 0.25, "/base/red"), ("a (2)", 0.25, "/base/red"), ("a (3)", 0.25, "/base/blue"),
+        ("a (4)", 0.25, "/base/blue"),
     ]  # fmt: skip
+    assert workload.feeders == {}
+    many = "  variables: {wait: [" + ", ".join(map(str, range(300))) + "]}\n"
+    with pytest.raises(Refused, match="more than 256 combinations"):
+        flow(tmp_path, "- think: '{{ wait }}'\n- get: {url: /}", many)
 
 
 def test_payload(tmp_path: Path) -> None:

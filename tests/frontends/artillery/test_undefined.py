@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -11,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
+from prony.frontends.artillery import run
 from prony.frontends.artillery.translate import translate
 from prony.plan.think import Think
 from tests.frontends.artillery.test_run import requests
-from tests.frontends.conftest import Served, moved, offered
+from tests.frontends.conftest import Front, Served, moved, offered
 from tests.programs import program
 
 SCRIPT = """\
@@ -84,13 +86,62 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
 
 def test_what_decides_the_load_must_have_a_value(tmp_path: Path) -> None:
     file = tmp_path / "s.yml"
-    for wrong in ("think: '{{ nothing }}'", "loop: [{get: {url: /}}], count: '{{ $guid() }}'"):
-        file.write_text(
-            "config: {target: 'http://h', phases: [{duration: 1, arrivalCount: 1}]}\n"
-            f"scenarios: [{{flow: [{{get: {{url: /}}}}, {{{wrong}}}]}}]\n"
-        )
-        with pytest.raises(UsageError, match=r"s\.yml:2: .*(not known here|no function)"):
-            translate(["run", str(file)])
+    file.write_text(
+        "config: {target: 'http://h', phases: [{duration: 1, arrivalCount: 1}]}\n"
+        "scenarios: [{flow: [{loop: [{get: {url: /}}], count: '{{ $guid() }}'}]}]\n"
+    )
+    with pytest.raises(UsageError, match=r"s\.yml:2: .*no function"):
+        translate(["run", str(file)])
+
+
+PAUSES = {
+    "{{ nothing }}": "val is not a non-empty string or a valid number. val=undefined",
+    "{{ $pause() }}": "val is not a non-empty string or a valid number. val=undefined",
+    "{{ pause() }}": "Invalid think time: {{ pause() }}",
+    "soon": "Invalid think time: soon",
+}
+
+
+def pausing(url: str, file: Path) -> list[str]:
+    """A scenario for each pause that is none; in each a request would follow."""
+    flows = [
+        f"  - {{flow: [{{get: {{url: /a}}}}, {{think: '{text}'}}, {{get: {{url: /never}}}}]}}"
+        for text in PAUSES
+    ]
+    phases = "phases: [{duration: 1, arrivalCount: 12}]"
+    file.write_text(f"config: {{target: '{url}', {phases}}}\nscenarios:\n" + "\n".join(flows) + "\n")
+    return ["run", "-o", str(file.with_suffix(".json")), str(file)]
+
+
+def errors(file: Path) -> dict[str, int]:
+    counters: dict[str, int] = json.loads(file.with_suffix(".json").read_text())["aggregate"]["counters"]
+    return {name: count for name, count in counters.items() if name.startswith(("errors.", "vusers.failed"))}
+
+
+def test_a_pause_that_is_none_fails_the_user(
+    serve: Callable[..., Served], front: Front, tmp_path: Path
+) -> None:
+    server, file = serve(), tmp_path / "s.yml"
+    run(pausing(server.url, file), front.context(exit_like_original=True))
+    assert server.ended()["requests"] == 12
+    found = errors(file)
+    assert found.pop("vusers.failed") == 12
+    assert set(found) <= {f"errors.{name}" for name in PAUSES.values()}
+    assert sum(found.values()) == 12
+    assert "a think that is no time: Artillery's users fail here" in front.err.getvalue()
+
+
+@pytest.mark.needs("artillery")
+def test_the_real_artillerys_users_fail_so(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server, file = serve(), tmp_path / "s.yml"
+    subprocess.run(
+        [program("artillery"), *pausing(server.url, file)], capture_output=True, timeout=240, check=True,
+        env=os.environ | {"ARTILLERY_DISABLE_TELEMETRY": "1", "CI": "1"},
+    )  # fmt: skip
+    assert server.ended()["requests"] == 12
+    found = errors(file)
+    assert found.pop("vusers.failed") == 12
+    assert set(found) <= {f"errors.{name}" for name in PAUSES.values()}
 
 
 def test_variables_are_drawn_once_for_the_run_and_pauses_each_time(tmp_path: Path) -> None:
