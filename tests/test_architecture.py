@@ -36,7 +36,7 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted")
+SHARED = ("base", "counted", "markup")
 """Modules of `prony.frontends` that every front end may import."""
 
 

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
+from prony.frontends import jmeter, markup
 from prony.frontends.base import Refused
-from prony.frontends.jmeter import markup
 from tests.frontends.conftest import explained, quick_desk
 from tests.frontends.jmx_text import (
     document,
@@ -170,7 +169,7 @@ def test_conditions_that_are_not_understood_are_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "selector", ["div > input", "input.token", "input[name^=x]", "a[href][rel=x]", "", "input, form"]
+    "selector", ["div > input", "a.x.y", "a[name^=x", "a[name^='']", "a[href][rel=x]", "", "input, form"]
 )
 def test_other_selectors_are_not_understood(selector: str) -> None:
     assert markup.css(selector, "value") is None

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from prony.frontends import markup
 from prony.frontends.artillery.json_values import ALONE
 from prony.frontends.artillery.paths import place, pointer, several
 from prony.frontends.artillery.script import ScriptNode, with_value
@@ -26,9 +27,12 @@ RIGHT = tuple(range(200, 300))
 """Statuses that are right where the script does not say."""
 NOT_FOLLOWED = (*RIGHT, *range(300, 309))
 """Likewise with followRedirect: false."""
-CAPTURE_KEYS = frozenset({"json", "regexp", "header", "as", "strict", "group", "flags", "multiple", "value"})
-HTML_AND_XML = frozenset({"xpath", "selector"})
-ONLY_CAPTURES = "capture with json, regexp or header"
+CAPTURE_KEYS = frozenset({
+    "json", "regexp", "header", "as", "strict", "group", "flags", "multiple", "value", "selector", "attr",
+    "index",
+})  # fmt: skip
+ONLY_CAPTURES = "capture with json, regexp, header or selector"
+NO_XPATH = "capture with json, regexp, header or selector (Artillery has xpath with another package only)"
 EXPECTATIONS = frozenset({
     "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
     "notHasProperty", "matchesRegexp", "equals", "jmespath", "jpath",
@@ -102,8 +106,8 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
     matches = False
     ignored: list[str] = []
     for spec in (*_listed(params.get("capture")), *_listed(params.get("match"))):
-        for key in HTML_AND_XML & set(spec.children):
-            raise spec.children[key].refused(f"capture '{key}'", ONLY_CAPTURES)
+        if spec.get("xpath") is not None:
+            raise spec.children["xpath"].refused("capture 'xpath'", NO_XPATH)
         ignored += spec.unread("the key of a capture", CAPTURE_KEYS)
         if spec.get("value") is not None:
             path = spec.get("json")
@@ -126,6 +130,11 @@ def looked(params: ScriptNode, scope: NameScope, strict: bool) -> ReadFromRespon
             raise spec.wrong("a name in 'as', or a 'value' to match")
         ours = capture_name(name.text("a name"))
         capture = _capture(spec, strict)
+        if spec.get("selector") is not None and capture.regex is not None and capture.template is not None:
+            ignored.append(
+                f"{spec.place}: {spec.children['selector'].shown} is looked for in tags as they are written; "
+                "entities stay as they are"
+            )
         if name.value in scope.kept:
             default = None if capture.default is None else json.dumps(capture.default)
             capture = capture.model_copy(update={"as_json": True, "default": default})
@@ -151,6 +160,8 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
         return Capture(json=where, default=default)  # type: ignore[call-arg]
     if header is not None:
         return Capture(header=header.text("a header's name"), default=default)
+    if pattern is None and spec.get("selector") is not None:
+        return _selected(spec, default)
     if pattern is None:
         raise spec.refused("this capture", ONLY_CAPTURES)
     flags = spec.get("flags")
@@ -164,6 +175,24 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
     )
     regex = f"(?{letters}){text}" if letters else text
     return Capture(regex=regex, group=number, default=default)
+
+
+def _selected(spec: ScriptNode, default: str | None) -> Capture:
+    """An attribute of one of the tags that a CSS selector finds."""
+    selector, attribute = spec.children["selector"], spec.get("attr")
+    of = None if attribute is None else markup.css(selector.text("a selector"), attribute.text("a name"))
+    if of is None:
+        raise selector.refused(
+            f"the selector {selector.shown} without an attribute of one tag",
+            "name it with attr, of a tag, tag[name=x], tag[name^=x], .x or #x, or use a regexp",
+        )
+    index = spec.get("index")
+    random = index is not None and index.value == "random"
+    place = 0 if index is None or random else index.number("0 and more, or random")
+    if place < 0 or not float(place).is_integer():
+        raise (index or spec).wrong("0 and more, or random")
+    match = 0 if random else int(place) + 1
+    return Capture(regex=of.regex, template=of.template, match=match, default=default)
 
 
 def _regex(node: ScriptNode, text: str, instead: str) -> str:

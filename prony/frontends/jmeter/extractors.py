@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from prony.frontends.jmeter import markup
+from prony.frontends import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.frontends.jmeter.markup import AttributeOf
 from prony.frontends.jmeter.responses import JAVA_ONLY, pointer_of
+from prony.frontends.markup import AttributeOf
 from prony.plan.response import Capture
 
 EXTRACTORS = frozenset(

@@ -313,7 +313,7 @@ def test_literal_placeholders_of_the_plan_model_stay_text(tmp_path: Path) -> Non
     ("line", "element", "instead"),
     [
         ("- post: {url: /, formData: {a: {path: b}}}", "a part of formData: 'path'", "fromFile"),
-        ("- get: {url: /, capture: {xpath: //a, as: b}}", "capture 'xpath'", "json, regexp or header"),
+        ("- get: {url: /, capture: {xpath: //a, as: b}}", "capture 'xpath'", "header or selector"),
         ("- get: {url: /, capture: {json: '$.a[?(@.b)]', as: b}}", "the JSONPath", "filters such as"),
         ("- get: {url: /, capture: {json: '$.a[-1]', as: b}}", "the JSONPath", "slices"),
         ("- get: {url: /, match: {json: '$..a', value: 1}}", "the JSONPath", "name one place"),

@@ -1,6 +1,6 @@
 """CSS selectors and XPath queries that name an attribute of one kind of tag, as regular expressions.
 
-Must not know extractors.
+Must not know who captures it.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import re
 from dataclasses import dataclass
 
 CSS = re.compile(
-    r"""\s*(?P<tag>[\w-]*)(?:\#(?P<id>[\w-]+)
-    |\[\s*(?P<name>[\w:-]+)\s*=\s*(?P<quote>["']?)(?P<value>[^"'\]]*)(?P=quote)\s*\])?\s*""",
+    r"""\s*(?P<tag>[\w-]*|\*)(?:\#(?P<id>[\w-]+)|\.(?P<word>[\w-]+)
+    |\[\s*(?P<name>[\w:-]+)\s*(?P<op>[~^$*]?=)\s*(?P<quote>["']?)(?P<value>[^"'\]]*)(?P=quote)\s*\])?\s*""",
     re.VERBOSE,
 )
-"""`input[name=token]`, `#token`, `form`."""
+"""`input[name=token]`, `a[href^="/p/"]`, `.next`, `#token`, `form`."""
 XPATH = re.compile(
     r"""\s*//(?P<tag>[\w-]+|\*)
     (?:\[\s*@(?P<name>[\w:-]+)\s*=\s*(?P<quote>["'])(?P<value>[^"']*)(?P=quote)\s*\])?
@@ -34,6 +34,8 @@ class AttributeOf:
     attribute: str
     name: str | None = None
     value: str = ""
+    op: str = "="
+    """How the value of `name` is compared: as CSS has it, `=`, `^=`, `$=`, `*=` or `~=`."""
 
     @property
     def regex(self) -> str:
@@ -43,14 +45,33 @@ class AttributeOf:
         if self.name is None:
             return begins + wanted
         name, value = rf"(?i:{re.escape(self.name)})\s*=\s*", re.escape(self.value)
-        before = rf"""{begins}{name}(?:"{value}"|'{value}'|{value}\s)(?:{BETWEEN})?{wanted}"""
-        after = rf"""{begins}{wanted}{BETWEEN}{name}(?:"{value}"|'{value}'|{value}[\s/>])"""
+        double, single = self._held('"'), self._held("'")
+        if self.name.lower() == self.attribute.lower():
+            return rf"""{begins}{name}(?:"({double})"|'({single})')"""
+        bare, at_end = (rf"|{value}\s", rf"|{value}[\s/>]") if self.op == "=" else ("", "")
+        before = rf"""{begins}{name}(?:"{double}"|'{single}'{bare})(?:{BETWEEN})?{wanted}"""
+        after = rf"""{begins}{wanted}{BETWEEN}{name}(?:"{double}"|'{single}'{at_end})"""
         return f"{before}|{after}"
+
+    def _held(self, quote: str) -> str:
+        """What may stand between such quotes."""
+        value, any_ = re.escape(self.value), f"[^{quote}]*"
+        match self.op:
+            case "^=":
+                return f"{value}{any_}"
+            case "$=":
+                return f"{any_}{value}"
+            case "*=":
+                return f"{any_}{value}{any_}"
+            case "~=":
+                return rf"(?:{any_}\s)?{value}(?:\s{any_})?"
+        return value
 
     @property
     def template(self) -> str:
         """The group that took part; the others are empty."""
-        return "".join(f"${number}$" for number in range(1, 3 if self.name is None else 5))
+        once = self.name is None or self.name.lower() == self.attribute.lower()
+        return "".join(f"${number}$" for number in range(1, 3 if once else 5))
 
 
 def css(selector: str, attribute: str) -> AttributeOf | None:
@@ -58,9 +79,14 @@ def css(selector: str, attribute: str) -> AttributeOf | None:
     match = CSS.fullmatch(selector)
     if match is None or not attribute.strip() or not selector.strip():
         return None
+    tag = "" if match["tag"] == "*" else match["tag"]
     if match["id"] is not None:
-        return AttributeOf(match["tag"], attribute.strip(), "id", match["id"])
-    return AttributeOf(match["tag"], attribute.strip(), match["name"], match["value"] or "")
+        return AttributeOf(tag, attribute.strip(), "id", match["id"])
+    if match["word"] is not None:
+        return AttributeOf(tag, attribute.strip(), "class", match["word"], "~=")
+    if match["op"] not in (None, "=") and not match["value"]:  # which CSS finds nowhere
+        return None
+    return AttributeOf(tag, attribute.strip(), match["name"], match["value"] or "", match["op"] or "=")
 
 
 def xpath(query: str) -> AttributeOf | None:
