@@ -21,6 +21,15 @@ XPATH = re.compile(
     re.VERBOSE,
 )
 """`//input[@name='token']/@value`."""
+TEST = re.compile(
+    r"""\s*//(?P<tag>[\w-]+)
+    (?:\[\s*(?:@(?P<name>[\w:-]+)\s*=|text\(\)\s*=|(?P<part>contains\(\s*text\(\)\s*,))
+    \s*(?P<quote>["'])(?P<value>[^"'<>&]*)(?P=quote)\s*(?(part)\))\s*\])?\s*""",
+    re.VERBOSE,
+)
+"""`//form`, `//input[@name='x']`, `//h1[text()='x']`, `//p[contains(text(),'x')]`."""
+IMPLIED = frozenset({"html", "head", "title", "body"})
+"""Tags that a page has in any case, once it is tidied up."""
 QUOTED = r"""\s*=\s*(?:"([^"]*)"|'([^']*)')"""
 BETWEEN = r"[^>]*?\s"
 
@@ -96,3 +105,21 @@ def xpath(query: str) -> AttributeOf | None:
         return None
     tag = "" if match["tag"] == "*" else match["tag"]
     return AttributeOf(tag, match["attribute"], match["name"], match["value"] or "")
+
+
+def xpath_test(query: str) -> str | None:
+    """The regular expression that is found where the query finds something; None for any other query."""
+    of = xpath(query)
+    if of is not None:
+        return of.regex
+    match = TEST.fullmatch(query)
+    if match is None or (match["tag"].lower() in IMPLIED and match["value"] is None):
+        return None
+    begins, value = rf"<(?i:{re.escape(match['tag'])})", re.escape(match["value"] or "")
+    if match["value"] is None:
+        return rf"{begins}[\s/>]"
+    if match["name"] is not None:
+        name = re.escape(match["name"])
+        return rf"""{begins}\s(?:{BETWEEN})?(?i:{name})\s*=\s*(?:"{value}"|'{value}'|{value}[\s/>])"""
+    inside = rf"[^<]*{value}" if match["part"] else rf"\s*{value}\s*<"
+    return rf"{begins}(?:\s[^>]*)?>{inside}"

@@ -20,7 +20,8 @@ VALUES = st.sampled_from([
     "(a+)(", "rate(1/s) random_arrivals(2 s)", "user", "$.a[*]", "${__threadNum}", "shareMode.thread",
     "${__CSVRead(people.csv,0)}", "${__CSVRead(people.csv,next())}", "${__CSVRead(a,*b)}${__CSVRead(*b,1)}",
     "${__Random(1,2,v)}", "${__intSum(1,2,y)}", "${__samplerName}", "${__threadGroupName()}",
-    "000", "u_00", "S", "${__setProperty(a,1)}", "${__V(v_${__Random(1,2)})}", "${__digest(MD5,${v})}",
+    "000", "u_00", "S", "//form", "${__setProperty(a,1)}",
+    "${__V(v_${__Random(1,2)})}", "${__digest(MD5,${v})}",
 ])  # fmt: skip
 NAMES = st.sampled_from([
     "HTTPSampler.path", "HTTPSampler.port", "HTTPSampler.domain", "HTTPSampler.method",
@@ -43,7 +44,8 @@ NAMES = st.sampled_from([
     "ForeachController.endIndex", "IncludeController.includepath", "HTTPSampler.image_parser",
     "HTTPSampler.embedded_url_re", "HTTPSampler.concurrentDwn", "HTTPSampler.concurrentPool",
     "UserParameters.per_iteration", "fileEncoding", "ignoreFirstLine", "Assertion.scope",
-    "groupSize", "timeoutInMs", "throughputPeriod", "duration", "batchSize", "randomSeed",
+    "groupSize", "timeoutInMs", "XPath.xpath", "XPath.tolerant", "throughputPeriod", "duration", "batchSize",
+    "randomSeed",
     "CounterConfig.end", "CounterConfig.format", "CounterConfig.per_user",
     "CounterConfig.reset_on_tg_iteration", "TargetLevel", "RampUp", "Hold", "Steps", "Unit", "ArrivalsLimit",
 ])  # fmt: skip
@@ -58,7 +60,7 @@ TAGS = st.sampled_from([
     "SwitchController", "ConfigTestElement", "ForeachController", "ModuleController", "IncludeController",
     "TestFragmentController", "RunTime", "UserParameters", "ResultCollector",
     "kg.apc.jmeter.timers.VariableThroughputTimer",
-    "SetupThreadGroup", "PostThreadGroup", "SyncTimer", "PreciseThroughputTimer",
+    "SetupThreadGroup", "PostThreadGroup", "SyncTimer", "PreciseThroughputTimer", "XPathAssertion",
     "com.blazemeter.jmeter.threads.arrivals.ArrivalsThreadGroup",
     "com.blazemeter.jmeter.threads.arrivals.FreeFormArrivalsThreadGroup",
 ])  # fmt: skip

@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from prony.frontends import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.response import Expectation
 
-ASSERTIONS = frozenset({"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion"})
+ASSERTIONS = frozenset(
+    {"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion", "XPathAssertion"}
+)
+OF_TIDY = tuple(f"XPath.{name}" for name in (
+    "validate", "quiet", "whitespace", "namespace", "report_errors", "show_warnings", "download_dtd",
+))  # fmt: skip
+"""Properties of an XPathAssertion that change nothing of what a query finds in a page."""
 SUCCESS, REDIRECTS = range(200, 300), range(300, 400)
 NOT_FOLLOWED = (300, 304, 305)
 EVERY = range(100, 600)
@@ -295,7 +302,25 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     found.matches[pointer] = f"^(?:{expected})$"
 
 
+def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
+    """Whether a query finds something in a page that JMeter tidies up."""
+    query = values.constant(node.value("XPath.xpath", "/"), node)
+    tidies, inverse = node.flag("XPath.tolerant"), node.flag("XPath.negate")
+    node.ignore(*OF_TIDY)
+    if _passed_over(node, found, values):
+        return
+    regex = markup.xpath_test(query) if tidies else None
+    if regex is None:
+        raise node.refused(
+            f"the query '{query}'",
+            "use Tidy and a tag with one condition, such as //h1[text()='x'], or a Response Assertion",
+        )
+    values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
+    found.add("body_not_matches" if inverse else "body_matches", regex)
+
+
 _ADD = {
+    "XPathAssertion": _xpath,
     "ResponseAssertion": _response,
     "DurationAssertion": _duration,
     "SizeAssertion": _size,

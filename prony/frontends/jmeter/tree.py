@@ -35,7 +35,8 @@ INSTEAD = {
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
     "XPath2Extractor": "use a boundary or regular expression extractor",
     meeting.TIMER: meeting.INSTEAD,
-    "XPathAssertion": "test a text with a Response Assertion",
+    "XPath2Assertion": "test a text with a Response Assertion",
+    "MD5HexAssertion": "test the text or its size",
     "XMLAssertion": "test a text with a Response Assertion",
 }
 
