@@ -249,7 +249,13 @@ impl Job {
         tls.name(usize::from(address)).is_some()
     }
 
-    /// Whether a user may have several requests under way.
+    /// So many connections to a server a user may have at once.
+    pub fn width(&self) -> usize {
+        let program = self.scenarios.program.as_ref();
+        program.map_or(1, |program| program.width() as usize)
+    }
+
+    /// Whether several requests of a user may be under way on a connection.
     pub fn queues_requests(&self) -> bool {
         let script = self.script.as_ref();
         self.pipeline > 1 || script.is_some_and(Script::sends_several)

@@ -82,6 +82,8 @@ class LoadFacts(Record):
     destinations: int = 1
     servers: int = 1
     """Each user keeps a connection to each of them that it has asked something."""
+    connections_per_user: int = 1
+    """To each of them, at the most: a user that walks branches side by side has several."""
     duration_s: float | None = None
     expected_requests_per_s: float | None = None
     """A forecast of the rate (probe or calibration), for the port forecast before the run."""
@@ -95,6 +97,11 @@ class LoadFacts(Record):
     """False: no request was sent before the load, as with the tool whose script was run. Results of schema 1
     call it `asked_first`.
     """
+
+    @property
+    def most_connections_per_user(self) -> int:
+        """To all servers together."""
+        return self.servers * self.connections_per_user
 
 
 class Ceiling(Record):

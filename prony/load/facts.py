@@ -39,12 +39,13 @@ def load_facts(
         server_closes_after=server_closes_after,
         tls=tls,
         http_version=connections.http_version,
-        **_sharing(load, connections),
+        **_sharing(load, connections, workload.requests_at_once),
         duration_s=duration_s,
         claim=claim or ("capacity" if capacity else "latency"),
         content_declared=workload.content_declared,
         length_from_preflight=workload.length_from_preflight,
         servers=1 + len(workload.other_servers),
+        connections_per_user=1 if connections.http_version == "2" else workload.requests_at_once,
     )
     if isinstance(load, ClosedLoad):
         known = {"users": load.users, "at_once": load.at_once, "ramp_down_s": load.ramp_down_s}
@@ -71,14 +72,15 @@ def load_facts(
     )
 
 
-def _sharing(load: Load, connections: Connections) -> dict[str, int]:
+def _sharing(load: Load, connections: Connections, at_once: int) -> dict[str, int]:
+    """`at_once`: requests that a user may have under way."""
     if connections.http_version != "2":
         return {}
     users = load.at_once if isinstance(load, ClosedLoad) else load.user_cap
     shared = connections.shared_by(users)
     if shared is None:
-        return {"streams_per_connection": 1}
-    return {"shared_connections": shared, "streams_per_connection": -(-users // shared)}
+        return {"streams_per_connection": at_once}
+    return {"shared_connections": shared, "streams_per_connection": at_once * -(-users // shared)}
 
 
 def _population(one: Population) -> PopulationFacts:

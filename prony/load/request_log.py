@@ -43,6 +43,8 @@ class LoggedRequest:
     body_bytes: int
     users: int
     """Alive in this thread at the end of the request."""
+    branch: int | None
+    """In a parallel block: which of its branches sent it, from 0."""
 
 
 COLUMNS = tuple(LoggedRequest.__slots__)
@@ -97,4 +99,5 @@ def _row(line: list[str]) -> LoggedRequest:
         bytes_in=int(at["bytes_in"]),
         body_bytes=int(at["body_bytes"]),
         users=int(at["users"]),
+        branch=optional("branch"),
     )

@@ -13,8 +13,13 @@ from prony.evidence.base import Record
 from prony.plan.think import Think
 
 Op = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches"]
-KINDS = ("loop", "if", "once", "choice", "share", "transaction", "group", "pause", "pace", "set", "call")
+KINDS = (
+    "loop", "parallel", "if", "once", "choice", "share",
+    "transaction", "group", "pause", "pace", "set", "call",
+)  # fmt: skip
 """The keys that make an entry of a list of steps a block; each block has exactly one of them."""
+MOST_AT_ONCE = 256
+"""Branches of a user at the most, each of which needs a connection."""
 ALONE = ("pause", "pace", "set", "call")
 """Blocks without steps."""
 
@@ -71,6 +76,30 @@ class Loop(Record):
             raise ValueError("'as' names the elements of 'over' or 'each', which is missing")
         if self.as_json and self.each is None:
             raise ValueError("'as_json' applies to 'each' only")
+        return self
+
+
+class Parallel(Record):
+    """Branches that a user walks side by side, each on a connection that no other has meanwhile: each step of
+    the block is one, or with `each` all of them are, once for each element. The user goes on when all have
+    ended.
+    """
+
+    model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
+
+    at_once: int = Field(ge=1, le=MOST_AT_ONCE)
+    """So many branches at a time at the most."""
+    each: str | None = None
+    """A branch for each element of the JSON list that the value of this name holds."""
+    element: str | None = Field(default=None, alias="as")
+    """The name of the branch's element; with `each`."""
+    as_json: Literal[True] | None = None
+    """With `each`: elements are values as JSON, a text with its quotes."""
+
+    @model_validator(mode="after")
+    def _elements_belong(self) -> Self:
+        if self.each is None and (self.element is not None or self.as_json):
+            raise ValueError("'as' and 'as_json' apply to 'each' only")
         return self
 
 
@@ -144,6 +173,7 @@ class BlockKeys(Record):
     model_config = ConfigDict(populate_by_name=True, serialize_by_alias=True)
 
     loop: Loop | None = None
+    parallel: Parallel | None = None
     condition: Condition | bool | None = Field(default=None, alias="if")
     once: Literal[True] | None = None
     """The first time only that a user comes by."""
@@ -174,6 +204,12 @@ class BlockKeys(Record):
         return tuple(
             kind for kind in KINDS if getattr(self, "condition" if kind == "if" else kind) is not None
         )
+
+    @property
+    def each(self) -> str | None:
+        """The name of the list for each of whose elements its steps are walked."""
+        own = (self.loop, self.parallel)
+        return next((one.each for one in own if one is not None and one.each is not None), None)
 
     def engine_keys(self) -> dict[str, Any]:
         """This block in the engine's words, without its steps."""

@@ -183,6 +183,23 @@ def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
             yield from requests((*entry.steps, *entry.otherwise))
 
 
+def requests_at_once(entries: tuple[Entry, ...]) -> int:
+    """Requests of a user that may be under way at once: 1, or as many as branches are walked side by side.
+    Raises ValueError where one parallel block lies in another.
+    """
+    most = 1
+    for entry in entries:
+        if isinstance(entry, Block):
+            inside = requests_at_once((*entry.steps, *entry.otherwise))
+            if entry.parallel is not None:
+                if inside > 1:
+                    raise ValueError("a parallel block lies in another one, expected none inside")
+                each = entry.parallel.each is not None
+                inside = entry.parallel.at_once if each else min(entry.parallel.at_once, len(entry.steps))
+            most = max(most, inside)
+    return most
+
+
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:
     """Every pause that stands in a list of steps."""
     for entry in entries:

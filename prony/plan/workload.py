@@ -24,6 +24,7 @@ from prony.plan.step import (
     changed,
     length,
     requests,
+    requests_at_once,
     settled,
 )
 from prony.plan.yamlfile import nearest, read_mapping, validate
@@ -115,6 +116,11 @@ class Scenario(Record):
     def _sends_something(self) -> Self:
         if not self.requests:
             raise ValueError("the steps send no request; expected at least one")
+        return self
+
+    @model_validator(mode="after")
+    def _branches_are_flat(self) -> Self:
+        requests_at_once(self.steps)
         return self
 
     @property
@@ -212,6 +218,11 @@ class Workload(Record):
         return self
 
     @model_validator(mode="after")
+    def _branches_are_flat(self) -> Self:
+        requests_at_once(self.steps)
+        return self
+
+    @model_validator(mode="after")
     def _conformance_expects(self) -> Self:
         for step in self.conformance:
             if step.expect is None:
@@ -285,6 +296,11 @@ class Workload(Record):
     def all_steps(self) -> tuple[Step, ...]:
         """The steps of all scenarios."""
         return tuple(step for scenario in self.walks for step in scenario.requests)
+
+    @property
+    def requests_at_once(self) -> int:
+        """Requests of a user that may be under way at once."""
+        return max(requests_at_once(walk.steps) for walk in self.walks)
 
     @property
     def other_servers(self) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 //! Refuses what a plan asks of HTTP and cannot have. Pure functions of the plan.
 
 use super::{PlanError, refuse};
-use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session};
+use crate::plan::{HttpVersion, Load, Plan, Reuse, Scenario, Session, walks_branches};
 
 /// A status line and a few fields must fit; a longer head than the upper bound is no head, and
 /// reading it piece by piece takes a time that grows with its square.
@@ -62,6 +62,12 @@ fn check_pipeline(plan: &Plan) -> Result<(), PlanError> {
                 }
             ),
             "load.session is request, where an arrival is one request and goes out when it is due: expected session user",
+        ),
+        (
+            plan.scenarios
+                .iter()
+                .any(|scenario| walks_branches(&scenario.steps)),
+            "a scenario has a parallel block, whose requests go out on connections of their own: expected one of the two",
         ),
     ];
     match reasons.into_iter().find(|(holds, _)| *holds) {

@@ -17,7 +17,7 @@ use crate::refusal::PlanError;
 use crate::scenario::request;
 
 /// The first line of the file.
-pub const COLUMNS: [&str; 20] = [
+pub const COLUMNS: [&str; 21] = [
     "start_unix_ms",
     "start_ns",
     "latency_ns",
@@ -38,6 +38,7 @@ pub const COLUMNS: [&str; 20] = [
     "bytes_in",
     "body_bytes",
     "users",
+    "branch",
 ];
 
 /// A thread hands its rows over in batches of this size, and at every instant at which segments are cut.
@@ -73,6 +74,8 @@ pub struct Row {
     pub body_bytes: u64,
     /// Of this thread, when the request ended.
     pub users: u32,
+    /// In a parallel block: which of its branches sent it, from 0.
+    pub branch: Option<u32>,
 }
 
 /// Rows of one thread.

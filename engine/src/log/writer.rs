@@ -245,6 +245,7 @@ impl LogFile {
             csv.write_field(number.format(value))?;
         }
         csv.write_field(number.format(row.users))?;
+        csv.write_field(row.branch.map_or("", |branch| number.format(branch)))?;
         csv.write_record(None::<&[u8]>)
     }
 }

@@ -14,8 +14,9 @@ pub enum Node {
     Block(Box<Block>),
 }
 
-const BLOCK_KEYS: [&str; 11] = [
+const BLOCK_KEYS: [&str; 12] = [
     "loop",
+    "parallel",
     "if",
     "once",
     "choice",
@@ -50,6 +51,8 @@ impl<'de> Deserialize<'de> for Node {
 pub struct Block {
     #[serde(rename = "loop", skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Loop>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub parallel: Option<Parallel>,
     /// The steps are walked when this holds, else those of `else`.
     #[serde(rename = "if", skip_serializing_if = "Option::is_none")]
     pub condition: Option<Condition>,
@@ -87,6 +90,26 @@ pub struct Block {
     pub steps: Vec<Node>,
     #[serde(rename = "else", skip_serializing_if = "Vec::is_empty")]
     pub otherwise: Vec<Node>,
+}
+
+/// Branches that a user walks side by side, each on a connection that no other has meanwhile: each of
+/// the block's steps is one, or with `each` all of them are, once for each element. The user goes on
+/// when all have ended.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Parallel {
+    /// So many at a time at the most, 1 to 256.
+    pub at_once: u32,
+    /// A branch for each element of the JSON list that the value of this name holds; none when it
+    /// holds no list.
+    #[serde(default)]
+    pub each: Option<String>,
+    /// The name of the branch's element; with `each`.
+    #[serde(default, rename = "as")]
+    pub element: Option<String>,
+    /// With `each`: elements are values as JSON, a text with its quotes.
+    #[serde(default)]
+    pub as_json: bool,
 }
 
 /// What a script is asked to do for a user. The script may fail the user, whose iteration then ends.
@@ -248,6 +271,18 @@ pub fn calls(nodes: &[Node]) -> Vec<&Call> {
         }
     }
     found
+}
+
+/// Whether one of these, or of the blocks within, is walked in branches.
+pub fn walks_branches(nodes: &[Node]) -> bool {
+    nodes.iter().any(|node| match node {
+        Node::Request(_) => false,
+        Node::Block(block) => {
+            block.parallel.is_some()
+                || walks_branches(&block.steps)
+                || walks_branches(&block.otherwise)
+        }
+    })
 }
 
 /// The requests among these, in the order in which they are written down.

@@ -52,6 +52,8 @@ pub struct Ended {
     pub connecting_ns: Option<u64>,
     /// Users alive in this thread.
     pub users: u32,
+    /// Of a parallel block, where there is a log.
+    pub branch: Option<u32>,
 }
 
 impl Ended {

@@ -116,6 +116,7 @@ impl LogRows {
             bytes_in: noted.bytes_in,
             body_bytes: outcome.body_bytes,
             users: ended.users,
+            branch: ended.branch,
         };
         self.rows.push(row, log);
     }

@@ -1,17 +1,19 @@
 //! Makes a [`Program`] of the blocks of a plan. Errors say what is wrong with a block.
 
+mod rounds;
+
 use std::sync::atomic::AtomicU64;
 
-use rand::distr::weighted::WeightedIndex;
-
 use super::condition::Test;
+use super::block_check::check_block;
+use super::fork::Fork;
 use super::names::{Numbered, check_name};
 use super::program::{Counter, Op, Program, ScriptCall};
 use super::template::{BadTemplate, Scope, Template};
 use crate::check::ms_to_ns;
 use crate::pace::rate::{Rate, RateStretch};
 use crate::pace::think::ThinkTime;
-use crate::plan::{Block, Call, Choice, Loop, Node, Pace, PacePhase, Per, Scenario, Step};
+use crate::plan::{Block, Call, Node, Pace, PacePhase, Per, Scenario, Step};
 
 /// Deeper nesting is a mistake in the plan.
 const MAX_DEPTH: usize = 32;
@@ -20,11 +22,13 @@ const MAX_DEPTH: usize = 32;
 pub type Figure<'a> = &'a mut dyn FnMut(&str) -> usize;
 
 /// Compiles what lies inside a block.
-type Inside<'a> = &'a mut dyn FnMut(&mut Assembly, &[Node], &mut Scope) -> Result<(), String>;
+type Inside<'a, 'b> =
+    &'a mut dyn FnMut(&mut Assembly<'b>, &[Node], &mut Scope) -> Result<(), String>;
 
 /// Programs of scenarios, one after the other.
-#[derive(Debug, Default)]
-pub struct Assembly {
+#[derive(Debug)]
+pub struct Assembly<'a> {
+    numbered: &'a Numbered,
     ops: Vec<Op>,
     entries: Vec<usize>,
     registers: usize,
@@ -35,6 +39,9 @@ pub struct Assembly {
     /// The next request, counted through all scenarios.
     step: u16,
     calls: Vec<ScriptCall>,
+    forks: Vec<Fork>,
+    /// What is compiled lies in a branch.
+    in_branch: bool,
 }
 
 /// The names that captures and blocks among these give values to.
@@ -54,6 +61,8 @@ pub fn names(nodes: &[Node], numbered: &Numbered) -> Vec<String> {
                     found.extend(repeat.element.clone());
                     found.extend(repeat.index.clone());
                 }
+                let parallel = block.parallel.as_ref();
+                found.extend(parallel.and_then(|parallel| parallel.element.clone()));
                 found.extend(names(&block.steps, numbered));
                 found.extend(names(&block.otherwise, numbered));
             }
@@ -62,7 +71,23 @@ pub fn names(nodes: &[Node], numbered: &Numbered) -> Vec<String> {
     found
 }
 
-impl Assembly {
+impl<'a> Assembly<'a> {
+    pub fn new(numbered: &'a Numbered) -> Self {
+        Self {
+            numbered,
+            ops: Vec::new(),
+            entries: Vec::new(),
+            registers: 0,
+            lists: 0,
+            shared: 0,
+            paces: Vec::new(),
+            step: 0,
+            calls: Vec::new(),
+            forks: Vec::new(),
+            in_branch: false,
+        }
+    }
+
     pub fn scenario(
         &mut self,
         scenario: &Scenario,
@@ -84,6 +109,7 @@ impl Assembly {
             entries: self.entries,
             registers: self.registers,
             lists: self.lists,
+            forks: self.forks,
             shared: (0..self.shared).map(|_| AtomicU64::new(0)).collect(),
         }
     }
@@ -126,7 +152,7 @@ impl Assembly {
         figure: Figure<'_>,
         depth: usize,
     ) -> Result<(), String> {
-        check_keys(block)?;
+        check_block(block)?;
         let steps = &block.steps;
         let mut inside = |me: &mut Self, nodes: &[Node], scope: &mut Scope| {
             me.nodes(nodes, scope, figure, depth + 1)
@@ -137,6 +163,8 @@ impl Assembly {
             self.ops.push(Op::Add(register));
             self.ops.push(Op::Jump(start));
             self.land(gate);
+        } else if let Some(parallel) = &block.parallel {
+            self.parallel(parallel, steps, scope, &mut inside)?;
         } else if let Some(condition) = &block.condition {
             let gate = self.gate(Op::JumpUnless(Test::compile(condition, scope)?, 0));
             inside(self, steps, scope)?;
@@ -208,135 +236,6 @@ impl Assembly {
             taken.push(scope.capture(name));
         }
         Ok(ScriptCall { given, taken })
-    }
-
-    /// The register that counts rounds, where a round begins, and the jump behind the loop; none of
-    /// a loop for ever.
-    fn begin_loop(
-        &mut self,
-        repeat: &Loop,
-        scope: &mut Scope,
-    ) -> Result<(usize, usize, Option<usize>), String> {
-        let register = self.register();
-        self.ops.push(Op::Zero(register));
-        let start = self.ops.len();
-        if let Some(name) = &repeat.each {
-            return self.begin_each(name, repeat, register, scope);
-        }
-        if repeat.as_json {
-            return Err("loop has as_json without each, expected each: NAME beside it".to_owned());
-        }
-        let gate = match (&repeat.count, &repeat.condition, &repeat.over) {
-            (Some(count), None, None) => {
-                Some(self.gate(Op::JumpUnlessBelow(register, u64::from(*count), 0)))
-            }
-            (None, Some(condition), None) => {
-                Some(self.gate(Op::JumpUnless(Test::compile(condition, scope)?, 0)))
-            }
-            (None, None, Some(over)) => {
-                Some(self.gate(Op::JumpUnlessBelow(register, over.len() as u64, 0)))
-            }
-            (None, None, None) => None,
-            _ => {
-                return Err(
-                    "loop has several of count, while, over and each, expected at most one"
-                        .to_owned(),
-                );
-            }
-        };
-        if let Some(name) = &repeat.element {
-            check_name(name)?;
-            let Some(over) = &repeat.over else {
-                return Err(
-                    "loop has as without over and each, expected over: […] or each: NAME beside it"
-                        .to_owned(),
-                );
-            };
-            let elements = over.iter().map(|text| text.as_bytes().into()).collect();
-            self.ops
-                .push(Op::Element(register, scope.capture(name), elements));
-        }
-        if let Some(name) = &repeat.index {
-            check_name(name)?;
-            self.ops.push(Op::Index(register, scope.capture(name)));
-        }
-        Ok((register, start, gate))
-    }
-
-    /// The same of a loop over the elements of a value, whose list is made once when the loop begins.
-    fn begin_each(
-        &mut self,
-        name: &str,
-        repeat: &Loop,
-        register: usize,
-        scope: &mut Scope,
-    ) -> Result<(usize, usize, Option<usize>), String> {
-        if repeat.count.is_some() || repeat.condition.is_some() || repeat.over.is_some() {
-            return Err(
-                "loop has several of count, while, over and each, expected at most one".to_owned(),
-            );
-        }
-        let slot = scope.capture(name);
-        if !scope.visible.contains(&slot) {
-            return Err(format!(
-                "loop.each names {name:?}, which nothing in this scenario captures or sets"
-            ));
-        }
-        let list = self.lists;
-        self.lists += 1;
-        self.ops.push(Op::Spread(slot, list));
-        let start = self.ops.len();
-        let gate = self.gate(Op::JumpUnlessListed(register, list, 0));
-        if let Some(name) = &repeat.element {
-            check_name(name)?;
-            let slot = scope.capture(name);
-            self.ops
-                .push(Op::Listed(register, list, slot, repeat.as_json));
-        }
-        if let Some(name) = &repeat.index {
-            check_name(name)?;
-            self.ops.push(Op::Index(register, scope.capture(name)));
-        }
-        Ok((register, start, Some(gate)))
-    }
-
-    fn choice(
-        &mut self,
-        choice: Choice,
-        block: &Block,
-        scope: &mut Scope,
-        inside: Inside<'_>,
-    ) -> Result<(), String> {
-        let count = block.steps.len();
-        let weights = if block.weights.is_empty() {
-            vec![1.0; count]
-        } else {
-            block.weights.clone()
-        };
-        let weights = WeightedIndex::new(&weights)
-            .ok()
-            .filter(|_| weights.len() == count);
-        let Some(weights) = weights else {
-            return Err(format!(
-                "choice has {count} steps and the weights {:?}, expected one weight for each, not all 0",
-                block.weights
-            ));
-        };
-        let fork = self.ops.len();
-        self.ops.push(Op::Walked);
-        let mut targets = Vec::new();
-        let mut overs = Vec::new();
-        for step in &block.steps {
-            targets.push(self.ops.len());
-            inside(self, std::slice::from_ref(step), scope)?;
-            overs.push(self.gate(Op::Jump(0)));
-        }
-        overs.into_iter().for_each(|over| self.land(Some(over)));
-        self.ops[fork] = match choice {
-            Choice::Random => Op::Random(weights, targets),
-            Choice::Interleave => Op::Interleave(self.register(), targets),
-        };
-        Ok(())
     }
 
     /// Rounds that are counted; none when there is but one.
@@ -423,89 +322,6 @@ impl Assembly {
             *to = here;
         }
     }
-}
-
-/// Exactly one kind, and the lists that belong to it.
-fn check_keys(block: &Block) -> Result<(), String> {
-    let kinds: Vec<&str> = [
-        ("loop", block.repeat.is_some()),
-        ("if", block.condition.is_some()),
-        ("once", block.once.is_some()),
-        ("choice", block.choice.is_some()),
-        ("share", block.share.is_some()),
-        ("transaction", block.transaction.is_some()),
-        ("group", block.group.is_some()),
-        ("pause", block.pause.is_some()),
-        ("pace", block.pace.is_some()),
-        ("set", !block.set.is_empty()),
-        ("call", block.call.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(name, given)| given.then_some(name))
-    .collect();
-    let [kind] = kinds.as_slice() else {
-        return Err(format!(
-            "a block has the keys {}, expected exactly one of them",
-            kinds.join(", ")
-        ));
-    };
-    let alone = matches!(*kind, "pause" | "pace" | "set" | "call");
-    if alone != block.steps.is_empty() {
-        let expected = if alone {
-            "no steps"
-        } else {
-            "at least one step"
-        };
-        return Err(format!("the block {kind} expects {expected}"));
-    }
-    if !block.otherwise.is_empty() && *kind != "if" {
-        return Err(format!("the block {kind} has else, which only if has"));
-    }
-    if !block.weights.is_empty() && block.choice != Some(Choice::Random) {
-        return Err("weights stand with choice: random only".to_owned());
-    }
-    if matches!(block.once, Some(false)) || matches!(block.group, Some(false)) {
-        return Err(format!("the block {kind} is false, expected true"));
-    }
-    if let Some(share) = &block.share
-        && !(0.0..=100.0).contains(&share.percent)
-    {
-        return Err(format!(
-            "share.percent is {}, expected 0 to 100",
-            share.percent
-        ));
-    }
-    if let Some(pace) = &block.pace {
-        check_pace(pace)?;
-    }
-    if let Some(think) = &block.pause {
-        crate::refusal::check_think("pause", think).map_err(|error| error.0)?;
-    }
-    Ok(())
-}
-
-fn check_pace(pace: &Pace) -> Result<(), String> {
-    if pace.per_min.is_some() != pace.phases.is_empty() {
-        return Err("pace has both per_min and phases, or none, expected one of them".to_owned());
-    }
-    if let Some(per_min) = pace.per_min
-        && !(0.001..=6e7).contains(&per_min)
-    {
-        return Err(format!(
-            "pace.per_min is {per_min}, expected 0.001 to 60,000,000"
-        ));
-    }
-    for phase in &pace.phases {
-        let rates = [phase.from_per_s, phase.to_per_s];
-        let lasts = (1e-3..=1e10).contains(&phase.duration_ms);
-        if !lasts || !rates.iter().all(|rate| (0.0..=1e6).contains(rate)) {
-            return Err(format!(
-                "pace.phases has one of {} ms from {} to {} per second, expected a time above 0 and rates from 0 to 1,000,000",
-                phase.duration_ms, phase.from_per_s, phase.to_per_s
-            ));
-        }
-    }
-    Ok(())
 }
 
 fn rate(pace: &Pace) -> Rate {

@@ -109,7 +109,7 @@ impl Scenarios {
         let passes_over = plan.cache.is_some_and(|cache| cache.fresh);
         let decides = passes_over || plan.scenarios.iter().any(Scenario::needs_program);
         let programmed = decides || plan.scenarios.iter().any(Scenario::has_loops);
-        let mut assembly = Assembly::default();
+        let mut assembly = Assembly::new(&numbered);
         let mut variables = Vec::new();
         let mut steps = Vec::new();
         let mut figures: Vec<StepName> = Vec::new();

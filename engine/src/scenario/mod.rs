@@ -2,6 +2,7 @@
 //! Pure: it must not know of sockets or drivers, and reads no clock.
 
 pub mod assemble;
+mod block_check;
 pub mod cache;
 pub mod capture;
 pub mod capture_source;
@@ -11,6 +12,7 @@ pub mod cookies;
 mod date;
 pub mod feeder;
 pub mod filter;
+pub mod fork;
 mod markup;
 pub mod names;
 pub mod program;

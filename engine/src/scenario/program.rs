@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::capture_source::written;
 use super::condition::Test;
 use super::filter::RequestPart;
+use super::fork::Fork;
 use super::template::Template;
 use super::vars::{Shared, Vars};
 use crate::pace::rate::Rate;
@@ -74,6 +75,10 @@ pub enum Op {
     Begin(usize),
     End,
     Call(usize),
+    /// To the branches of this fork.
+    Fork(usize),
+    /// A branch has ended.
+    EndBranch,
     /// The iteration has ended.
     Walked,
 }
@@ -89,6 +94,7 @@ pub struct Program {
     pub registers: usize,
     /// Lists that a user carries.
     pub lists: usize,
+    pub forks: Vec<Fork>,
     pub shared: Vec<AtomicU64>,
 }
 
@@ -118,6 +124,10 @@ pub enum Advance {
     Request(u16),
     /// The script is to be called before the user goes on.
     Call(usize),
+    /// Branches are to be walked before the user goes on.
+    Fork(usize),
+    /// A branch has been walked to its end.
+    BranchEnded,
     Walked,
     /// Nothing was sent for too long.
     Lost,
@@ -166,6 +176,15 @@ pub struct Passed {
     pub ended: Vec<Transaction>,
 }
 
+/// What the element of a list is as a value.
+pub fn text_of(element: &Value, as_json: bool) -> Vec<u8> {
+    if as_json {
+        element.to_string().into_bytes()
+    } else {
+        written(element).map_or_else(Vec::new, Vec::from)
+    }
+}
+
 impl Cursor {
     pub fn new(program: &Program) -> Self {
         Self {
@@ -180,6 +199,27 @@ impl Cursor {
         self.at = program.entries[scenario];
         self.open.clear();
         self.sent = false;
+    }
+
+    /// Goes on there.
+    pub fn go_to(&mut self, at: usize) {
+        self.at = at;
+    }
+
+    /// Counts rounds as this one does, and has no transactions of its own.
+    pub fn follow(&mut self, other: &Self) {
+        self.registers.clone_from(&other.registers);
+        self.open.clear();
+    }
+
+    /// The elements of a list that it carries.
+    pub fn list(&self, list: usize) -> &[Value] {
+        &self.lists[list]
+    }
+
+    /// A branch of it has sent something.
+    pub fn has_sent(&mut self) {
+        self.sent = true;
     }
 
     /// Whether this iteration has sent nothing.
@@ -209,6 +249,11 @@ impl Cursor {
 }
 
 impl Program {
+    /// So many branches of a user may be under way at once; 1 without any.
+    pub fn width(&self) -> u32 {
+        self.forks.iter().map(Fork::width).max().unwrap_or(1)
+    }
+
     /// Goes on to the next request. `now_ns` is the time before the pauses that are passed.
     pub fn advance(
         &self,
@@ -234,6 +279,8 @@ impl Program {
                 }
                 Op::Walked => return Advance::Walked,
                 Op::Call(call) => return Advance::Call(*call),
+                Op::Fork(fork) => return Advance::Fork(*fork),
+                Op::EndBranch => return Advance::BranchEnded,
                 Op::Set(slot, text) => {
                     let mut value = Vec::new();
                     text.render(RequestPart::Body, shared, vars, rng, &mut value);
@@ -281,13 +328,7 @@ impl Program {
                 }
                 Op::Listed(register, list, slot, as_json) => {
                     let element = cursor.lists[*list].get(cursor.registers[*register] as usize);
-                    let element = element.unwrap_or(&Value::Null);
-                    let value = if *as_json {
-                        element.to_string().into_bytes()
-                    } else {
-                        written(element).map_or_else(Vec::new, Vec::from)
-                    };
-                    vars.set(*slot, value);
+                    vars.set(*slot, text_of(element.unwrap_or(&Value::Null), *as_json));
                 }
                 Op::Index(register, slot) => {
                     vars.set(*slot, cursor.registers[*register].to_string().into_bytes());

@@ -122,7 +122,10 @@ impl Users {
         self.chain_lost(index, None, cx.record);
         self.values.spend(index, 0, true);
         if self.open.is_some() {
-            // Such a user goes away.
+            // Such a user goes away, when its branches have ended.
+            if self.break_branches(index, true).is_some() {
+                return self.rest(index, cx).closing(true);
+            }
             self.release(index, Phase::Idle, cx);
             return self.cool(index, cx.now_ns).closing(true);
         }
@@ -135,8 +138,9 @@ impl Users {
             Move::Walked | Move::Stuck | Move::Waits => {
                 return self.end_user(index, cx).closing(true);
             }
+            Move::BranchEnded => return self.rest(index, cx).closing(true),
         };
-        if self.retirement.has_come(index) {
+        if self.retirement.has_come(self.values.user(index)) {
             return self.end_user(index, cx).closing(true);
         }
         let user = &mut self.all[index as usize];

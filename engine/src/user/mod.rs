@@ -2,6 +2,7 @@
 //! comes out. It owns where each user is in its scenario, the requests it has under way, its
 //! values, and its end. It must not know of drivers, timers or messages.
 
+mod branches;
 mod connection;
 mod move_on;
 mod outcome;
@@ -235,10 +236,12 @@ impl Users {
         } else {
             Phase::Waiting
         };
+        let places = count * job.width();
         let open = job.open.as_ref().map(|open| {
             Box::new(OpenTimes {
-                intended_ns: vec![0; count],
-                arrived_ns: vec![0; if open.walks { count } else { 0 }],
+                intended_ns: vec![0; places],
+                // No lane ever begins with the first request of an arrival.
+                arrived_ns: vec![u64::MAX; if open.walks { places } else { 0 }],
                 deadline_ns: open.deadline_ns,
             })
         });
@@ -249,7 +252,10 @@ impl Users {
         };
         Self {
             surroundings,
-            all: (0..count).map(user).collect(),
+            all: (0..count)
+                .map(user)
+                .chain((count..places).map(|_| User::lane()))
+                .collect(),
             head_caches: job.steps.iter().map(|_| HeadCaches::default()).collect(),
             values: UserValues::new(job, count, place.clone()),
             queues: job.queues_requests().then(|| Box::new(Queues::new(count))),
@@ -267,7 +273,7 @@ impl Users {
                     .wrapping_add(place.stream()),
             ),
             next_address: vec![place.stream() as usize; job.servers.len()],
-            servers: Servers::new(job, count),
+            servers: Servers::new(job, places),
             head_noted: false,
             place,
             job: Arc::clone(job),
@@ -277,6 +283,14 @@ impl Users {
     /// What a user does after an event.
     #[inline]
     pub fn on(&mut self, index: u32, event: UserEvent<'_>, cx: &mut Context<'_>) -> Action {
+        if self.is_lane(index) {
+            return self.on_lane(index, |users| users.on_event(index, event, cx));
+        }
+        self.on_event(index, event, cx)
+    }
+
+    #[inline]
+    fn on_event(&mut self, index: u32, event: UserEvent<'_>, cx: &mut Context<'_>) -> Action {
         match event {
             UserEvent::Received(bytes) => self.on_received(index, bytes, cx),
             UserEvent::Timer { due_ns } => self.on_timer(index, due_ns, cx),
@@ -313,7 +327,7 @@ impl Users {
         self.in_flight.until(at_ns)
     }
 
-    /// Places for users.
+    /// Places of users and their lanes.
     pub fn places(&self) -> u32 {
         self.all.len() as u32
     }
@@ -356,7 +370,7 @@ impl Users {
     /// The request of a user that is answered next, begun at that time.
     #[inline]
     fn ended(&self, index: u32, start_ns: u64) -> Ended {
-        let number = self.place.number(index.into()) as u32;
+        let number = self.values.number(index) as u32;
         Ended {
             index,
             number,
@@ -371,6 +385,10 @@ impl Users {
                 Some(_) => None,
             },
             users: self.alive as u32,
+            branch: match &self.job.log {
+                None => None,
+                Some(_) => self.values.branch(index),
+            },
         }
     }
 }

@@ -58,7 +58,8 @@ impl Users {
     pub(super) fn move_on(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Move {
         let before = self.last_step(index);
         if breaks_off {
-            return self.break_off(index, before, cx);
+            let others = self.break_branches(index, false);
+            return others.unwrap_or_else(|| self.break_off(index, before, cx));
         }
         if self.job.scenarios.program.is_some() {
             return self.move_on_in_program(index, before, cx);
@@ -79,7 +80,7 @@ impl Users {
                 Following::Step(next) => return Move::to(next),
                 Following::Waits => return Move::Waits,
                 Following::Walked => {}
-                Following::Stuck => ended = Move::Stuck,
+                _ => ended = Move::Stuck,
             }
         }
         if !self.has_iterations_left(index) {
@@ -102,7 +103,7 @@ impl Users {
 
     /// The same as [`Self::move_on`] in a scenario with blocks or loops.
     #[inline(never)]
-    fn move_on_in_program(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
+    pub(super) fn move_on_in_program(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
         let clocks = (cx.now_ns, self.unix_ns(cx.now_ns));
         let pending = self.queues.iter().flat_map(|queues| queues.of(index));
         let next = self
@@ -115,6 +116,8 @@ impl Users {
         }
         let ended = match next {
             Following::Waits => return Move::Waits,
+            Following::BranchEnded => return Move::BranchEnded,
+            Following::Broken => return self.break_off(index, before, cx),
             Following::Step(step) => {
                 let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
                 return Move::To { step, pause_ns };
@@ -131,6 +134,10 @@ impl Users {
                 let script = self.job.called_script.as_ref();
                 if script.is_some_and(|script| script.error().is_some()) {
                     cx.record.script_failed();
+                }
+                self.values.passed.pause_ns = 0;
+                if let Some(others) = self.break_branches(index, false) {
+                    return others;
                 }
                 Move::Stuck
             }
@@ -156,7 +163,7 @@ impl Users {
 
     /// Leaves the rest of an iteration out, and goes on with the next.
     #[inline(never)]
-    fn break_off(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
+    pub(super) fn break_off(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
         if !self.has_iterations_left(index) {
             return Move::Stuck;
         }

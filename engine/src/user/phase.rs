@@ -21,6 +21,10 @@ pub enum Phase {
     Idling,
     /// After a failed attempt to connect.
     BackingOff,
+    /// Its own branch has ended, and it waits for the others.
+    Joining,
+    /// A lane on which no branch is walked.
+    Resting,
     /// A place of an open load that no arrival holds.
     Idle,
     /// The same, with a connection being opened.
@@ -33,11 +37,13 @@ impl Phase {
     #[inline]
     fn part(self) -> Option<LifePart> {
         match self {
-            Self::InFlight | Self::Thinking | Self::Holding | Self::Idling => Some(LifePart::Cycle),
+            Self::InFlight | Self::Thinking | Self::Holding | Self::Idling | Self::Joining => {
+                Some(LifePart::Cycle)
+            }
             Self::Queued => Some(LifePart::Turnaround),
             Self::Connecting => Some(LifePart::Connect),
             Self::BackingOff => Some(LifePart::BackOff),
-            Self::Waiting | Self::Idle | Self::Warming | Self::Ended => None,
+            Self::Waiting | Self::Idle | Self::Warming | Self::Resting | Self::Ended => None,
         }
     }
 }
@@ -57,6 +63,8 @@ pub(super) enum Move {
     Stuck,
     /// What comes next depends on a response that has not come.
     Waits,
+    /// A branch has ended, and what comes next waits for the others.
+    BranchEnded,
 }
 
 impl Move {
@@ -79,6 +87,8 @@ pub struct User {
     pub connected: bool,
     /// It is connected and in the TLS handshake.
     pub securing: bool,
+    /// It is no user but a lane of one, whose life is told by that one's own phases.
+    lane: bool,
     /// Attempts to connect that failed in a row.
     failures: u8,
     /// Of its present request; with several under way, of the one that is answered next.
@@ -105,6 +115,7 @@ impl User {
             phase,
             connected: false,
             securing: false,
+            lane: false,
             failures: 0,
             step: 0,
             address: 0,
@@ -117,22 +128,36 @@ impl User {
         }
     }
 
+    /// One on which nothing has been walked yet.
+    pub fn lane() -> Self {
+        Self {
+            lane: true,
+            ..Self::new(Phase::Resting)
+        }
+    }
+
+    /// On what its life is spent.
+    #[inline]
+    fn part(&self) -> Option<LifePart> {
+        if self.lane { None } else { self.phase.part() }
+    }
+
     /// Goes on to its next phase. All time of its life is recorded here, phase by phase.
     #[inline]
     pub fn enter(&mut self, phase: Phase, now_ns: u64, recorder: &mut Recorder) {
         let waited = self.waits();
         // A send may be told ahead of the events that were fetched with the one before it.
         let at_ns = self.since_ns.max(now_ns);
-        if let Some(part) = self.phase.part() {
+        if let Some(part) = self.part() {
             recorder.leaves(part, at_ns);
-        }
-        if let Some(part) = phase.part() {
-            recorder.enters(part, at_ns);
         }
         if phase == Phase::InFlight {
             recorder.turned_around(at_ns - self.since_ns);
         }
         self.phase = phase;
+        if let Some(part) = self.part() {
+            recorder.enters(part, at_ns);
+        }
         self.since_ns = at_ns;
         match (waited, self.waits()) {
             (false, true) => recorder.waits(now_ns),
@@ -174,7 +199,7 @@ impl User {
     /// Its present phase is denied to have begun before now ([`crate::fault::Fault::HiddenRetries`]).
     pub fn deny(&mut self, now_ns: u64, recorder: &mut Recorder) {
         let now_ns = now_ns.max(self.since_ns);
-        if let Some(part) = self.phase.part() {
+        if let Some(part) = self.part() {
             recorder.deny(part, self.since_ns, now_ns);
         }
         self.since_ns = now_ns;

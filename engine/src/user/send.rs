@@ -34,6 +34,19 @@ impl Users {
         spare: impl FnOnce() -> Vec<u8>,
         cx: &mut Context<'_>,
     ) -> Result<Payload, Action> {
+        if self.is_lane(index) {
+            return self.on_lane(index, |users| users.write_next(index, spare, cx));
+        }
+        self.write_next(index, spare, cx)
+    }
+
+    #[inline]
+    fn write_next(
+        &mut self,
+        index: u32,
+        spare: impl FnOnce() -> Vec<u8>,
+        cx: &mut Context<'_>,
+    ) -> Result<Payload, Action> {
         let user = &mut self.all[index as usize];
         if user.phase != Phase::Queued {
             // Its connection was lost while it waited.

@@ -136,8 +136,21 @@ impl Users {
         parked.open
     }
 
-    /// Closes the parked connections of a user who goes; their numbers.
-    pub fn close_all_parked(&mut self, index: u32, record: &mut Record) -> Vec<u32> {
+    /// Closes the connections of a user who goes beside its own: those of its lanes, and parked ones;
+    /// their numbers.
+    pub fn close_beside(&mut self, user: u32, record: &mut Record) -> Vec<u32> {
+        let mut closed = Vec::new();
+        for lane in self.lanes(user) {
+            if self.close(lane, true, record) {
+                closed.push(self.connection(lane));
+            }
+            closed.extend(self.close_all_parked(lane, record));
+        }
+        closed.extend(self.close_all_parked(user, record));
+        closed
+    }
+
+    fn close_all_parked(&mut self, index: u32, record: &mut Record) -> Vec<u32> {
         let Some(servers) = &self.servers else {
             return Vec::new();
         };

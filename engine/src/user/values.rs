@@ -13,6 +13,7 @@ use crate::job::{Job, StepJob};
 use crate::pace::share::Share;
 use crate::payload::Outgoing;
 use crate::scenario::filter::RequestPart;
+use crate::scenario::fork::Forked;
 use crate::scenario::program::{Advance, Cursor, Passed, ScriptCall, Unanswered};
 use crate::scenario::request::{Again, RenderContext};
 use crate::scenario::vars::Vars;
@@ -23,10 +24,26 @@ const MOST_PASSED_OVER: u32 = 100_000;
 
 /// What one user carries.
 #[derive(Default)]
-struct UserState {
+pub(super) struct UserState {
     /// Of a scenario with blocks or loops.
-    cursor: Option<Box<Cursor>>,
-    vars: Option<Box<Vars>>,
+    pub(super) cursor: Option<Box<Cursor>>,
+    pub(super) vars: Option<Box<Vars>>,
+    /// Of a user that walks branches.
+    pub(super) forked: Option<Box<Forked>>,
+    /// Of a lane: what takes the place of its user's captured values while it acts.
+    pub(super) captured: Box<[Option<Box<[u8]>>]>,
+    /// The last branch that was walked here.
+    pub(super) branch: u32,
+}
+
+/// Who goes on, and with what.
+struct Walker<'a> {
+    /// Its place.
+    index: u32,
+    /// The user whose place or lane it is.
+    user: u32,
+    cursor: &'a mut Cursor,
+    vars: &'a mut Vars,
 }
 
 /// What follows a request within its iteration.
@@ -38,15 +55,23 @@ pub(super) enum Following {
     Stuck,
     /// It depends on a response that has not come.
     Waits,
+    /// It depends on branches that have not ended.
+    BranchEnded,
+    /// A branch has broken the iteration off.
+    Broken,
 }
 
 pub(super) struct UserValues {
-    users: Vec<UserState>,
+    pub(super) users: Vec<UserState>,
     /// For requests that need no user's values.
     nothing: Vars,
     /// What a user came to in the blocks before its next request.
     pub passed: Passed,
     place: Share,
+    /// Users of this thread; behind them come the places of their lanes.
+    pub(super) count: u32,
+    /// Users and lanes that go on as soon as what happens now has been dealt with.
+    pub ready: Vec<u32>,
     /// Users of this thread that have started.
     started: u64,
 }
@@ -54,9 +79,11 @@ pub(super) struct UserValues {
 impl UserValues {
     pub(super) fn new(job: &Job, users: usize, place: Share) -> Self {
         let plain = job.scenarios.walk.is_plain() && job.scenarios.shape.is_none();
-        let count = if plain { 0 } else { users };
+        let count = if plain { 0 } else { users * job.width() };
         Self {
             users: (0..count).map(|_| UserState::default()).collect(),
+            count: users as u32,
+            ready: Vec::new(),
             nothing: Vars::default(),
             passed: Passed::default(),
             place,
@@ -73,7 +100,17 @@ impl UserValues {
     /// The number of a user of a closed load among those of all threads and engines.
     #[inline]
     pub(super) fn number(&self, index: u32) -> u64 {
-        self.place.number(index.into())
+        self.place.number(self.user(index).into())
+    }
+
+    /// The user of a place, which may be a lane.
+    #[inline]
+    pub(super) fn user(&self, index: u32) -> u32 {
+        if index < self.count {
+            index
+        } else {
+            index % self.count
+        }
     }
 
     /// The first step of a user's next iteration; `before`: a step of the one before. `None`: no
@@ -160,15 +197,44 @@ impl UserValues {
         (now_ns, unix_ns): (u64, u64),
         rng: &mut SmallRng,
     ) -> Following {
-        let state = &mut self.users[index as usize];
-        let (Some(program), Some(cursor), Some(vars)) = (
-            &job.scenarios.program,
-            state.cursor.as_deref_mut(),
-            state.vars.as_deref_mut(),
-        ) else {
+        let user = self.user(index);
+        let own = (
+            self.users[index as usize].cursor.take(),
+            self.users[user as usize].vars.take(),
+        );
+        let (Some(mut cursor), Some(mut vars)) = own else {
             return Following::Walked;
         };
         vars.unix_ns = unix_ns;
+        let walker = Walker {
+            index,
+            user,
+            cursor: &mut cursor,
+            vars: &mut vars,
+        };
+        let following = self.walk_on(job, walker, pending, now_ns, rng);
+        self.users[index as usize].cursor = Some(cursor);
+        self.users[user as usize].vars = Some(vars);
+        following
+    }
+
+    fn walk_on<'a>(
+        &mut self,
+        job: &Job,
+        walker: Walker<'_>,
+        pending: impl Iterator<Item = &'a Pending> + Clone,
+        now_ns: u64,
+        rng: &mut SmallRng,
+    ) -> Following {
+        let Some(program) = &job.scenarios.program else {
+            return Following::Walked;
+        };
+        let Walker {
+            index,
+            user,
+            cursor,
+            vars,
+        } = walker;
         let unanswered = Unanswered {
             any: pending.clone().next().is_some(),
             captures: captures(job, pending.clone()),
@@ -181,10 +247,17 @@ impl UserValues {
                 Advance::Walked => return Following::Walked,
                 Advance::Lost => return Following::Stuck,
                 Advance::Waits => return Following::Waits,
+                Advance::Fork(fork) => self.fork(user, program, fork, (cursor, vars)),
+                Advance::BranchEnded => {
+                    let following = self.next_branch((index, user), program, (cursor, vars), now_ns);
+                    if let Some(following) = following {
+                        return following;
+                    }
+                }
                 Advance::Call(call) => {
                     let caller = Caller {
                         thread: self.place.thread,
-                        place: index,
+                        place: user,
                         started: vars.started,
                     };
                     if !call_script(job, &program.calls[call], (call, caller), vars, rng) {
@@ -204,6 +277,7 @@ impl UserValues {
                     let after = Duration::from_nanos(self.passed.pause_ns);
                     let mut context = RenderContext { shared, vars, rng };
                     if !request.is_fresh(&mut context, after) {
+                        self.sends(user);
                         return Following::Step(step);
                     }
                     cursor.pass_over(was_idle);
@@ -222,10 +296,14 @@ impl UserValues {
     /// A request of a user ended, after so long.
     #[inline]
     pub(super) fn spend(&mut self, index: u32, service_ns: u64, failed: bool) {
-        if let Some(state) = self.users.get_mut(index as usize)
-            && let Some(cursor) = &mut state.cursor
-        {
-            cursor.spend(service_ns, failed);
+        let user = self.user(index);
+        // The time on a lane is that of its user, too.
+        for place in std::iter::once(index).chain((user != index).then_some(user)) {
+            if let Some(state) = self.users.get_mut(place as usize)
+                && let Some(cursor) = &mut state.cursor
+            {
+                cursor.spend(service_ns, failed);
+            }
         }
     }
 
@@ -252,9 +330,10 @@ impl UserValues {
 
     /// The values of a user, for use at that time of the wall clock.
     pub(super) fn vars(&mut self, index: u32, unix_ns: u64) -> &mut Vars {
+        let user = self.user(index);
         let vars = self
             .users
-            .get_mut(index as usize)
+            .get_mut(user as usize)
             .and_then(|state| state.vars.as_deref_mut())
             .unwrap_or(&mut self.nothing);
         vars.unix_ns = unix_ns;

@@ -34,6 +34,9 @@ impl Users {
             self.allowance.give_back();
             let counters = &mut cx.record.recorder.counters;
             counters.offered = counters.offered.saturating_sub(1);
+            if moved == Move::BranchEnded {
+                return self.rest(index, cx);
+            }
             if moved != Move::Stuck {
                 self.walked(index, cx);
             }
@@ -83,7 +86,7 @@ impl Users {
     /// the iteration is left out.
     #[inline]
     pub(super) fn advance(&mut self, index: u32, breaks_off: bool, cx: &mut Context<'_>) -> Action {
-        let before = usize::from(self.all[index as usize].step);
+        let before = self.all[index as usize].step;
         if self.surroundings.faults.has(Fault::VanishingUsers) && index % 10 == 9 {
             self.all[index as usize].enter(Phase::Ended, cx.now_ns, &mut cx.record.recorder);
             return Action::STAY;
@@ -96,15 +99,28 @@ impl Users {
             Some(decided) if !breaks_off => decided,
             _ => self.move_on(index, breaks_off, cx),
         };
+        self.proceed(index, before, moved, cx)
+    }
+
+    /// From a request of that step on to what was decided to come next.
+    #[inline]
+    pub(super) fn proceed(
+        &mut self,
+        index: u32,
+        before: u16,
+        moved: Move,
+        cx: &mut Context<'_>,
+    ) -> Action {
         let (step, pause_ns) = match moved {
             Move::To { step, pause_ns } | Move::Later { step, pause_ns } => (step, pause_ns),
             Move::Walked => {
                 self.walked(index, cx);
                 return self.end_user(index, cx);
             }
+            Move::BranchEnded => return self.rest(index, cx),
             Move::Stuck | Move::Waits => return self.end_user(index, cx),
         };
-        if self.retirement.has_come(index) {
+        if self.retirement.has_come(self.values.user(index)) {
             return self.end_user(index, cx);
         }
         self.all[index as usize].step = step;
@@ -113,7 +129,7 @@ impl Users {
             Some(_) => self.script_delay_ns(index, cx.record),
         };
         let think_ns = match delay_ns {
-            None => self.job.steps[before].think.draw(&mut self.rng),
+            None => self.job.steps[usize::from(before)].think.draw(&mut self.rng),
             delay_ns => delay_ns,
         };
         if matches!(moved, Move::Later { .. }) {
@@ -135,18 +151,19 @@ impl Users {
 
     /// A user goes on with its scenario after a pause, and after a moment at least: it would turn
     /// in a circle else.
-    fn idle(&mut self, index: u32, pause_ns: u64, cx: &mut Context<'_>) -> Action {
+    pub(super) fn idle(&mut self, index: u32, pause_ns: u64, cx: &mut Context<'_>) -> Action {
         self.all[index as usize].enter(Phase::Idling, cx.now_ns, &mut cx.record.recorder);
         let due_ns = cx.now_ns.saturating_add(pause_ns.max(SHORTEST_IDLE_NS));
         Action::next(Next::WaitUntil(due_ns))
     }
 
     /// A user who has just come, or comes back from idling, goes to its first request.
-    fn go(&mut self, index: u32, moved: Move, cx: &mut Context<'_>) -> Action {
-        if self.retirement.has_come(index) {
+    pub(super) fn go(&mut self, index: u32, moved: Move, cx: &mut Context<'_>) -> Action {
+        if self.retirement.has_come(self.values.user(index)) {
             return self.end_user(index, cx);
         }
         match moved {
+            Move::BranchEnded => self.rest(index, cx),
             Move::Walked | Move::Stuck | Move::Waits => self.end_user(index, cx),
             Move::Later { step, pause_ns } => {
                 self.all[index as usize].step = step;
@@ -178,7 +195,7 @@ impl Users {
     }
 
     pub(super) fn on_timer(&mut self, index: u32, due_ns: u64, cx: &mut Context<'_>) -> Action {
-        if self.retirement.has_come(index)
+        if self.retirement.has_come(self.values.user(index))
             && let Some(action) = self.retire(index, cx)
         {
             return action;
@@ -226,7 +243,9 @@ impl Users {
                     Next::WaitUntil(deadline_ns)
                 })
             }
-            Phase::Idle | Phase::Queued | Phase::Ended => Action::STAY,
+            Phase::Idle | Phase::Queued | Phase::Joining | Phase::Resting | Phase::Ended => {
+                Action::STAY
+            }
         }
     }
 
@@ -250,6 +269,9 @@ impl Users {
 
     /// A user ends; one of an open load leaves its place to another.
     pub(super) fn end_user(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+        if self.break_branches(index, true).is_some() {
+            return self.rest(index, cx);
+        }
         self.redirects.drop(index);
         if let Some(queues) = &mut self.queues {
             queues.take_ahead(index);

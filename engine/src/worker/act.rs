@@ -131,9 +131,23 @@ impl<D: Driver> Worker<'_, D> {
         self.act(index, conn, action)
     }
 
-    /// Does what a user says, whose own connection was this one when it was asked.
+    /// Does what a user says, whose own connection was this one when it was asked, and lets those go on
+    /// whose branches have begun or ended by it.
     #[inline]
     pub(super) fn act(&mut self, index: u32, conn: ConnId, action: Action) -> io::Result<()> {
+        self.act_alone(index, conn, action)?;
+        while let Some(next) = self.users.next_ready() {
+            let conn = self.users.connection(next);
+            let action = self
+                .users
+                .go_on(next, &mut Context::new(self.now_ns, &mut self.record));
+            self.act_alone(next, conn, action)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn act_alone(&mut self, index: u32, conn: ConnId, action: Action) -> io::Result<()> {
         if action.close {
             self.driver.close(conn);
         }
@@ -165,7 +179,7 @@ impl<D: Driver> Worker<'_, D> {
             }
             Next::Vacant { retry_ns } => {
                 if self.job.per_session {
-                    self.close_parked(index);
+                    self.close_beside(index);
                 }
                 let free = self.free(index);
                 if let Some(open) = &mut self.open {
@@ -178,15 +192,15 @@ impl<D: Driver> Worker<'_, D> {
                 }
             }
             Next::End => {
-                self.close_parked(index);
+                self.close_beside(index);
                 self.wheel.unset(index);
             }
         }
         Ok(())
     }
 
-    fn close_parked(&mut self, index: u32) {
-        for conn in self.users.close_all_parked(index, &mut self.record) {
+    fn close_beside(&mut self, index: u32) {
+        for conn in self.users.close_beside(index, &mut self.record) {
             self.driver.close(conn);
         }
     }

@@ -74,7 +74,8 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn new(driver: D, job: Arc<Job>, link: &'a WorkerLink, users: usize, start_ns: u64) -> Self {
         let after = |after_ns| start_ns.saturating_add(after_ns);
         let stop_ns = job.after_ns.map_or(u64::MAX, after);
-        let mut wheel = Wheel::new(users, start_ns);
+        let places = users * job.width();
+        let mut wheel = Wheel::new(places, start_ns);
         let place = job.share(link.thread, link.threads);
         if job.open.is_none() {
             for index in 0..users {
@@ -90,7 +91,7 @@ impl<'a, D: Driver> Worker<'a, D> {
             unix_offset_ns: unix_ns().wrapping_sub(driver.now_ns()),
         };
         Self {
-            record: Record::new(&job, &place, users, start_ns, driver.now_ns()),
+            record: Record::new(&job, &place, places, start_ns, driver.now_ns()),
             open: job.open.as_ref().map(arrivals),
             users: Users::new(&job, place, users, start_ns, surroundings),
             wheel,

@@ -2,6 +2,7 @@
 //! exactly.
 
 mod batches;
+mod branches;
 mod closed;
 mod driver;
 mod faults;

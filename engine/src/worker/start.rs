@@ -55,8 +55,9 @@ fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
 
 pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<()> {
     let users = job.share(link.thread, link.threads).of(job.users);
+    let places = users * job.width();
     let config = Config {
-        connections: users * job.servers.len(),
+        connections: places * job.servers.len(),
         addresses: Arc::clone(&job.addresses),
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
@@ -66,7 +67,7 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
         tls: job.tls.clone(),
         http2: job.http2.map(|http2| Sharing {
             connections: http2.shared(&job.share(link.thread, link.threads), users),
-            users,
+            users: places,
             client: http2.client,
         }),
     };

@@ -51,7 +51,7 @@ class _Noting:
     def entry(self, entry: Entry, embedded: bool = False) -> Entry:
         if isinstance(entry, Step):
             return self._step(entry, embedded)
-        inside = embedded or (entry.loop is not None and entry.loop.each in self._pages)
+        inside = embedded or (entry.each is not None and entry.each in self._pages)
         update = {
             "steps": tuple(self.entry(one, inside) for one in entry.steps),
             "otherwise": tuple(self.entry(one, inside) for one in entry.otherwise),

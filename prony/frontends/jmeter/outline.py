@@ -132,8 +132,8 @@ class _Reader:
             return _Ends(number, number) if alone else _Ends()
         if entry.transaction is not None:
             return self._transaction(entry, entry.transaction)
-        if entry.loop is not None and entry.loop.each in self._pages:
-            before, self._page = self._page, self._pages[entry.loop.each]
+        if entry.each is not None and entry.each in self._pages:
+            before, self._page = self._page, self._pages[entry.each]
             self._list(entry.steps)
             self._page = before
             return NOTHING  # they are part of the page's own sample

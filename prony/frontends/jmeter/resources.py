@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.responses import JAVA_ONLY
-from prony.plan.blocks import Loop
+from prony.plan.blocks import MOST_AT_ONCE, Loop, Parallel
 from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
 
@@ -34,6 +34,8 @@ class Embedded:
     """Names of the lists of what a page embeds, of what that embeds, and so on."""
     matching: str | None
     not_matching: str | None
+    at_once: int = 1
+    """So many of them are fetched at a time; JMeter's pool."""
 
     def listed(self, level: int) -> Resources | None:
         """What a step of this level lists."""
@@ -55,15 +57,19 @@ def embedded(raw: Callable[[str], str], node: JmxNode, values: KnownValues) -> E
     at_once = 1
     if raw("HTTPSampler.concurrentDwn").strip() == "true":
         at_once = values.whole(raw("HTTPSampler.concurrentPool") or POOL, node, "HTTPSampler.concurrentPool")
-    parallel = f" (JMeter: {at_once} at a time)" if at_once > 1 else ""
+    how = "one after the other over the thread's connection"
+    if at_once > 1:
+        how = (
+            f"{at_once} at a time over as many connections of the thread (what one of them embeds itself one "
+            "after the other)"
+        )
     values.note(
-        f"embedded resources are fetched one after the other over the thread's connection{parallel}, from "
-        f"the page's own server only, {DEEPEST} levels deep; each counts as a request, and the page's row in "
-        "the log has all of them, as in JMeter"
+        f"embedded resources are fetched {how}, from the page's own server only, {DEEPEST} levels deep; each "
+        "counts as a request, and the page's row in the log has all of them, as in JMeter"
     )
     name = values.unique("embedded")
     lists = tuple(f"{name}_{level}" if level > 1 else name for level in range(1, DEEPEST + 1))
-    return Embedded(lists, matching, not_matching)
+    return Embedded(lists, matching, not_matching, min(at_once, MOST_AT_ONCE))
 
 
 def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
@@ -90,5 +96,12 @@ def fetched(page: Step, one: Step, what: Embedded) -> list[Entry]:
     for level in reversed(range(len(what.lists))):
         name = what.lists[level]
         step = one.model_copy(update={"path": f"/${{{name}_it}}", "resources": what.listed(level + 1)})
-        inner = [Block(loop=Loop(each=name, element=f"{name}_it"), steps=(step, *inner))]
+        element = f"{name}_it"
+        if level == 0 and what.at_once > 1:
+            walked = Block(
+                parallel=Parallel(at_once=what.at_once, each=name, element=element), steps=(step, *inner)
+            )
+        else:
+            walked = Block(loop=Loop(each=name, element=element), steps=(step, *inner))
+        inner = [walked]
     return [page.model_copy(update={"resources": what.listed(0)}), *inner]

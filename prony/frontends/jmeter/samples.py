@@ -69,6 +69,12 @@ class _Links:
         """Of the request that it began with."""
         return self.hops[0].step_index if self.last is None else self.last.step_index
 
+    @property
+    def branch(self) -> int | None:
+        """Of those that the page's resources are fetched in, side by side."""
+        first = self.hops[0] if self.hops else self.last
+        return None if first is None else first.branch
+
     def add(self, row: LoggedRequest, leads: bool) -> None:
         """The next response on the way; `leads`: it is not the last."""
         if leads:
@@ -83,7 +89,8 @@ class _Links:
                 return False
             self.add(row, leads)
             return True
-        if self.embedded and self.embedded[-1].takes(row, leads, within):
+        beside = next((one for one in reversed(self.embedded) if one.branch == row.branch), None)
+        if beside is not None and beside.takes(row, leads, within):
             return True
         if self.step_index != within:
             return False
@@ -96,7 +103,9 @@ class _Links:
         hops, last = self.hops, self.last
         if last is None:  # the run ended on the way
             *hops, last = hops
-        embedded = tuple(one.joined() for one in self.embedded)
+        # In the order in which the page names them, whichever came first.
+        listed = sorted(self.embedded, key=lambda one: one.branch or 0)
+        embedded = tuple(one.joined() for one in listed)
         parts = (*hops, last, *embedded)
         if len(parts) == 1:
             return last

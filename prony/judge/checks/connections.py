@@ -46,8 +46,8 @@ def expected_connections(load: LoadFacts, sent: int, totals: Counters) -> tuple[
         (n for n in (load.max_requests_per_connection, load.server_closes_after) if n and n > 0), default=None
     )
     if each is None:
-        return users, min(users * load.servers, max(users, float(sent)))
-    return max(users, sent / each), users * load.servers + sent / each
+        return users, min(users * load.most_connections_per_user, max(users, float(sent)))
+    return max(users, sent / each), users * load.most_connections_per_user + sent / each
 
 
 def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:

@@ -55,11 +55,12 @@ def forecast_descriptors(
     fits: list[str] = []
     client_soft = None if host is None else host.descriptors_soft
     direct = _direct(load, host)
+    connections = load.users * load.most_connections_per_user
     sides = (
-        ("client", _client_need(load.users * load.servers, bool(direct), client_soft, limits), client_soft),
+        ("client", _client_need(connections, bool(direct), client_soft, limits), client_soft),
         (
             "server",
-            load.users + limits.descriptors_server_reserve,
+            load.users * load.connections_per_user + limits.descriptors_server_reserve,
             None if server is None else server.descriptor_limit_soft,
         ),
     )
@@ -165,7 +166,7 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     load = evidence.load
     if load.users is None:
         at_once = max((row.connections_open or 0 for row in report.rows), default=0)
-        load = load.model_copy(update={"users": at_once or None})
+        load = load.model_copy(update={"users": at_once or None, "connections_per_user": 1})
     if report.ready.driver in ("io_uring", "epoll"):
         load = load.model_copy(update={"driver": report.ready.driver})
     forecast = forecast_descriptors(load, evidence.limits, evidence.server, limits)

@@ -273,7 +273,8 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
     third_moment = (decoded.moment(3) * decoded.count + longest_s**3) / (decoded.count + 1)
     likely_s = EDGE_SIGMAS * math.sqrt(2 * window.completed / window.duration_s * third_moment / 3)
     unseen_s = longest_s + decoded.moment(1) * max(0.0, math.log(UNSEEN / decoded.count))
-    at_once = evidence.load.users
+    users = evidence.load.users
+    at_once = None if users is None else users * evidence.load.connections_per_user
     if at_once is None:
         at_once = (
             max((row.in_flight or 0 for row in evidence.engine.rows), default=0) if evidence.engine else 0

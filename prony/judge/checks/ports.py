@@ -55,7 +55,7 @@ def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | N
     available = _available(load, host)
     rate = connections_per_s(load)
     held = load.shared_connections or load.users or load.at_once
-    held = held if held is None else held * load.servers
+    held = held if held is None else held * load.most_connections_per_user
     if rate is None and held is not None and held > available * limits.ports_suspect_share:
         rate = 0.0  # the open connections alone are too many, whatever the rate of new ones
     if rate is None:

@@ -1,0 +1,107 @@
+//! What a block may say: one kind, and only the lists that belong to it. Errors are sentences; it knows
+//! nothing of what is made of a block.
+
+use super::fork::MOST_AT_ONCE;
+use crate::plan::{Block, Choice, Pace, Parallel};
+
+/// Exactly one kind, and the lists that belong to it.
+pub(super) fn check_block(block: &Block) -> Result<(), String> {
+    let kinds: Vec<&str> = [
+        ("loop", block.repeat.is_some()),
+        ("parallel", block.parallel.is_some()),
+        ("if", block.condition.is_some()),
+        ("once", block.once.is_some()),
+        ("choice", block.choice.is_some()),
+        ("share", block.share.is_some()),
+        ("transaction", block.transaction.is_some()),
+        ("group", block.group.is_some()),
+        ("pause", block.pause.is_some()),
+        ("pace", block.pace.is_some()),
+        ("set", !block.set.is_empty()),
+        ("call", block.call.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, given)| given.then_some(name))
+    .collect();
+    let [kind] = kinds.as_slice() else {
+        return Err(format!(
+            "a block has the keys {}, expected exactly one of them",
+            kinds.join(", ")
+        ));
+    };
+    let alone = matches!(*kind, "pause" | "pace" | "set" | "call");
+    if alone != block.steps.is_empty() {
+        let expected = if alone {
+            "no steps"
+        } else {
+            "at least one step"
+        };
+        return Err(format!("the block {kind} expects {expected}"));
+    }
+    if !block.otherwise.is_empty() && *kind != "if" {
+        return Err(format!("the block {kind} has else, which only if has"));
+    }
+    if !block.weights.is_empty() && block.choice != Some(Choice::Random) {
+        return Err("weights stand with choice: random only".to_owned());
+    }
+    if matches!(block.once, Some(false)) || matches!(block.group, Some(false)) {
+        return Err(format!("the block {kind} is false, expected true"));
+    }
+    if let Some(share) = &block.share
+        && !(0.0..=100.0).contains(&share.percent)
+    {
+        return Err(format!(
+            "share.percent is {}, expected 0 to 100",
+            share.percent
+        ));
+    }
+    if let Some(pace) = &block.pace {
+        check_pace(pace)?;
+    }
+    if let Some(parallel) = &block.parallel {
+        check_parallel(parallel)?;
+    }
+    if let Some(think) = &block.pause {
+        crate::refusal::check_think("pause", think).map_err(|error| error.0)?;
+    }
+    Ok(())
+}
+
+fn check_pace(pace: &Pace) -> Result<(), String> {
+    if pace.per_min.is_some() != pace.phases.is_empty() {
+        return Err("pace has both per_min and phases, or none, expected one of them".to_owned());
+    }
+    if let Some(per_min) = pace.per_min
+        && !(0.001..=6e7).contains(&per_min)
+    {
+        return Err(format!(
+            "pace.per_min is {per_min}, expected 0.001 to 60,000,000"
+        ));
+    }
+    for phase in &pace.phases {
+        let rates = [phase.from_per_s, phase.to_per_s];
+        let lasts = (1e-3..=1e10).contains(&phase.duration_ms);
+        if !lasts || !rates.iter().all(|rate| (0.0..=1e6).contains(rate)) {
+            return Err(format!(
+                "pace.phases has one of {} ms from {} to {} per second, expected a time above 0 and rates from 0 to 1,000,000",
+                phase.duration_ms, phase.from_per_s, phase.to_per_s
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn check_parallel(parallel: &Parallel) -> Result<(), String> {
+    if !(1..=MOST_AT_ONCE).contains(&parallel.at_once) {
+        return Err(format!(
+            "parallel.at_once is {}, expected 1 to {MOST_AT_ONCE}",
+            parallel.at_once
+        ));
+    }
+    if parallel.each.is_none() && (parallel.element.is_some() || parallel.as_json) {
+        return Err(
+            "parallel has as or as_json without each, expected each: NAME beside it".to_owned(),
+        );
+    }
+    Ok(())
+}
