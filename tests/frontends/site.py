@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ class Response:
     status: int = 200
     location: str = ""
     """Of a redirect."""
+    delay_s: float = 0.0
+    """It is on its way for so long."""
 
 
 @dataclass(slots=True)
@@ -30,11 +33,16 @@ class Site:
     heads: list[tuple[str, ...]] = field(default_factory=list)
     """Line and headers of each request."""
     connections: set[int] = field(default_factory=set)
+    under_way: int = 0
+    most_at_once: int = 0
+    """Requests under way at the same time."""
 
 
 @contextmanager
 def site(responses: Mapping[str, Response]) -> Iterator[Site]:
     """On a port of its own; other paths are 404."""
+
+    counting = threading.Lock()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -46,6 +54,12 @@ def site(responses: Mapping[str, Response]) -> Iterator[Site]:
             found.heads.append((self.requestline, *lines))
             found.connections.add(self.client_address[1])
             response = responses.get(self.path.partition("?")[0], Response("gone", status=404))
+            with counting:
+                found.under_way += 1
+                found.most_at_once = max(found.most_at_once, found.under_way)
+            time.sleep(response.delay_s)
+            with counting:
+                found.under_way -= 1
             body = response.body.encode()
             self.send_response(response.status)
             self.send_header("Content-Type", response.kind)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,6 +149,33 @@ def test_jmeter_itself_asks_for_the_same(tmp_path: Path) -> None:
         assert rows(tmp_path / "out.jtl") == real
 
 
+POOLED = flag("HTTPSampler.concurrentDwn", True) + prop("HTTPSampler.concurrentPool", 3)
+SLOW = {path: replace(one, delay_s=0.05) for path, one in RESPONSES.items()}
+
+
+def pooled(served: Site, log: Path) -> tuple[list[tuple[str, ...]], list[dict[str, str]]]:
+    """What was asked for and the rows, the same for every run."""
+    assert served.most_at_once == 3
+    assert len(served.connections) == 3
+    heads, every = sorted(served.heads), rows(log)
+    served.heads.clear()
+    served.connections.clear()
+    served.most_at_once = 0
+    return heads, every
+
+
+@needs_jmeter
+def test_a_pool_fetches_resources_side_by_side_as_jmeters_does(tmp_path: Path) -> None:
+    with site(SLOW) as served:
+        old = with_embedded("/old", served.port, POOLED + flag("HTTPSampler.follow_redirects", True))
+        pages = (with_embedded(path, served.port, POOLED) for path in ("/shop/?x=1", "/plain", "/broken"))
+        (tmp_path / "p.jmx").write_bytes(document("".join(pages) + old, group=ONE + repeated(2)))
+        run_jmeter(["-n", "-t", str(tmp_path / "p.jmx"), "-l", str(tmp_path / "real.jtl")], tmp_path)
+        real = pooled(served, tmp_path / "real.jtl")
+        jmeter.run(["-n", "-t", str(tmp_path / "p.jmx"), "-l", str(tmp_path / "out.jtl")], quick_desk()[0])
+        assert pooled(served, tmp_path / "out.jtl") == real
+
+
 PATTERNS = prop("HTTPSampler.embedded_url_re", r"http://127[.]0[.]0[.]1:\d+/.*\.(?:css|png)") + prop(
     "HTTPSampler.embedded_url_exclude_re", ".*/[ab][^/]*png"
 )
@@ -167,19 +195,21 @@ def test_patterns_hold_for_the_whole_url(tmp_path: Path) -> None:
         assert not {"/app.js?v=1&w=2", "/shop/a.png", "/b%20c.png"} & set(real)
 
 
-def test_the_plan_has_a_loop_for_each_level() -> None:
-    made = translated_of(with_embedded("/a", more=flag("HTTPSampler.concurrentDwn", True)))
-    page, loop = made.trial.workload.steps
+@pytest.mark.parametrize("at_once", [1, 6])
+def test_the_plan_has_a_block_for_each_level(at_once: int) -> None:
+    made = translated_of(with_embedded("/a", more=flag("HTTPSampler.concurrentDwn", at_once > 1)))
+    page, walked = made.trial.workload.steps
     assert isinstance(page, Step)
     assert page.resources is not None
-    assert isinstance(loop, Block)
-    assert loop.loop is not None
-    assert loop.loop.each == page.resources.into
+    assert isinstance(walked, Block)
+    assert walked.each == page.resources.into
+    assert made.trial.workload.requests_at_once == at_once
     all_steps = made.trial.workload.all_steps
     assert len(all_steps) == 1 + DEEPEST
     assert all_steps[-1].resources is None
     assert explained(made).workload == made.trial.workload
-    assert any("(JMeter: 6 at a time)" in note for note in made.notes)
+    words = "one after the other over" if at_once == 1 else "6 at a time over"
+    assert any(words in note for note in made.notes)
 
 
 def test_defaults_ask_for_resources_and_a_sampler_may_say_no() -> None:

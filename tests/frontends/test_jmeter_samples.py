@@ -119,7 +119,7 @@ def row(index: int, at_ms: int, user: int = 0) -> LoggedRequest:
         start_unix_ms=1000 + at_ms, start_ns=at_ms * 10**6, latency_ns=0, service_ns=2 * 10**6,
         connect_ns=None, tls_ns=None, first_byte_ns=None, scenario="s", step=f"r{index}", step_index=index,
         method="GET", path="/", user=user, thread=0, status=200, error=None, bytes_out=1, bytes_in=10,
-        body_bytes=5, users=1,
+        body_bytes=5, users=1, branch=None,
     )  # fmt: skip
 
 
