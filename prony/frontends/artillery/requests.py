@@ -104,8 +104,8 @@ class ScriptSettings:
     """It stands in before or after: any status is right there, and nothing else is checked."""
     elsewhere: frozenset[str] = frozenset()
     """Of a hook: variables that other sections look at."""
-    pooled: bool = False
-    """Users share connections."""
+    pool: int | None = None
+    """Users share connections, and each may have so many at a time; None: each has one of its own."""
     endpoints: Endpoints = Endpoints()
     """What the plugin metrics-by-endpoint calls requests."""
     processor: Processor = NONE

@@ -95,7 +95,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         default_200=_is_on(config, "expectDefault200"),
         strict=strict,
         cookies=_cookies(defaults, scope),
-        pooled=_pools(http),
+        pool=_pool(http),
         endpoints=_endpoints(config),
         processor=_processor(root, config, given),
     )
@@ -149,7 +149,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         connect_timeout_ms=timeout_ms,
         preflight=False,
         request_parts=True,
-        connections=Connections(shared=settings.pooled),
+        connections=Connections(shared=settings.pool is not None),
         script=_called(root, settings, scope, timeout_ms, workload),
     )
     told = Translated(
@@ -286,12 +286,15 @@ def _http(config: ScriptNode, notes: list[str]) -> tuple[ScriptNode | None, Scri
     return http, script.with_children(outer, {**outer.children, **inner.children})
 
 
-def _pools(http: ScriptNode | None) -> bool:
-    """Whether users take each other's connections."""
+def _pool(http: ScriptNode | None) -> int | None:
+    """So many connections all users share; None: they do not."""
     pool = None if http is None else http.get("pool")
-    if pool is not None and pool.number("a number of connections") == 0:
-        raise pool.wrong("a number of connections above 0")
-    return pool is not None
+    if pool is None:
+        return None
+    count = pool.number("a number of connections")
+    if count < 1:
+        raise pool.wrong("a number of connections, 1 or more")
+    return int(count)
 
 
 def _cookies(defaults: ScriptNode | None, scope: NameScope) -> dict[str, str]:

@@ -25,11 +25,13 @@ from prony.frontends.artillery.responses import Expected
 from prony.frontends.artillery.script import ScriptNode, UserFails, with_children
 from prony.frontends.artillery.templates import FeederColumn, NameScope, str_of
 from prony.frontends.artillery.thinks import is_constant, think_of
-from prony.plan.blocks import Condition, Loop
+from prony.plan.blocks import Condition, Loop, Parallel
 from prony.plan.step import Block, Entry, Step, pauses, requests
 from prony.plan.think import Think
 from prony.plan.workload import MOST_STEPS
 
+MOST_TOGETHER = 100
+"""Steps of parallel at a time, where no limit is given."""
 MOST_WRITTEN = 20
 """Turns of a loop that differ: this many are written out, more become a loop of the engine."""
 NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
@@ -50,6 +52,8 @@ class Walk:
     """Of the list of steps that is being written."""
     steps: list[Step] = field(default_factory=list)
     """All requests, in the order in which they are written down."""
+    in_branch: bool = False
+    """Steps that go out side by side are being written."""
     loops: int = 0
     """Loops that are blocks, so far: each has names of its own."""
     wanted: dict[str, Expected] = field(default_factory=dict)
@@ -178,22 +182,38 @@ class Walk:
             self.entries.append(Block(pause=pause))
 
     def together(self, node: ScriptNode, scope: NameScope) -> None:
-        """Steps at the same time: Artillery's user has one connection, so its requests go out one after the
-        other, in their order.
+        """Steps at the same time, as many as Artillery's user has connections for: one, and with
+        config.http.pool those of the pool. What lies in such a step goes out one after the other.
         """
         node.only("parallel", frozenset({"parallel", "limit"}), "list the steps")
         inner = list(flattened(node.children["parallel"].elements()))
-        if self.settings.pooled:
-            raise node.refused(
-                "parallel with http.pool",
-                "write the steps one after the other; a user of Prony has one connection",
-            )
-        said = "the requests of parallel go out one after the other, as on the one connection that a user of "
-        said += "Artillery has"
+        limit = node.get("limit")
+        most = 0 if limit is None else int(limit.number("a number of steps, 0 for 100"))
+        at_once = min(self.settings.pool or 1, most or MOST_TOGETHER, len(inner))
+        if at_once > 1 and not self.in_branch:
+            self.in_branch = True
+            branches = tuple(branch for one in inner for branch in self.branch(one, scope))
+            self.in_branch = False
+            if branches:
+                self.entries.append(Block(parallel=Parallel(at_once=at_once), steps=branches))
+            return
+        where = (
+            "in a parallel step" if at_once > 1 else "as on the one connection that a user of Artillery has"
+        )
+        said = f"the requests of parallel go out one after the other, {where}"
         if any(key in ("think", "loop", "parallel", "function") for one in inner for key, _ in one.items()):
             said += "; its pauses, loops and functions too, which there begin together"
         self.note(f"{node.place}: {said}")
         self.flow(inner, scope)
+
+    def branch(self, node: ScriptNode, scope: NameScope) -> tuple[Entry, ...]:
+        """A step as one entry; none where it does nothing."""
+        outer, self.entries = self.entries, []
+        try:
+            self.flow([node], scope)
+        finally:
+            steps, self.entries = tuple(self.entries), outer
+        return steps if len(steps) <= 1 else (Block(group=True, steps=steps),)
 
     def replaced(self, step: Step, update: dict[str, Any]) -> None:
         """The last entry, which is this step, with something else."""

@@ -373,9 +373,6 @@ def test_a_scenario_is_chosen_by_name_or_expression(tmp_path: Path) -> None:
 
 
 def test_what_stays_refused(tmp_path: Path) -> None:
-    pool = "  http: {pool: 3}\n"
-    with pytest.raises(Refused, match=r"parallel with http\.pool"):
-        script(tmp_path, text("http://h:80", "- parallel: [{get: {url: /}}]", pool))
     (tmp_path / "p.ts").write_text("export const f = 1;")
     with pytest.raises(Refused, match=r"a processor in TypeScript.*npx esbuild"):
         script(tmp_path, text("http://h:80", "- function: f", "  processor: ./p.ts\n"))
