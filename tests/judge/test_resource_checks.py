@@ -182,6 +182,13 @@ class TestDescriptors:
         assert self.with_driver("epoll", True) is Status.INVALID
         assert self.with_driver("auto", False) is Status.INVALID
 
+    def test_branches_need_one_each_on_both_sides(self) -> None:
+        load = LoadFacts(model="closed", users=1_000, driver="epoll", connections_per_user=6)
+        limits = Limits(descriptors_soft=5_000, descriptors_hard=5_000)
+        finding = forecast_descriptors(load, limits, ServerIdentity(name="x", descriptor_limit_soft=5_000))
+        assert finding.status is Status.INVALID
+        assert "needs 6," in finding.reason
+
     def test_a_driver_that_was_not_probed_is_no_reason_to_refuse(self) -> None:
         assert self.with_driver("auto", None) is Status.UNKNOWN
         assert self.with_driver("auto", None, users=10_000) is Status.VALID
@@ -287,6 +294,14 @@ class TestConnections:
         load = f.part(f.healthy(), "load", max_requests_per_connection=10)
         assert self.status(41_605, load) is Status.VALID
         assert self.status(208_000, load) is Status.INVALID
+
+    def test_branches_have_connections_of_their_own(self) -> None:
+        many = f.part(f.healthy(), "load", users=200)
+        assert self.status(1_200, many) is Status.SUSPECT
+        side_by_side = f.part(many, "load", connections_per_user=6)
+        assert self.status(1_200, side_by_side) is Status.VALID
+        assert self.status(200, side_by_side) is Status.VALID
+        assert self.status(2_000, side_by_side) is Status.SUSPECT
 
     def test_fewer_requests_than_users(self) -> None:
         few = f.part(f.healthy(), "load", users=50)

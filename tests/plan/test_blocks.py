@@ -9,7 +9,8 @@ import pytest
 
 from prony.errors import UsageError
 from prony.load.contract import EngineLoad, engine_plan
-from prony.plan.load import ClosedLoad
+from prony.load.facts import load_facts
+from prony.plan.load import ClosedLoad, Connections
 from prony.plan.workload import Workload, read
 
 FILE = """
@@ -69,6 +70,27 @@ steps:
         written(tmp_path, "steps: [{pace: {per: run}}, {path: /}]")
 
 
+def test_branches_are_walked_side_by_side(tmp_path: Path) -> None:
+    text = """
+steps:
+  - {path: /, resources: {into: embedded}}
+  - {parallel: {at_once: 6, each: embedded, as: it}, steps: [{path: "/${it}"}]}
+  - {if: true, steps: [{parallel: {at_once: 8}, steps: [{path: /a}, {path: /b}]}]}
+"""
+    workload = written(tmp_path, text)
+    _, each, inside = scenario_of(workload)["steps"]
+    assert each["parallel"] == {"at_once": 6, "each": "embedded", "as": "it"}
+    assert inside["steps"][0]["parallel"] == {"at_once": 8}
+    assert workload.requests_at_once == 6
+    facts = load_facts(ClosedLoad(users=10), workload, Connections())
+    assert (facts.connections_per_user, facts.most_connections_per_user) == (6, 6)
+    streams = load_facts(ClosedLoad(users=10), workload, Connections(http_version="2"))
+    assert (streams.connections_per_user, streams.streams_per_connection) == (1, 6)
+    # Two steps need no more than two connections.
+    fewer = written(tmp_path, "steps: [{parallel: {at_once: 8}, steps: [{path: /a}, {path: /b}]}]")
+    assert fewer.requests_at_once == 2
+
+
 def test_requests_in_blocks_are_found_counted_and_changed(tmp_path: Path) -> None:
     workload = written(tmp_path, FILE)
     (walk,) = workload.walks
@@ -102,6 +124,12 @@ def test_requests_in_blocks_are_found_counted_and_changed(tmp_path: Path) -> Non
         ("{once: true, else: [{path: /}], steps: [{path: /}]}", "applies to 'if' only"),
         ("{set: {a: b}}", "send no request"),
         ("{loop: {cont: 1}, steps: [{path: /}]}", "cont"),
+        ("{parallel: {at_once: 0}, steps: [{path: /}]}", "at_once"),
+        ("{parallel: {at_once: 2, as: x}, steps: [{path: /}]}", "apply to 'each' only"),
+        (
+            "{parallel: {at_once: 2}, steps: [{parallel: {at_once: 2}, steps: [{path: /}, {path: /}]}]}",
+            "another",
+        ),
     ],
 )
 def test_blocks_that_cannot_work_are_refused(tmp_path: Path, block: str, part: str) -> None:
