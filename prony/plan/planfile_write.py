@@ -37,9 +37,14 @@ def text(plan: Plan, remarks: tuple[str, ...] = ()) -> str:
     if cell.limits:
         data["limits"] = cell.limits
     data = _as_written(data)
-    comments = "".join(f"# {line}\n" for remark in remarks for line in remark.splitlines())
+    comments = "".join(f"# {_printable(line)}\n" for remark in remarks for line in remark.splitlines())
     plain = not UNSEEN.search(json.dumps(data, ensure_ascii=False))
     return comments + yaml.safe_dump(data, sort_keys=False, allow_unicode=plain, width=110)
+
+
+def _printable(line: str) -> str:
+    """A comment has no escapes: what no file of YAML may hold stands there as Python writes it."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in line)
 
 
 def _as_written(value: Any) -> Any:

@@ -4,8 +4,8 @@ mod rounds;
 
 use std::sync::atomic::AtomicU64;
 
-use super::condition::Test;
 use super::block_check::check_block;
+use super::condition::Test;
 use super::fork::Fork;
 use super::names::{Numbered, check_name};
 use super::program::{Counter, Op, Program, ScriptCall};

@@ -103,7 +103,12 @@ impl Users {
 
     /// The same as [`Self::move_on`] in a scenario with blocks or loops.
     #[inline(never)]
-    pub(super) fn move_on_in_program(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
+    pub(super) fn move_on_in_program(
+        &mut self,
+        index: u32,
+        before: u16,
+        cx: &mut Context<'_>,
+    ) -> Move {
         let clocks = (cx.now_ns, self.unix_ns(cx.now_ns));
         let pending = self.queues.iter().flat_map(|queues| queues.of(index));
         let next = self

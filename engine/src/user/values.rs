@@ -249,7 +249,8 @@ impl UserValues {
                 Advance::Waits => return Following::Waits,
                 Advance::Fork(fork) => self.fork(user, program, fork, (cursor, vars)),
                 Advance::BranchEnded => {
-                    let following = self.next_branch((index, user), program, (cursor, vars), now_ns);
+                    let following =
+                        self.next_branch((index, user), program, (cursor, vars), now_ns);
                     if let Some(following) = following {
                         return following;
                     }

@@ -129,7 +129,9 @@ impl Users {
             Some(_) => self.script_delay_ns(index, cx.record),
         };
         let think_ns = match delay_ns {
-            None => self.job.steps[usize::from(before)].think.draw(&mut self.rng),
+            None => self.job.steps[usize::from(before)]
+                .think
+                .draw(&mut self.rng),
             delay_ns => delay_ns,
         };
         if matches!(moved, Move::Later { .. }) {

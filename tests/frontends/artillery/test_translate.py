@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from prony.plan.load import OpenLoad
 from prony.plan.step import Block, Entry, Step
 from tests.entries import requests
 from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
-from tests.frontends.conftest import from_file
+from tests.frontends.conftest import explained, from_file
 
 HEAD = "config:\n  target: http://h:8080/base\n  phases: [{duration: 10, arrivalRate: 2}]\n"
 
@@ -65,6 +66,13 @@ def test_a_whole_script_becomes_a_plan_that_can_be_read_again(tmp_path: Path) ->
     assert body == '{"a":1,"b":7,"c":"x${random int 3 3 | json}","d":[1,2.5,true,null,"é\\"/"],"e":3}'
     assert steps[0].think is not None
     assert steps[0].think.ms == 10
+
+
+def test_a_note_with_a_control_character_can_be_read_back(tmp_path: Path) -> None:
+    made = script(tmp_path, f"{HEAD}scenarios:\n  - flow: [{{get: {{url: /}}}}]\n")
+    noted = replace(made, notes=("a screen is cleared by \x1b[2J and \x85 is no end of a line",))
+    assert "\\x1b[2J" in explain(noted)
+    assert explained(noted) == made.trial
 
 
 def test_experiment_d_is_one_loop_of_sessions(tmp_path: Path) -> None:
