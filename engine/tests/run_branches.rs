@@ -1,4 +1,4 @@
-//! Blocks whose steps a user walks side by side: on connections of their own, with the user's values,
+//! Blocks whose steps a user walks in parallel: on connections of their own, with the user's values,
 //! on every driver, with one server and with several, as streams of HTTP/2 too.
 
 mod run_support;
@@ -210,6 +210,109 @@ fn users_who_arrive_walk_them_and_leave() {
             &json!({"completed": 140, "failed": 0, "connections_opened": 60,
                 "connections_closed_by_client": 60, "sessions_completed": 20}),
         );
+    }
+}
+
+/// The targets that one user asks for, in the order of their arrival.
+fn asked(driver: &str, scenario: &Value, iterations: u32) -> Vec<String> {
+    let paths = Arc::<Mutex<Vec<String>>>::default();
+    let kept = Arc::clone(&paths);
+    let server = Server::start(move |peer| {
+        while let Some(request) = peer.request() {
+            let path = request.split(' ').nth(1).unwrap().to_owned();
+            kept.lock().unwrap().push(path);
+            peer.send("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+        }
+    });
+    let plan = plan(server.address, driver, |plan| {
+        plan["scenarios"] = json!([scenario]);
+        plan["stop"]["iterations_per_user"] = iterations.into();
+    });
+    run(&plan).finished();
+    paths.lock().unwrap().clone()
+}
+
+#[test]
+fn each_branch_begins_with_the_values_from_before_the_block() {
+    let set = |name: &str, value: &str| json!({"set": [[name, value]]});
+    for driver in drivers() {
+        // What the first branch sets at last is not taken back by one that began meanwhile.
+        let first = json!({"group": true, "steps": [set("x", "first"), {"path": "/a/${x}"}, set("x", "second")]});
+        let block = json!({"parallel": {"at_once": 2}, "steps": [first, {"path": "/b/${x}"}, {"path": "/c/${x}"}]});
+        let steps = json!([set("x", "none"), block, {"path": "/end/${x}"}]);
+        let mut found = asked(driver, &json!({"steps": steps}), 1);
+        assert_eq!(found.pop().unwrap(), "/end/second");
+        found.sort();
+        assert_eq!(found, ["/a/first", "/b/none", "/c/none"], "{driver}");
+    }
+}
+
+#[test]
+fn a_lane_that_had_nothing_to_walk_changes_no_value() {
+    let on = |value: &str| json!({"left": "${odd}", "op": "==", "right": value});
+    for driver in drivers() {
+        let walked = json!({"if": on("1"), "steps": [{"path": "/a"}, {"set": [["z", "1"]]}]});
+        let other = json!({"if": on("1"), "steps": [{"path": "/b"}, {"set": [["who", "${who}"]]}]});
+        let turn = |odd: &str, who: &str| {
+            json!([{"set": [["odd", odd]]}, {"set": [["who", who]]},
+                {"parallel": {"at_once": 2}, "steps": [walked, other]}, {"path": "/end/${who}"}])
+        };
+        let steps = [turn("1", "u1"), turn("0", "u2")]
+            .iter()
+            .flat_map(|turn| turn.as_array().unwrap().clone())
+            .collect::<Vec<_>>();
+        let found = asked(driver, &json!({"steps": steps}), 2);
+        let ends: Vec<&String> = found
+            .iter()
+            .filter(|path| path.starts_with("/end"))
+            .collect();
+        assert_eq!(
+            ends,
+            ["/end/u1", "/end/u2", "/end/u1", "/end/u2"],
+            "{driver}"
+        );
+    }
+}
+
+#[test]
+fn what_a_branch_has_set_is_kept_where_another_breaks_off() {
+    for driver in drivers() {
+        let token =
+            json!({"group": true, "steps": [{"path": "/token"}, {"set": [["token", "kept"]]}]});
+        let lost =
+            json!({"group": true, "steps": [{"path": "/x"}, {"path": "/y"}, {"path": "/${none}"}]});
+        let block = json!({"parallel": {"at_once": 2}, "steps": [lost, token]});
+        let never = json!({"path": "/never", "capture": [{"name": "none", "header": "X-None"}]});
+        let steps = json!([{"path": "/begin/${token}"}, block, never]);
+        let found = asked(
+            driver,
+            &json!({"variables": [["token", "init"]], "steps": steps}),
+            2,
+        );
+        assert_eq!(found[0], "/begin/init");
+        assert!(
+            found.contains(&"/begin/kept".to_owned()),
+            "{driver}: {found:?}"
+        );
+    }
+}
+
+#[test]
+fn an_arrival_whose_place_is_still_connecting_may_begin_with_a_block_that_sends_nothing() {
+    for driver in drivers() {
+        let (listener, _full) = run_support::full_listener();
+        let plan = plan(listener.local_addr().unwrap(), driver, |plan| {
+            let never = json!({"if": false, "steps": [{"path": "/never"}]});
+            let block = json!({"parallel": {"at_once": 2}, "steps": [never, never]});
+            plan["load"] = json!({"model": "open", "arrivals": "constant", "session": "user",
+                "max_users": 40, "connections": 20,
+                "phases": [{"duration_ms": 600, "from_per_s": 50, "to_per_s": 50}]});
+            plan["scenarios"] = json!([{"steps": [block, {"path": "/end"}]}]);
+            plan["timeouts"] = json!({"connect_ms": 300, "request_ms": 300});
+            plan["stop"] = json!({});
+        });
+        let ended = run(&plan);
+        assert_eq!(ended.code, Some(0), "{driver}: {}", ended.stderr);
     }
 }
 

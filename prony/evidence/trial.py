@@ -83,7 +83,7 @@ class LoadFacts(Record):
     servers: int = 1
     """Each user keeps a connection to each of them that it has asked something."""
     connections_per_user: int = 1
-    """To each of them, at the most: a user that walks branches side by side has several."""
+    """To each of them, at the most: a user of a parallel block has several."""
     duration_s: float | None = None
     expected_requests_per_s: float | None = None
     """A forecast of the rate (probe or calibration), for the port forecast before the run."""

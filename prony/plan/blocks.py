@@ -80,7 +80,7 @@ class Loop(Record):
 
 
 class Parallel(Record):
-    """Branches that a user walks side by side, each on a connection that no other has meanwhile: each step of
+    """Branches that a user walks in parallel, each on a connection that no other has meanwhile: each step of
     the block is one, or with `each` all of them are, once for each element. The user goes on when all have
     ended.
     """

@@ -184,20 +184,26 @@ def requests(entries: tuple[Entry, ...]) -> Iterator[Step]:
 
 
 def requests_at_once(entries: tuple[Entry, ...]) -> int:
-    """Requests of a user that may be under way at once: 1, or as many as branches are walked side by side.
-    Raises ValueError where one parallel block lies in another.
+    """Requests of a user that may be under way at once: 1, or as many as a parallel block sends. Raises
+    ValueError where one lies in another.
     """
     most = 1
     for entry in entries:
-        if isinstance(entry, Block):
-            inside = requests_at_once((*entry.steps, *entry.otherwise))
-            if entry.parallel is not None:
-                if inside > 1:
-                    raise ValueError("a parallel block lies in another one, expected none inside")
-                each = entry.parallel.each is not None
-                inside = entry.parallel.at_once if each else min(entry.parallel.at_once, len(entry.steps))
-            most = max(most, inside)
+        if not isinstance(entry, Block):
+            continue
+        inside = (*entry.steps, *entry.otherwise)
+        most = max(most, requests_at_once(inside))
+        if entry.parallel is not None:
+            if _has_branches(inside):
+                raise ValueError("a parallel block lies in another one, expected none inside")
+            at_once = entry.parallel.at_once
+            most = max(most, at_once if entry.parallel.each else min(at_once, len(entry.steps)))
     return most
+
+
+def _has_branches(entries: tuple[Entry, ...]) -> bool:
+    blocks = [entry for entry in entries if isinstance(entry, Block)]
+    return any(one.parallel is not None or _has_branches((*one.steps, *one.otherwise)) for one in blocks)
 
 
 def pauses(entries: tuple[Entry, ...]) -> Iterator[Think]:

@@ -92,7 +92,7 @@ pub struct Block {
     pub otherwise: Vec<Node>,
 }
 
-/// Branches that a user walks side by side, each on a connection that no other has meanwhile: each of
+/// Branches that a user walks in parallel, each on a connection that no other has meanwhile: each of
 /// the block's steps is one, or with `each` all of them are, once for each element. The user goes on
 /// when all have ended.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

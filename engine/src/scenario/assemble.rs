@@ -32,6 +32,7 @@ pub struct Assembly<'a> {
     ops: Vec<Op>,
     entries: Vec<usize>,
     registers: usize,
+    kept: Vec<usize>,
     lists: usize,
     shared: usize,
     /// Those with a name.
@@ -78,6 +79,7 @@ impl<'a> Assembly<'a> {
             ops: Vec::new(),
             entries: Vec::new(),
             registers: 0,
+            kept: Vec::new(),
             lists: 0,
             shared: 0,
             paces: Vec::new(),
@@ -108,6 +110,7 @@ impl<'a> Assembly<'a> {
             calls: self.calls,
             entries: self.entries,
             registers: self.registers,
+            kept: self.kept,
             lists: self.lists,
             forks: self.forks,
             shared: (0..self.shared).map(|_| AtomicU64::new(0)).collect(),
@@ -177,7 +180,7 @@ impl<'a> Assembly<'a> {
                 self.land(Some(over));
             }
         } else if block.once.is_some() {
-            let register = self.register();
+            let register = self.kept();
             let gate = self.gate(Op::JumpUnlessFirst(register, 0));
             inside(self, steps, scope)?;
             self.land(Some(gate));
@@ -261,9 +264,16 @@ impl<'a> Assembly<'a> {
         self.registers - 1
     }
 
+    /// One that a user counts in from its start to its end.
+    fn kept(&mut self) -> usize {
+        let register = self.register();
+        self.kept.push(register);
+        register
+    }
+
     fn counter(&mut self, per: Per) -> Counter {
         match per {
-            Per::User => Counter::Own(self.register()),
+            Per::User => Counter::Own(self.kept()),
             Per::Run => {
                 self.shared += 1;
                 Counter::Shared(self.shared - 1)

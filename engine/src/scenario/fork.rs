@@ -1,8 +1,11 @@
-//! A block whose branches are walked side by side: as it is compiled, and where one user is in it. It
+//! A block whose branches are walked in parallel: as it is compiled, and where one user is in it. It
 //! knows nothing of connections.
 
 /// Branches may be so many at once at the most.
 pub const MOST_AT_ONCE: u32 = 256;
+
+/// A captured value, where there is one.
+type Value = Option<Box<[u8]>>;
 
 /// A compiled block.
 #[derive(Debug)]
@@ -59,26 +62,41 @@ pub struct Forked {
     pub breaks: bool,
     /// ... and the user ends.
     pub ends: bool,
+    /// Transactions that were open before.
+    pub open: usize,
+    /// Lanes begin then: pauses and a think time before the block are over.
+    pub from_ns: u64,
+    /// The user has not gone on since it came here.
+    pub fresh: bool,
     /// The pauses at the ends of its branches are over then.
     pub until_ns: u64,
-    /// What the values that its branches may set were before.
-    pub before: Vec<Option<Box<[u8]>>>,
+    /// What the values that its branches may set were before, in the order of `sets` ...
+    before: Vec<Value>,
+    /// ... and what branches that have ended have made of them.
+    after: Vec<Option<Value>>,
 }
 
 impl Forked {
-    pub fn new(fork: usize, count: usize, before: Vec<Option<Box<[u8]>>>) -> Self {
+    /// Of so many branches, for a user with these values.
+    pub fn new(number: usize, fork: &Fork, count: usize, captured: &[Value]) -> Self {
+        let before = fork.sets.iter().map(|slot| captured[*slot].clone());
+        let lanes = count.min(fork.at_once as usize).saturating_sub(1) as u32;
         Self {
-            fork,
+            fork: number,
             next: 0,
             count,
-            lanes: 0,
-            beside: 0,
+            lanes,
+            beside: lanes,
             waits: false,
             sent: false,
             breaks: false,
             ends: false,
+            open: 0,
+            from_ns: 0,
+            fresh: true,
             until_ns: 0,
-            before,
+            before: before.collect(),
+            after: vec![None; fork.sets.len()],
         }
     }
 
@@ -94,5 +112,31 @@ impl Forked {
     /// No further branch begins.
     pub fn begin_no_more(&mut self) {
         self.next = self.count;
+    }
+
+    /// A branch begins with the values from before the block.
+    pub fn restore(&self, fork: &Fork, captured: &mut [Value]) {
+        for (slot, before) in fork.sets.iter().zip(&self.before) {
+            captured[*slot].clone_from(before);
+        }
+    }
+
+    /// A branch has ended: what it has set is kept for when all have.
+    pub fn keep(&mut self, fork: &Fork, captured: &[Value]) {
+        for (place, slot) in fork.sets.iter().enumerate() {
+            if captured[*slot] != self.before[place] {
+                self.after[place] = Some(captured[*slot].clone());
+            }
+        }
+    }
+
+    /// All have ended: the user has what they have set.
+    pub fn hand_over(&mut self, fork: &Fork, captured: &mut [Value]) {
+        self.restore(fork, captured);
+        for (slot, after) in fork.sets.iter().zip(&mut self.after) {
+            if let Some(value) = after.take() {
+                captured[*slot] = value;
+            }
+        }
     }
 }

@@ -92,6 +92,8 @@ pub struct Program {
     /// By scenario: where it begins.
     pub entries: Vec<usize>,
     pub registers: usize,
+    /// Those of them that a user counts in from its start to its end.
+    pub kept: Vec<usize>,
     /// Lists that a user carries.
     pub lists: usize,
     pub forks: Vec<Fork>,
@@ -107,6 +109,8 @@ pub struct Cursor {
     open: Vec<Transaction>,
     /// Whether this iteration has sent something.
     sent: bool,
+    /// Blocks walked in parallel, one after the other, in which nothing was sent.
+    pub idle_forks: u32,
 }
 
 /// What a walk through a transaction came to.
@@ -212,14 +216,26 @@ impl Cursor {
         self.open.clear();
     }
 
+    /// Takes over what does not begin anew with each round.
+    pub fn count_as(&mut self, program: &Program, other: &Self) {
+        for register in &program.kept {
+            self.registers[*register] = other.registers[*register];
+        }
+    }
+
+    pub fn open_transactions(&self) -> usize {
+        self.open.len()
+    }
+
     /// The elements of a list that it carries.
     pub fn list(&self, list: usize) -> &[Value] {
         &self.lists[list]
     }
 
-    /// A branch of it has sent something.
-    pub fn has_sent(&mut self) {
-        self.sent = true;
+    /// The branches of a block have ended; whether one of them has sent something.
+    pub fn joins(&mut self, sent: bool) {
+        self.sent |= sent;
+        self.idle_forks = if sent { 0 } else { self.idle_forks + 1 };
     }
 
     /// Whether this iteration has sent nothing.
@@ -238,9 +254,9 @@ impl Cursor {
         self.sent = !was_idle;
     }
 
-    /// A request ended: it belongs to every transaction that is open.
-    pub fn spend(&mut self, service_ns: u64, failed: bool) {
-        for open in &mut self.open {
+    /// A request ended: it belongs to the first so many of the transactions that are open.
+    pub fn spend(&mut self, most: usize, service_ns: u64, failed: bool) {
+        for open in self.open.iter_mut().take(most) {
             open.requests += 1;
             open.service_ns += service_ns;
             open.failed |= failed;
@@ -275,6 +291,7 @@ impl Program {
             match op {
                 Op::Request(step) => {
                     cursor.sent = true;
+                    cursor.idle_forks = 0;
                     return Advance::Request(*step);
                 }
                 Op::Walked => return Advance::Walked,

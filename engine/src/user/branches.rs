@@ -1,22 +1,16 @@
-//! Branches that a user walks side by side. The first free one is walked on the user's own connection,
-//! the others on its *lanes*: places like those of users, each with a connection, a step and a request
-//! of its own, and with the user's values. The user goes on when all branches have ended. A load
-//! without such blocks has no lanes.
+//! Branches that a user walks in parallel. The first is walked on the user's own connection, the others
+//! on its *lanes*: places like those of users, each with a connection, a step and a request of its own,
+//! and with the user's values. The user goes on when all branches have ended. A load without such
+//! blocks has no lanes.
+
+use std::sync::Arc;
 
 use super::phase::{Move, Phase};
 use super::values::{Following, UserValues};
-use super::{Action, Context, Next, Users};
+use super::{Action, Context, Users};
 use crate::scenario::fork::{Branches, Fork, Forked};
 use crate::scenario::program::{Cursor, Program, text_of};
 use crate::scenario::vars::Vars;
-
-/// How the branches of a fork came to their end.
-pub(super) struct Joined {
-    sent: bool,
-    breaks: bool,
-    ends: bool,
-    until_ns: u64,
-}
 
 impl UserValues {
     /// The fork that a user is in, asked for by its own place or by a lane.
@@ -32,140 +26,100 @@ impl UserValues {
         program: &Program,
         number: usize,
         (cursor, vars): (&mut Cursor, &mut Vars),
+        now_ns: u64,
     ) {
         let fork = &program.forks[number];
         let count = match &fork.branches {
             Branches::Steps(entries) => entries.len(),
             Branches::Each { list, .. } => cursor.list(*list).len(),
         };
-        let before = fork.sets.iter().map(|slot| vars.captured[*slot].clone());
-        let mut forked = Forked::new(number, count, before.collect());
-        forked.lanes = count.min(fork.at_once as usize).saturating_sub(1) as u32;
-        forked.beside = forked.lanes;
+        let mut forked = Forked::new(number, fork, count, &vars.captured);
+        forked.open = cursor.open_transactions();
+        forked.from_ns = now_ns.saturating_add(self.passed.pause_ns);
         let lanes = (1..=forked.lanes).map(|lane| user + lane * self.count);
         self.ready.extend(lanes);
-        match forked.take() {
-            None => cursor.go_to(fork.after),
-            Some(branch) => {
-                let element = element(fork, cursor, branch);
-                begin(fork, branch, element, (cursor, vars));
-                self.users[user as usize].branch = branch as u32;
-                self.users[user as usize].forked = Some(Box::new(forked));
-            }
-        }
+        let Some(branch) = forked.take() else {
+            return cursor.go_to(fork.after);
+        };
+        let element = element(fork, cursor, branch);
+        begin(fork, &forked, branch, element, (cursor, vars));
+        let own = &mut self.users[user as usize];
+        own.branch = branch as u32;
+        own.forked = Some(Box::new(forked));
     }
 
-    /// A branch was walked to its end: on to the next; what follows when there is none. A user whose
-    /// branches have all ended goes on behind them.
+    /// A branch was walked to its end: on to the next. What follows when there is none; a user who has
+    /// no lanes goes on behind the block.
     pub(super) fn next_branch(
         &mut self,
         (index, user): (u32, u32),
         program: &Program,
         (cursor, vars): (&mut Cursor, &mut Vars),
-        now_ns: u64,
     ) -> Option<Following> {
-        let pause_ns = self.passed.pause_ns;
-        let Some(forked) = self.forked(user) else {
+        let Some(mut forked) = self.users[user as usize].forked.take() else {
             return Some(Following::Stuck);
         };
         let fork = &program.forks[forked.fork];
-        if let Some(branch) = forked.take() {
-            let element = if index == user {
-                element(fork, cursor, branch)
-            } else {
-                let own = self.users[user as usize].cursor.as_deref();
-                own.and_then(|own| element(fork, own, branch))
-            };
-            begin(fork, branch, element, (cursor, vars));
-            self.users[index as usize].branch = branch as u32;
-            return None;
-        }
-        forked.until_ns = forked.until_ns.max(now_ns + pause_ns);
-        self.passed.pause_ns = 0;
-        if index != user || self.forked(user).is_some_and(|forked| forked.beside > 0) {
-            return Some(Following::BranchEnded);
-        }
-        let joined = self.join(user, fork, (cursor, vars))?;
-        self.passed.pause_ns = joined.until_ns.saturating_sub(now_ns);
-        if joined.ends {
-            Some(Following::Stuck)
-        } else {
-            joined.breaks.then_some(Following::Broken)
-        }
-    }
-
-    /// All branches of a user have ended: what they set is the user's, and it goes on behind them.
-    fn join(
-        &mut self,
-        user: u32,
-        fork: &Fork,
-        (cursor, vars): (&mut Cursor, &mut Vars),
-    ) -> Option<Joined> {
-        let forked = self.users[user as usize].forked.take()?;
-        for lane in (1..=forked.lanes).map(|lane| user + lane * self.count) {
-            let captured = &mut self.users[lane as usize].captured;
-            for (slot, before) in fork.sets.iter().zip(&forked.before) {
-                if let Some(value) = captured.get_mut(*slot)
-                    && value != before
-                {
-                    vars.captured[*slot] = value.take();
-                }
+        forked.keep(fork, &vars.captured);
+        let Some(branch) = forked.take() else {
+            if forked.lanes == 0 {
+                join(*forked, fork, (cursor, vars));
+                return None;
             }
-        }
-        cursor.go_to(fork.after);
-        if forked.sent {
-            cursor.has_sent();
-        }
-        Some(Joined {
-            sent: forked.sent,
-            breaks: forked.breaks,
-            ends: forked.ends,
-            until_ns: forked.until_ns,
-        })
+            self.users[user as usize].forked = Some(forked);
+            return Some(Following::BranchEnded);
+        };
+        let element = if index == user {
+            element(fork, cursor, branch)
+        } else {
+            let own = self.users[user as usize].cursor.as_deref();
+            own.and_then(|own| element(fork, own, branch))
+        };
+        begin(fork, &forked, branch, element, (cursor, vars));
+        self.users[index as usize].branch = branch as u32;
+        self.users[user as usize].forked = Some(forked);
+        None
     }
 
-    /// The same of a user who has waited for its lanes.
-    fn join_waiting(&mut self, program: &Program, user: u32) -> Option<Joined> {
-        let fork = &program.forks[self.forked(user)?.fork];
+    /// All branches of a user have ended: what they have set is the user's, and it goes on behind them.
+    fn join(&mut self, program: &Program, user: u32) -> Option<Forked> {
         let state = &mut self.users[user as usize];
-        let (mut cursor, mut vars) = (state.cursor.take()?, state.vars.take()?);
-        let joined = self.join(user, fork, (&mut cursor, &mut vars));
-        let state = &mut self.users[user as usize];
-        (state.cursor, state.vars) = (Some(cursor), Some(vars));
-        joined
+        let forked = *state.forked.take()?;
+        let (cursor, vars) = (state.cursor.as_deref_mut()?, state.vars.as_deref_mut()?);
+        let fork = &program.forks[forked.fork];
+        Some(join(forked, fork, (cursor, vars)))
     }
 
     /// A lane begins with the next branch of its user; false when none is left.
     fn begin_lane(&mut self, program: &Program, (index, user): (u32, u32)) -> bool {
-        let Some(forked) = self.forked(user) else {
+        let Some(mut forked) = self.users[user as usize].forked.take() else {
             return false;
         };
         let fork = &program.forks[forked.fork];
-        let Some(branch) = forked.take() else {
-            return false;
-        };
-        let lane = &mut self.users[index as usize];
-        let mut cursor = lane
-            .cursor
-            .take()
-            .unwrap_or_else(|| Box::new(Cursor::new(program)));
-        let mut captured = std::mem::take(&mut lane.captured);
-        let own = &mut self.users[user as usize];
-        let (Some(own_cursor), Some(vars)) = (own.cursor.as_deref(), own.vars.as_deref_mut())
-        else {
-            return false;
-        };
-        cursor.follow(own_cursor);
-        captured.clone_from(&vars.captured);
-        let element = element(fork, own_cursor, branch);
-        std::mem::swap(&mut vars.captured, &mut captured);
-        begin(fork, branch, element, (&mut cursor, vars));
-        std::mem::swap(&mut vars.captured, &mut captured);
-        let lane = &mut self.users[index as usize];
-        lane.cursor = Some(cursor);
-        lane.captured = captured;
-        lane.branch = branch as u32;
-        true
+        let branch = forked.take();
+        if let Some(branch) = branch {
+            let lane = &mut self.users[index as usize];
+            lane.branch = branch as u32;
+            let mut cursor = lane
+                .cursor
+                .take()
+                .unwrap_or_else(|| Box::new(Cursor::new(program)));
+            let mut captured = std::mem::take(&mut lane.captured);
+            let own = &mut self.users[user as usize];
+            if let (Some(own_cursor), Some(vars)) = (&own.cursor, &mut own.vars) {
+                cursor.follow(own_cursor);
+                captured.clone_from(&vars.captured);
+                std::mem::swap(&mut vars.captured, &mut captured);
+                let element = element(fork, own_cursor, branch);
+                begin(fork, &forked, branch, element, (&mut cursor, vars));
+                std::mem::swap(&mut vars.captured, &mut captured);
+            }
+            let lane = &mut self.users[index as usize];
+            lane.cursor = Some(cursor);
+            lane.captured = captured;
+        }
+        self.users[user as usize].forked = Some(forked);
+        branch.is_some()
     }
 
     /// Before and after a lane acts: the user's values are then those of the lane's branch.
@@ -178,9 +132,11 @@ impl UserValues {
         self.users[index as usize].captured = captured;
     }
 
-    /// Forgets the fork that a user is in.
-    fn leave_fork(&mut self, user: u32) {
-        self.users[user as usize].forked = None;
+    /// Whether a user comes to its second block in a row in which nothing was sent: it would turn in a
+    /// circle.
+    fn turns_in_a_circle(&self, user: u32) -> bool {
+        let cursor = &self.users[user as usize].cursor;
+        cursor.as_ref().is_some_and(|cursor| cursor.idle_forks > 1)
     }
 
     /// The branch of which a request at this place is, if of any.
@@ -196,6 +152,24 @@ impl UserValues {
             forked.sent = true;
         }
     }
+
+    /// A request at this place ended, after so long: its time belongs to all transactions around it.
+    #[inline]
+    pub(super) fn spend(&mut self, index: u32, service_ns: u64, failed: bool) {
+        let Some(place) = self.users.get_mut(index as usize) else {
+            return;
+        };
+        if let Some(cursor) = &mut place.cursor {
+            cursor.spend(usize::MAX, service_ns, failed);
+        }
+        let user = self.user(index);
+        if user != index {
+            let own = &mut self.users[user as usize];
+            if let (Some(cursor), Some(forked)) = (&mut own.cursor, &own.forked) {
+                cursor.spend(forked.open, service_ns, failed);
+            }
+        }
+    }
 }
 
 impl Users {
@@ -203,6 +177,12 @@ impl Users {
     #[inline]
     pub(super) fn is_lane(&self, index: u32) -> bool {
         self.values.user(index) != index
+    }
+
+    /// The lanes of a user.
+    pub(super) fn lanes(&self, user: u32) -> impl Iterator<Item = u32> + use<> {
+        let count = self.values.count;
+        (user + count..self.all.len() as u32).step_by(count.max(1) as usize)
     }
 
     /// Does something for a lane, with the values of its branch.
@@ -221,92 +201,116 @@ impl Users {
 
     /// A lane begins with a branch, or a user whose branches have ended goes on behind them.
     pub fn go_on(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        let job = std::sync::Arc::clone(&self.job);
+        let job = Arc::clone(&self.job);
         let Some(program) = &job.scenarios.program else {
             return Action::STAY;
         };
         if self.is_lane(index) {
-            self.intend(index, cx.now_ns);
-            let user = self.values.user(index);
-            if !self.values.begin_lane(program, (index, user)) {
-                self.branch_ended(index);
-                return Action::STAY;
-            }
-            return self.on_lane(index, |users| {
-                let before = users.all[index as usize].step;
-                let moved = users.move_on_in_program(index, before, cx);
-                users.go(index, moved, cx)
-            });
+            return self.begin_branch(program, index, cx);
         }
-        let Some(joined) = self.values.join_waiting(program, index) else {
+        let Some(joined) = self.values.join(program, index) else {
             return Action::STAY;
         };
-        let pause_ns = joined.until_ns.saturating_sub(cx.now_ns);
-        let before = self.all[index as usize].step;
         if joined.ends {
             return self.end_user(index, cx);
         }
-        if !joined.sent {
-            // Another round might send nothing either.
+        let pause_ns = joined.until_ns.saturating_sub(cx.now_ns);
+        let before = self.all[index as usize].step;
+        if !joined.breaks && self.values.turns_in_a_circle(index) {
             return self.idle(index, pause_ns, cx);
         }
+        self.values.passed.pause_ns = pause_ns;
         let moved = if joined.breaks {
             self.break_off(index, before, cx)
         } else {
-            self.values.passed.pause_ns = pause_ns;
             self.move_on_in_program(index, before, cx)
         };
-        self.proceed(index, before, moved, cx)
+        self.proceed(index, None, moved, cx)
     }
 
-    /// Nobody walks a branch at this place any more.
-    pub(super) fn rest(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
+    fn begin_branch(&mut self, program: &Program, index: u32, cx: &mut Context<'_>) -> Action {
+        let user = self.values.user(index);
+        let begins = self.values.begin_lane(program, (index, user));
+        let from_ns = self.values.forked(user).map_or(0, |forked| forked.from_ns);
+        if !begins {
+            return self.rest(index, cx.now_ns, cx);
+        }
+        self.intend(index, cx.now_ns.max(from_ns));
+        self.values.passed.pause_ns = from_ns.saturating_sub(cx.now_ns);
+        self.on_lane(index, |users| {
+            let before = users.all[index as usize].step;
+            let moved = users.move_on_in_program(index, before, cx);
+            users.go(index, moved, cx)
+        })
+    }
+
+    /// Whether somebody may be in a block that is walked in parallel.
+    #[inline]
+    pub(super) fn is_forked(&self) -> bool {
+        self.all.len() > self.values.count as usize
+    }
+
+    /// The user has just come to a block, after a think time: its lanes wait for that, too.
+    #[inline]
+    pub(super) fn lanes_think(&mut self, index: u32, think_ns: u64) {
+        if let Some(forked) = self.values.forked(index)
+            && std::mem::take(&mut forked.fresh)
+        {
+            forked.from_ns = forked.from_ns.saturating_add(think_ns);
+        }
+    }
+
+    /// Nobody walks a branch at this place any more; the user does not go on before that time.
+    pub(super) fn rest(&mut self, index: u32, until_ns: u64, cx: &mut Context<'_>) -> Action {
         self.redirects.drop(index);
-        let phase = if self.is_lane(index) {
-            Phase::Resting
-        } else {
+        let user = self.values.user(index);
+        let phase = if index == user {
             Phase::Joining
+        } else {
+            Phase::Resting
         };
         self.all[index as usize].enter(phase, cx.now_ns, &mut cx.record.recorder);
-        self.branch_ended(index);
-        Action::next(Next::Stay)
-    }
-
-    fn branch_ended(&mut self, index: u32) {
-        let user = self.values.user(index);
-        let Some(forked) = self.values.forked(user) else {
-            return;
-        };
-        if index == user {
-            forked.waits = true;
-        } else {
-            forked.beside -= 1;
+        if let Some(forked) = self.values.forked(user) {
+            forked.until_ns = forked.until_ns.max(until_ns);
+            if index == user {
+                forked.waits = true;
+            } else {
+                forked.beside -= 1;
+            }
+            if forked.waits && forked.beside == 0 {
+                self.values.ready.push(user);
+            }
         }
-        if forked.waits && forked.beside == 0 {
-            self.values.ready.push(user);
-        }
+        Action::STAY
     }
 
     /// The iteration is broken off within a branch: no further one begins, and those that have begun
     /// end. `None`: there is no branch, or no other than this one.
     pub(super) fn break_branches(&mut self, index: u32, ends: bool) -> Option<Move> {
         let user = self.values.user(index);
-        let forked = self.values.forked(user)?;
+        self.values.forked(user)?;
+        let job = Arc::clone(&self.job);
+        let program = job.scenarios.program.as_ref()?;
+        let own = &mut self.values.users[user as usize];
+        let (forked, vars) = (own.forked.as_deref_mut()?, own.vars.as_deref()?);
+        forked.keep(&program.forks[forked.fork], &vars.captured);
         forked.breaks = true;
         forked.ends |= ends;
         forked.begin_no_more();
-        if index == user && forked.beside == 0 {
-            self.values.leave_fork(user);
+        if forked.lanes == 0 {
+            self.values.join(program, user);
             return None;
         }
-        Some(Move::BranchEnded)
+        Some(Move::BranchEnded { pause_ns: 0 })
     }
+}
 
-    /// The lanes of a user.
-    pub(super) fn lanes(&self, user: u32) -> impl Iterator<Item = u32> + use<> {
-        let count = self.values.count;
-        (user + count..self.all.len() as u32).step_by(count.max(1) as usize)
-    }
+/// What follows a block whose branches have all ended.
+fn join(mut forked: Forked, fork: &Fork, (cursor, vars): (&mut Cursor, &mut Vars)) -> Forked {
+    forked.hand_over(fork, &mut vars.captured);
+    cursor.go_to(fork.after);
+    cursor.joins(forked.sent);
+    forked
 }
 
 /// The element that a branch of a fork is for.
@@ -318,13 +322,15 @@ fn element(fork: &Fork, cursor: &Cursor, branch: usize) -> Option<Vec<u8>> {
     Some(text_of(element, *as_json))
 }
 
-/// Goes to the begin of a branch.
+/// Goes to the begin of a branch, with the values from before the block.
 fn begin(
     fork: &Fork,
+    forked: &Forked,
     branch: usize,
     text: Option<Vec<u8>>,
     (cursor, vars): (&mut Cursor, &mut Vars),
 ) {
+    forked.restore(fork, &mut vars.captured);
     match &fork.branches {
         Branches::Steps(entries) => cursor.go_to(entries[branch]),
         Branches::Each { element, entry, .. } => {

@@ -124,7 +124,7 @@ impl Users {
         if self.open.is_some() {
             // Such a user goes away, when its branches have ended.
             if self.break_branches(index, true).is_some() {
-                return self.rest(index, cx).closing(true);
+                return self.rest(index, cx.now_ns, cx).closing(true);
             }
             self.release(index, Phase::Idle, cx);
             return self.cool(index, cx.now_ns).closing(true);
@@ -138,7 +138,10 @@ impl Users {
             Move::Walked | Move::Stuck | Move::Waits => {
                 return self.end_user(index, cx).closing(true);
             }
-            Move::BranchEnded => return self.rest(index, cx).closing(true),
+            Move::BranchEnded { pause_ns } => {
+                let until_ns = due_ns.saturating_add(pause_ns);
+                return self.rest(index, until_ns, cx).closing(true);
+            }
         };
         if self.retirement.has_come(self.values.user(index)) {
             return self.end_user(index, cx).closing(true);

@@ -121,8 +121,10 @@ impl Users {
         }
         let ended = match next {
             Following::Waits => return Move::Waits,
-            Following::BranchEnded => return Move::BranchEnded,
-            Following::Broken => return self.break_off(index, before, cx),
+            Following::BranchEnded => {
+                let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
+                return Move::BranchEnded { pause_ns };
+            }
             Following::Step(step) => {
                 let pause_ns = std::mem::take(&mut self.values.passed.pause_ns);
                 return Move::To { step, pause_ns };
@@ -169,10 +171,10 @@ impl Users {
     /// Leaves the rest of an iteration out, and goes on with the next.
     #[inline(never)]
     pub(super) fn break_off(&mut self, index: u32, before: u16, cx: &mut Context<'_>) -> Move {
-        if !self.has_iterations_left(index) {
-            return Move::Stuck;
-        }
-        let Some(step) = self.begin_iteration(index, Some(before), cx.now_ns) else {
+        let goes_on = self.has_iterations_left(index);
+        let begun = goes_on.then(|| self.begin_iteration(index, Some(before), cx.now_ns));
+        let Some(Some(step)) = begun else {
+            self.values.passed.pause_ns = 0;
             return Move::Stuck;
         };
         match self.job.scenarios.program {

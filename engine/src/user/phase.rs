@@ -63,8 +63,8 @@ pub(super) enum Move {
     Stuck,
     /// What comes next depends on a response that has not come.
     Waits,
-    /// A branch has ended, and what comes next waits for the others.
-    BranchEnded,
+    /// A branch has ended, with this pause, and what comes next waits for the others.
+    BranchEnded { pause_ns: u64 },
 }
 
 impl Move {

@@ -93,11 +93,21 @@ impl Users {
     /// Ends a user who waits for nothing but its time; `None` for one whose request is under way,
     /// who ends after it.
     pub fn retire(&mut self, index: u32, cx: &mut Context<'_>) -> Option<Action> {
+        if self.is_forked() && !self.is_lane(index) {
+            for lane in self.lanes(index) {
+                let phase = self.all[lane as usize].phase;
+                if matches!(phase, Phase::Thinking | Phase::BackingOff | Phase::Idling) {
+                    let _ = self.on_lane(lane, |users| users.end_user(lane, cx));
+                }
+            }
+        }
         let user = &self.all[index as usize];
         match user.phase {
             // Late to start and due to end at once: counted as having been there for no time.
             Phase::Waiting => cx.record.recorder.user_came(cx.now_ns),
             Phase::Thinking | Phase::BackingOff | Phase::Idling => {}
+            // It ends when its branches have.
+            Phase::Joining => return Some(Action::STAY),
             _ => return None,
         }
         Some(self.end_user(index, cx))

@@ -57,8 +57,6 @@ pub(super) enum Following {
     Waits,
     /// It depends on branches that have not ended.
     BranchEnded,
-    /// A branch has broken the iteration off.
-    Broken,
 }
 
 pub(super) struct UserValues {
@@ -206,6 +204,10 @@ impl UserValues {
             return Following::Walked;
         };
         vars.unix_ns = unix_ns;
+        let own = &self.users[user as usize].cursor;
+        if let (Some(program), Some(own)) = (&job.scenarios.program, own) {
+            cursor.count_as(program, own);
+        }
         let walker = Walker {
             index,
             user,
@@ -213,6 +215,10 @@ impl UserValues {
             vars: &mut vars,
         };
         let following = self.walk_on(job, walker, pending, now_ns, rng);
+        let own = &mut self.users[user as usize].cursor;
+        if let (Some(program), Some(own)) = (&job.scenarios.program, own) {
+            own.count_as(program, &cursor);
+        }
         self.users[index as usize].cursor = Some(cursor);
         self.users[user as usize].vars = Some(vars);
         following
@@ -247,10 +253,9 @@ impl UserValues {
                 Advance::Walked => return Following::Walked,
                 Advance::Lost => return Following::Stuck,
                 Advance::Waits => return Following::Waits,
-                Advance::Fork(fork) => self.fork(user, program, fork, (cursor, vars)),
+                Advance::Fork(fork) => self.fork(user, program, fork, (cursor, vars), now_ns),
                 Advance::BranchEnded => {
-                    let following =
-                        self.next_branch((index, user), program, (cursor, vars), now_ns);
+                    let following = self.next_branch((index, user), program, (cursor, vars));
                     if let Some(following) = following {
                         return following;
                     }
@@ -292,20 +297,6 @@ impl UserValues {
     pub(super) fn is_idle(&self, index: u32) -> bool {
         let cursor = &self.users[index as usize].cursor;
         cursor.as_ref().is_some_and(|cursor| cursor.is_idle())
-    }
-
-    /// A request of a user ended, after so long.
-    #[inline]
-    pub(super) fn spend(&mut self, index: u32, service_ns: u64, failed: bool) {
-        let user = self.user(index);
-        // The time on a lane is that of its user, too.
-        for place in std::iter::once(index).chain((user != index).then_some(user)) {
-            if let Some(state) = self.users.get_mut(place as usize)
-                && let Some(cursor) = &mut state.cursor
-            {
-                cursor.spend(service_ns, failed);
-            }
-        }
     }
 
     /// What follows this step in a scenario without blocks.

@@ -34,8 +34,14 @@ impl Users {
             self.allowance.give_back();
             let counters = &mut cx.record.recorder.counters;
             counters.offered = counters.offered.saturating_sub(1);
-            if moved == Move::BranchEnded {
-                return self.rest(index, cx);
+            if let Move::BranchEnded { pause_ns } = moved {
+                // An attempt to connect that is under way is for nobody who waits.
+                let closes = self.all[index as usize].phase == Phase::Warming;
+                if closes {
+                    self.close(index, true, cx.record);
+                }
+                let until_ns = cx.now_ns.saturating_add(pause_ns);
+                return self.rest(index, until_ns, cx).closing(closes);
             }
             if moved != Move::Stuck {
                 self.walked(index, cx);
@@ -99,15 +105,15 @@ impl Users {
             Some(decided) if !breaks_off => decided,
             _ => self.move_on(index, breaks_off, cx),
         };
-        self.proceed(index, before, moved, cx)
+        self.proceed(index, Some(before), moved, cx)
     }
 
-    /// From a request of that step on to what was decided to come next.
+    /// On to what was decided to come next, thinking first as after a request of that step.
     #[inline]
     pub(super) fn proceed(
         &mut self,
         index: u32,
-        before: u16,
+        before: Option<u16>,
         moved: Move,
         cx: &mut Context<'_>,
     ) -> Action {
@@ -117,7 +123,12 @@ impl Users {
                 self.walked(index, cx);
                 return self.end_user(index, cx);
             }
-            Move::BranchEnded => return self.rest(index, cx),
+            Move::BranchEnded { pause_ns } => {
+                let think_ns = self.draw_think(before).unwrap_or(0);
+                self.lanes_think(index, think_ns);
+                let until_ns = cx.now_ns.saturating_add(think_ns).saturating_add(pause_ns);
+                return self.rest(index, until_ns, cx);
+            }
             Move::Stuck | Move::Waits => return self.end_user(index, cx),
         };
         if self.retirement.has_come(self.values.user(index)) {
@@ -129,11 +140,12 @@ impl Users {
             Some(_) => self.script_delay_ns(index, cx.record),
         };
         let think_ns = match delay_ns {
-            None => self.job.steps[usize::from(before)]
-                .think
-                .draw(&mut self.rng),
+            None => self.draw_think(before),
             delay_ns => delay_ns,
         };
+        if self.is_forked() {
+            self.lanes_think(index, think_ns.unwrap_or(0));
+        }
         if matches!(moved, Move::Later { .. }) {
             return self.idle(index, think_ns.unwrap_or(0) + pause_ns, cx);
         }
@@ -144,6 +156,12 @@ impl Users {
             return self.begin_request(index, cx);
         }
         self.think(index, due_ns, cx)
+    }
+
+    /// The think time after a request of that step.
+    #[inline]
+    fn draw_think(&mut self, step: Option<u16>) -> Option<u64> {
+        self.job.steps[usize::from(step?)].think.draw(&mut self.rng)
     }
 
     fn think(&mut self, index: u32, due_ns: u64, cx: &mut Context<'_>) -> Action {
@@ -165,8 +183,15 @@ impl Users {
             return self.end_user(index, cx);
         }
         match moved {
-            Move::BranchEnded => self.rest(index, cx),
-            Move::Walked | Move::Stuck | Move::Waits => self.end_user(index, cx),
+            Move::BranchEnded { pause_ns } => {
+                let until_ns = cx.now_ns.saturating_add(pause_ns);
+                self.rest(index, until_ns, cx)
+            }
+            Move::Walked => {
+                self.walked(index, cx);
+                self.end_user(index, cx)
+            }
+            Move::Stuck | Move::Waits => self.end_user(index, cx),
             Move::Later { step, pause_ns } => {
                 self.all[index as usize].step = step;
                 self.idle(index, pause_ns, cx)
@@ -272,7 +297,7 @@ impl Users {
     /// A user ends; one of an open load leaves its place to another.
     pub(super) fn end_user(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         if self.break_branches(index, true).is_some() {
-            return self.rest(index, cx);
+            return self.rest(index, cx.now_ns, cx);
         }
         self.redirects.drop(index);
         if let Some(queues) = &mut self.queues {

@@ -53,7 +53,7 @@ class Walk:
     steps: list[Step] = field(default_factory=list)
     """All requests, in the order in which they are written down."""
     in_branch: bool = False
-    """Steps that go out side by side are being written."""
+    """The steps of a parallel block are being written."""
     loops: int = 0
     """Loops that are blocks, so far: each has names of its own."""
     wanted: dict[str, Expected] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-//! Blocks whose steps are walked several times, side by side, or one of them: loops, parallel blocks,
+//! Blocks whose steps are walked several times, in parallel, or one of them: loops, parallel blocks,
 //! choices.
 
 use rand::distr::weighted::WeightedIndex;
@@ -195,7 +195,7 @@ impl<'a> Assembly<'a> {
         overs.into_iter().for_each(|over| self.land(Some(over)));
         self.ops[fork] = match choice {
             Choice::Random => Op::Random(weights, targets),
-            Choice::Interleave => Op::Interleave(self.register(), targets),
+            Choice::Interleave => Op::Interleave(self.kept(), targets),
         };
         Ok(())
     }

@@ -1,8 +1,9 @@
-//! Branches that users walk side by side: what they take, what they record, and how they end.
+//! Branches that users walk in parallel: what they take, what they record, and how they end.
 
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
+use super::driver::SENDS;
 use super::*;
 
 fn step(name: &str) -> Value {
@@ -157,15 +158,164 @@ fn users_of_an_open_load_walk_branches_too() {
     assert!(counters.sessions_begun - counters.sessions_completed < 20);
 }
 
+/// When each request was sent, by its number among all, in ms after the start.
+fn sends(steps: Value, edit: impl FnOnce(&mut Value)) -> Vec<u64> {
+    SENDS.with_borrow_mut(Vec::clear);
+    one_user(steps, |plan| {
+        plan["stop"]["iterations_per_user"] = 1.into();
+        edit(plan);
+    });
+    SENDS.with_borrow_mut(|sends| sends.drain(..).map(|ns| ns / MS).collect())
+}
+
+fn pause(ms: u64) -> Value {
+    json!({"pause": {"kind": "constant", "ms": ms}})
+}
+
+fn thinking(name: &str, ms: u64) -> Value {
+    json!({"path": format!("/{name}"), "think": {"kind": "constant", "ms": ms}})
+}
+
+#[test]
+fn a_pause_or_a_think_time_before_a_block_holds_all_of_it_back() {
+    // The page at 1 ms, its response at 11 ms; the lane connects when its time has come.
+    let block = parallel(2, json!([step("a"), step("b")]));
+    let paused = sends(json!([step("page"), pause(50), block]), |_| {});
+    assert_eq!(paused, [1, 61, 62]);
+    let thought = sends(json!([thinking("page", 50), block]), |_| {});
+    assert_eq!(thought, [1, 61, 62]);
+    let every = sends(json!([step("page"), block]), |plan| {
+        plan["load"]["think"] = json!({"kind": "constant", "ms": 50});
+    });
+    assert_eq!(every, [1, 61, 62]);
+}
+
+#[test]
+fn a_pause_or_a_think_time_at_the_end_of_a_branch_holds_back_what_follows() {
+    let with_pause = |name: &str| json!({"group": true, "steps": [step(name), pause(50)]});
+    // On the user's own connection from 1 ms to 11 ms, on the lane's from 2 to 12.
+    for (block, end) in [
+        (json!([with_pause("a"), step("b")]), 61),
+        (json!([step("a"), with_pause("b")]), 61),
+        (json!([thinking("a", 50), step("b")]), 61),
+        (json!([step("a"), thinking("b", 50)]), 61),
+        (json!([step("a"), step("b")]), 11),
+    ] {
+        let sent = sends(json!([parallel(2, block), step("end")]), |_| {});
+        assert_eq!(*sent.last().unwrap(), end, "{sent:?}");
+    }
+}
+
+#[test]
+fn what_a_user_counts_it_counts_on_its_lanes_too() {
+    let once = json!({"once": true, "steps": [step("once")]});
+    let recorded = one_user(json!([parallel(2, json!([step("a"), once]))]), |plan| {
+        plan["stop"]["iterations_per_user"] = 4.into();
+    });
+    assert_eq!(recorded.counters.completed, 5);
+    let half = json!({"share": {"percent": 50}, "steps": [step("half")]});
+    let recorded = one_user(json!([parallel(2, json!([step("a"), half]))]), |plan| {
+        plan["stop"]["iterations_per_user"] = 6.into();
+    });
+    assert_eq!(recorded.counters.completed, 9);
+}
+
+#[test]
+fn an_iteration_that_is_broken_off_in_a_branch_sends_nothing_more() {
+    let needs = |name: &str| json!({"path": format!("/{name}/${{x}}")});
+    let page = json!({"path": "/page", "capture": [{"name": "x", "header": "X-None"}]});
+    for at_once in [1, 2] {
+        let block = parallel(at_once, json!([needs("a"), needs("b")]));
+        let recorded = one_user(json!([page, block, step("never")]), |_| {});
+        assert_eq!(recorded.counters.sent, 2, "{at_once}");
+    }
+}
+
+#[test]
+fn a_session_that_ends_with_an_idle_block_is_completed() {
+    let nothing = json!({"if": false, "steps": [step("never")]});
+    for at_once in [1, 2] {
+        let recorded = simulate(
+            |sent_ns| sent_ns + 10 * MS,
+            (0, 2500),
+            |plan| {
+                open(plan, "constant", 10);
+                plan["load"]["session"] = "user".into();
+                let block = parallel(at_once, json!([nothing, nothing]));
+                plan["scenarios"] = json!([{"steps": [step("page"), block]}]);
+            },
+        );
+        let counters = &recorded.counters;
+        assert!(
+            counters.sessions_begun - counters.sessions_completed <= 1,
+            "{at_once}"
+        );
+        assert!(counters.sessions_begun >= 24);
+    }
+}
+
+#[test]
+fn a_transaction_in_a_branch_has_its_own_requests_only() {
+    let around = |name: &str| json!({"transaction": name, "steps": [step(name), step(name)]});
+    let recorded = one_user(
+        json!([parallel(2, json!([around("a"), around("b")]))]),
+        |_| {},
+    );
+    let sums = |step: &&StepFigures| step.service_time.min_ns().is_some_and(|ns| ns > 19 * MS);
+    let longest: Vec<Option<u64>> = recorded
+        .steps
+        .iter()
+        .filter(sums)
+        .map(|step| step.service_time.max_ns())
+        .collect();
+    assert_eq!(longest.len(), 2);
+    assert!(longest.iter().all(|ns| ns.is_some_and(|ns| ns < 21 * MS)));
+}
+
+#[test]
+fn attempts_to_connect_back_off_in_blocks_too() {
+    REFUSAL.set(|_| Some(libc::ECONNREFUSED));
+    let recorded = one_user_until(
+        2000,
+        json!([parallel(2, json!([step("a"), step("b")]))]),
+        |plan| {
+            plan["stop"] = json!({"after_ms": 2000});
+        },
+    );
+    REFUSAL.set(|_| None);
+    // 10 ms, doubling up to a second, at two places.
+    assert!(failed(&recorded) <= 20, "{}", failed(&recorded));
+}
+
+#[test]
+fn users_whose_time_is_over_do_not_wait_for_pauses_in_branches() {
+    let long = json!({"group": true, "steps": [step("b"), pause(4000), step("c")]});
+    let recorded = one_user_until(
+        2000,
+        json!([parallel(3, json!([step("a"), long]))]),
+        |plan| {
+            plan["load"] = json!({"model": "closed", "populations": [
+            {"name": "p", "users": 2, "duration_ms": 500}]});
+            plan["stop"] = json!({"after_ms": 2000});
+        },
+    );
+    let ended_ms = recorded.finished_ns.map(|ns| ns / MS);
+    assert!(ended_ms.is_some_and(|ms| ms <= 500), "{ended_ms:?}");
+}
+
 #[test]
 fn branches_that_send_nothing_hold_nobody_up_and_do_not_spin() {
     let nothing = json!({"if": false, "steps": [step("never")]});
     let block = parallel(3, json!([nothing, nothing, nothing]));
-    let recorded = one_user_until(100, json!([block]), |plan| {
+    let forever = json!({"loop": {}, "steps": [block]});
+    let recorded = one_user_until(100, json!([step("page"), forever]), |plan| {
         plan["load"]["users"] = 3.into();
         plan["stop"] = json!({"after_ms": 100});
     });
-    assert_eq!(recorded.counters.completed, 0);
+    // It got to the end of the run, and one page of each user is all that was sent.
+    assert_eq!(recorded.counters.sent, 3);
+    let sent = sends(json!([step("page"), block, step("end")]), |_| {});
+    assert_eq!(sent, [1, 11]);
 }
 
 /// A list of steps that are requests, pauses, and blocks of such; never one parallel block in another.

@@ -29,6 +29,8 @@ std::thread_local! {
     pub(super) static REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
     /// The same for a send.
     pub(super) static SEND_REFUSAL: std::cell::Cell<Refusal> = const { std::cell::Cell::new(|_| None) };
+    /// When requests were sent, after the start.
+    pub(super) static SENDS: std::cell::RefCell<Vec<u64>> = const { std::cell::RefCell::new(Vec::new()) };
     /// The time that each send takes the client.
     pub(super) static SEND_NS: std::cell::Cell<u64> = const { std::cell::Cell::new(0) };
     /// A command of the coordinator, and when it reaches the thread (after the start).
@@ -91,6 +93,7 @@ impl Driver for Simulated {
                 .push(Reverse((self.now_ns, Due::NotSent(conn, code))));
             return;
         }
+        SENDS.with_borrow_mut(|sends| sends.push(self.now_ns - START_NS));
         let at_ns = START_NS + (self.service)(self.now_ns - START_NS);
         self.due.push(Reverse((at_ns, Due::Answered(conn))));
         self.now_ns += SEND_NS.get();
