@@ -71,6 +71,12 @@ fn cases(folder: &std::path::Path) -> Vec<Case> {
     let chunked = json!({"body": {"text": "x", "chunked": true}});
     let mut found = vec![
         (
+            "`pipeline` and a `parallel` block",
+            json!({"connection": {"pipeline": 2}, "scenarios": [{"steps": [
+                {"parallel": {"at_once": 2}, "steps": [{"path": "/"}]}]}]}),
+            "has a parallel block",
+        ),
+        (
             "`pipeline` and `per_request`",
             json!({"connection": {"pipeline": 2, "reuse": "per_request"}}),
             "per_request",
