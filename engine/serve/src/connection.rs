@@ -90,6 +90,8 @@ pub struct Connection {
     pub ended: bool,
     /// The kernel was asked to say when the socket takes bytes again.
     pub waits_to_write: bool,
+    /// It has had its turns and goes on after the other connections.
+    pub goes_on: bool,
 }
 
 impl Connection {
@@ -107,6 +109,7 @@ impl Connection {
             readable: false,
             ended: false,
             waits_to_write: false,
+            goes_on: false,
         }
     }
 
@@ -117,6 +120,7 @@ impl Connection {
         self.readable = false;
         self.ended = false;
         self.waits_to_write = false;
+        self.goes_on = false;
         match tls.map(|config| Session::new(Arc::clone(config))) {
             None => true,
             Some(Ok(session)) => {
@@ -137,6 +141,15 @@ impl Connection {
         self.backlog = None;
         self.http2 = None;
         self.socket.take().is_some()
+    }
+
+    /// Whether there is something to do that others wait for: bytes to read, or more of a body.
+    pub fn wants_turn(&self) -> bool {
+        match self.action {
+            Action::Read | Action::Ignore => self.readable,
+            Action::Drain => true,
+            Action::Hold | Action::Close | Action::Drop | Action::Reset => false,
+        }
     }
 
     pub fn has_backlog(&self) -> bool {

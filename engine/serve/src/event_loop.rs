@@ -29,8 +29,9 @@ const MAIL: u64 = u64::MAX - 1;
 const TIMER: u64 = u64::MAX - 2;
 
 const EVENTS: usize = 512;
-/// Reads from one connection before the others get their turn.
-const READS_IN_A_ROW: u32 = 16;
+/// Reads from one connection, or pieces of bodies for it, before the others get their turn: a client
+/// that is as fast as the server never lets the socket fill up.
+const TURNS_IN_A_ROW: u32 = 16;
 const ACCEPTS_IN_A_ROW: u32 = 64;
 /// Pause after the kernel refused a connection (no descriptors left).
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
@@ -120,6 +121,9 @@ impl EventLoop {
                 }
             }
             for key in std::mem::take(&mut self.again) {
+                if let Some(slot) = self.slot(key) {
+                    self.connections[slot].goes_on = false;
+                }
                 self.ready(key, EventFlags::empty());
             }
             self.run_due()?;
@@ -289,8 +293,7 @@ impl EventLoop {
         connection.ended |= flags.contains(EventFlags::RDHUP);
         let action = connection.action;
         let writable = flags.contains(EventFlags::OUT) && connection.has_backlog();
-        let reads = connection.readable && matches!(action, Action::Read | Action::Ignore);
-        if writable || (reads && !connection.has_backlog()) {
+        if writable || (connection.wants_turn() && !connection.has_backlog()) {
             self.drive(slot, action);
         }
     }
@@ -298,7 +301,7 @@ impl EventLoop {
     /// Sends the output and takes the next action, until there is nothing to do now.
     fn drive(&mut self, slot: usize, first: Action) {
         let mut action = first;
-        let mut reads = 0;
+        let mut turns = 0;
         loop {
             let connection = &mut self.connections[slot];
             connection.action = action;
@@ -311,22 +314,20 @@ impl EventLoop {
             }
             let key = self.key(slot);
             let connection = &mut self.connections[slot];
+            if connection.wants_turn() {
+                if turns == TURNS_IN_A_ROW {
+                    self.go_on_later(slot);
+                    return;
+                }
+                turns += 1;
+            }
             match action {
                 Action::Hold => return,
-                Action::Read | Action::Ignore => {
-                    if !connection.readable {
-                        return;
-                    }
-                    if reads == READS_IN_A_ROW {
-                        self.again.push(key);
-                        return;
-                    }
-                    reads += 1;
-                    match self.read(slot) {
-                        Some(next) => action = next,
-                        None => return,
-                    }
-                }
+                Action::Read | Action::Ignore if !connection.readable => return,
+                Action::Read | Action::Ignore => match self.read(slot) {
+                    Some(next) => action = next,
+                    None => return,
+                },
                 // Bodies of other streams do not keep what the client says from being read.
                 Action::Drain if connection.http2.is_some() && connection.readable => {
                     match self.read(slot) {
@@ -355,6 +356,14 @@ impl EventLoop {
                     return self.close(slot);
                 }
             }
+        }
+    }
+
+    /// A connection that has had its turns goes on after the others.
+    fn go_on_later(&mut self, slot: usize) {
+        let key = self.key(slot);
+        if !std::mem::replace(&mut self.connections[slot].goes_on, true) {
+            self.again.push(key);
         }
     }
 

@@ -1,7 +1,10 @@
 //! The faults that have to do with time. Only lower bounds are asserted: a slow machine is late,
 //! never early.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+use rustix::net::{RecvFlags, recv};
 
 use crate::serve_support::{Client, End, Server};
 
@@ -136,6 +139,28 @@ fn a_client_that_leaves_gives_its_place_back() {
         (Some(7), Some(2))
     );
     assert_eq!(finished["abandoned"], 5);
+}
+
+/// One that discards what comes is faster than the server that copies it: the socket never fills up.
+#[test]
+fn a_client_as_fast_as_the_server_keeps_no_other_waiting() {
+    let server = Server::start("");
+    let mut fast = server.connect();
+    fast.ask("/?bytes=1000000000000");
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut unused = vec![0; 1 << 20];
+            while !over.load(Ordering::Relaxed) {
+                recv(fast.stream(), &mut unused[..], RecvFlags::TRUNC).unwrap();
+            }
+        });
+        let mut other = server.connect();
+        let answered = (0..200).all(|_| other.get("/").status == 200);
+        over.store(true, Ordering::Relaxed);
+        assert!(answered);
+    });
+    assert_eq!(server.stop()["requests"], 201);
 }
 
 #[test]
