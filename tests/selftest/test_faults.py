@@ -65,9 +65,23 @@ def test_a_run_with_injected_faults_is_invalid_and_a_run_that_hides_them_is_a_fa
     assert outcome.reason("injected_faults") == "the load generator ran with injected faults: late_timers"
     assert outcome.status("errors") is Status.VALID
     monkeypatch.setattr(
-        single_trial, "run_setup", lambda _: replace(outcome, judgement=without(outcome.judgement))
+        single_trial, "run_setup", lambda *_: replace(outcome, judgement=without(outcome.judgement))
     )
     assert "are not what the run reports" in run_entry(harmless).failures[-1]
+
+
+@pytest.mark.parametrize("busy", [True, False])
+def test_a_faulty_trial_is_repeated_where_another_process_disturbed_it(
+    monkeypatch: pytest.MonkeyPatch, busy: bool
+) -> None:
+    missed, found = run_setup(ENTRIES[4].clean), run_setup(ENTRIES[4].setup)
+    results = iter([missed, found])
+    monkeypatch.setattr(single_trial, "run_setup", lambda *_: next(results))
+    monkeypatch.setattr(single_trial, "disturbed", lambda outcome: busy and outcome is missed)
+    told = run_entry(ENTRIES[4])
+    assert bool(told.failures) is not busy
+    assert ("second attempt" in told.reported) is busy
+    assert len(list(results)) == (0 if busy else 1)
 
 
 def without(judgement: Judgement) -> Judgement:

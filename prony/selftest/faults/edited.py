@@ -12,7 +12,9 @@ FULL_MHZ, SLOW_MHZ = 3000.0, 2100.0
 
 
 def clock(evidence: Evidence, level: Callable[[float], float]) -> Evidence:
-    """As if the CPU clock had been this many MHz at each share (0..1) of the window."""
+    """As if the CPU clock had been this many MHz at each share (0..1) of the window, on CPUs that the server
+    kept busy: the clock of idle ones says nothing.
+    """
     window = evidence.engine.window if evidence.engine is not None else None
     if window is None or evidence.host_window is None:
         return evidence
@@ -20,7 +22,9 @@ def clock(evidence: Evidence, level: Callable[[float], float]) -> Evidence:
     def mhz(t_ms: float) -> float:
         return level(min(1.0, max(0.0, (t_ms - window.opened_ms) / (window.duration_s * 1000))))
 
-    rows = tuple(row.model_copy(update={"mhz": mhz(row.t_ms)}) for row in evidence.host_rows)
+    rows = tuple(
+        row.model_copy(update={"mhz": mhz(row.t_ms), "server_cpus_busy": 1.0}) for row in evidence.host_rows
+    )
     edges = {"mhz_open": level(0.0), "mhz_close": level(1.0)}
     host = evidence.host_window.model_copy(update=edges)
     return evidence.model_copy(update={"host_rows": rows, "host_window": host})

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.judge.finding import Status
-from prony.selftest.faults.clean_run import CleanResult, run_clean
+from prony.selftest.faults.clean_run import CleanResult, disturbed, run_clean
 from prony.selftest.faults.model import Entry, SetupResult
 from prony.selftest.faults.other_tools import run_tools
 from prony.selftest.faults.trial import missing_for, run_setup
@@ -30,29 +30,41 @@ class EntryResult:
 
 
 def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
-    """Run the faulty trial once, and the clean one until it is valid (`prony.selftest.faults.clean_run`)."""
+    """Run the faulty trial, once more where it failed and the host's readings show another process on its
+    CPUs, and the clean one until it is valid (`prony.selftest.faults.clean_run`).
+    """
     told = EntryResult(entry.number, entry.name, entry.fault)
     absent = missing_for(entry.setup) or missing_for(entry.clean)
     if absent:
         return with_(told, missing=absent)
     printed = run_tools(entry.setup) if tools and entry.other_tools else ""
     outcome = run_setup(entry.setup)
-    other = entry.beside(outcome)
+    reported, failures = _compared(entry, outcome)
+    if failures and disturbed(outcome):
+        reported, failures = _compared(entry, run_setup(entry.setup, 2))
+        reported += " (second attempt; another process disturbed the first)"
     clean = run_clean(entry.clean)
+    alarms = _false_alarms(clean)
+    return with_(
+        told,
+        other_tools=printed,
+        reported=reported,
+        clean=clean.summary,
+        failures=(*failures, alarms) if alarms else failures,
+    )
+
+
+def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]:
+    """What Prony reported of a faulty trial, and how that differs from what it has to."""
+    other = entry.beside(outcome)
     failures = (
         _undetected(entry, outcome),
         _unmarked(entry, outcome),
         entry.also(outcome),
         other.failure if other is not None else None,
-        _false_alarms(clean),
     )
-    return with_(
-        told,
-        other_tools=printed,
-        reported=_finding(entry, outcome) + (f"; {other.reported}" if other is not None else ""),
-        clean=clean.summary,
-        failures=tuple(failure for failure in failures if failure),
-    )
+    reported = _finding(entry, outcome) + (f"; {other.reported}" if other is not None else "")
+    return reported, tuple(failure for failure in failures if failure)
 
 
 def with_(told: EntryResult, **changes: object) -> EntryResult:
