@@ -11,6 +11,11 @@ def percent(share: float) -> str:
     return f"{value:,.0f} %" if abs(value) >= 1000 else f"{value:.3g} %"
 
 
+def rounded_percent(share: float, decimals: int = 0) -> str:
+    """A share as a percentage with so many decimals: 0.05 -> '5 %'."""
+    return f"{share * 100:.{decimals}f} %"
+
+
 def number(value: float) -> str:
     """A plain number for a sentence: thousands separated, about four significant digits."""
     if not math.isfinite(value):

@@ -250,9 +250,19 @@ impl Job {
     }
 
     /// So many connections to a server a user may have at once.
-    pub fn width(&self) -> usize {
+    fn width(&self) -> usize {
         let program = self.scenarios.program.as_ref();
         program.map_or(1, |program| program.width() as usize)
+    }
+
+    /// Places of so many users and their lanes.
+    pub fn places(&self, users: usize) -> usize {
+        users * self.width()
+    }
+
+    /// Connections that so many users may have at once, to all servers together.
+    pub fn connections(&self, users: usize) -> usize {
+        self.places(users) * self.servers.len()
     }
 
     /// Whether several requests of a user may be under way on a connection.

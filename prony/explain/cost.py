@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from statistics import mean, stdev
 
 from prony.explain.before import AgainstBefore
+from prony.numbers import rounded_percent
 from prony.steady.quantile import t_quantile
 
 MOST = 0.10
@@ -115,18 +116,14 @@ def _sentence(both: dict[str, tuple[float | None, WithinChange | None]], suspect
     if math.isinf(unsure):
         said.append("one measured trial does not say how much the former varies without it")
     elif unsure:
-        said.append(f"the former varies by {_whole(unsure)} without it (95 %), too much to judge by")
+        said.append(f"the former varies by {rounded_percent(unsure)} without it (95 %), too much to judge by")
     if suspect:
-        said.append(f"above {_whole(MOST)}: the explanation is suspect")
+        said.append(f"above {rounded_percent(MOST)}: the explanation is suspect")
     return f"with the profiler: {'; '.join(said)}"
 
 
 def _percent(share: float) -> str:
-    return f"{share:+.1%}".replace("%", " %")
-
-
-def _whole(share: float) -> str:
-    return f"{share:.0%}".replace("%", " %")
+    return f"{share * 100:+.1f} %"
 
 
 def _interval(within: WithinChange) -> str:

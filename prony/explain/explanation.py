@@ -15,6 +15,7 @@ from prony.explain.kernel import cpu_samples
 from prony.explain.per_request import per_request
 from prony.explain.rules import Frame, Rules
 from prony.explain.slow import Requests, SlowRequests, slow_requests
+from prony.numbers import rounded_percent
 
 LEAST_SEEN = 0.8
 """A profiler that saw less of the CPU time than this is named beside the budget."""
@@ -106,8 +107,8 @@ def explain(
         made = budget(measured.cpu_us, found)
         if made.seen_share is not None and made.seen_share < LEAST_SEEN:
             missing.append(
-                f"the profiler saw {made.seen_share:.0%} of the server's CPU time".replace("%", " %")
-                + "; the rest is not attributed"
+                f"the profiler saw {rounded_percent(made.seen_share)} of the server's CPU time; the rest "
+                "is not attributed"
             )
     elif profile is None and not missing:
         missing.append("no explained trial has ended")

@@ -166,7 +166,7 @@ def _shorter(cell: Cell, scale: Scale) -> Cell:
 
 
 def _least(own: WarmUpPlan, other: WarmUpPlan) -> WarmUpPlan:
-    """The shorter of both, limit by limit. What nobody watches takes no longer than what is watched."""
+    """The shorter of both, limit by limit. A length of time takes no longer than a watched phase."""
     shorter: dict[str, object] = {"closed_s": min(own.closed_s, other.warm_s)}
     if own.method == "fixed":
         length_s = min(own.cap_s, other.warm_s)

@@ -187,8 +187,7 @@ fn spawn(
                 };
             }
             let users = job.share(link.thread, link.threads).of(job.users);
-            let connections = users * job.width() * job.servers.len();
-            let several = driver == Uring::NAME && connections > most_per_ring();
+            let several = driver == Uring::NAME && job.connections(users) > most_per_ring();
             match (driver == Uring::NAME, job.tls.is_some()) {
                 (true, false) if several => run::<Rings>(&job, link),
                 (true, true) if several => run::<TlsDriver<Rings>>(&job, link),

@@ -47,7 +47,7 @@ impl Fork {
 pub struct Forked {
     /// Its number in the program.
     pub fork: usize,
-    /// The next branch that nobody walks yet, and how many there are.
+    /// The next branch to begin, and how many there are.
     next: usize,
     count: usize,
     /// Lanes that walk branches.

@@ -216,10 +216,13 @@ impl Cursor {
         self.open.clear();
     }
 
-    /// Takes over what does not begin anew with each round.
-    pub fn count_as(&mut self, program: &Program, other: &Self) {
+    /// Exchanges what a user counts from its start to its end.
+    pub fn exchange_counts(&mut self, program: &Program, other: &mut Self) {
         for register in &program.kept {
-            self.registers[*register] = other.registers[*register];
+            std::mem::swap(
+                &mut self.registers[*register],
+                &mut other.registers[*register],
+            );
         }
     }
 

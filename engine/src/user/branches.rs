@@ -3,8 +3,6 @@
 //! and with the user's values. The user goes on when all branches have ended. A load without such
 //! blocks has no lanes.
 
-use std::sync::Arc;
-
 use super::phase::{Move, Phase};
 use super::values::{Following, UserValues};
 use super::{Action, Context, Users};
@@ -48,8 +46,8 @@ impl UserValues {
         own.forked = Some(Box::new(forked));
     }
 
-    /// A branch was walked to its end: on to the next. What follows when there is none; a user who has
-    /// no lanes goes on behind the block.
+    /// A branch was walked to its end: on to the next, or behind the block where all are walked on one
+    /// connection. Else what follows.
     pub(super) fn next_branch(
         &mut self,
         (index, user): (u32, u32),
@@ -122,14 +120,19 @@ impl UserValues {
         branch.is_some()
     }
 
-    /// Before and after a lane acts: the user's values are then those of the lane's branch.
-    fn exchange(&mut self, index: u32) {
+    /// Before and after a lane acts: the user's values are then those of the lane's branch, and the lane
+    /// counts where the user does.
+    fn exchange(&mut self, program: &Program, index: u32) {
         let user = self.user(index) as usize;
-        let mut captured = std::mem::take(&mut self.users[index as usize].captured);
-        if let Some(vars) = &mut self.users[user].vars {
-            std::mem::swap(&mut vars.captured, &mut captured);
+        let (users, lanes) = self.users.split_at_mut(self.count as usize);
+        let lane = &mut lanes[index as usize - users.len()];
+        let own = &mut users[user];
+        if let Some(vars) = &mut own.vars {
+            std::mem::swap(&mut vars.captured, &mut lane.captured);
         }
-        self.users[index as usize].captured = captured;
+        if let (Some(counted), Some(cursor)) = (&mut own.cursor, &mut lane.cursor) {
+            cursor.exchange_counts(program, counted);
+        }
     }
 
     /// Whether a user comes to its second block in a row in which nothing was sent: it would turn in a
@@ -187,10 +190,16 @@ impl Users {
 
     /// Does something for a lane, with the values of its branch.
     pub(super) fn on_lane<T>(&mut self, index: u32, act: impl FnOnce(&mut Self) -> T) -> T {
-        self.values.exchange(index);
+        self.exchange(index);
         let done = act(self);
-        self.values.exchange(index);
+        self.exchange(index);
         done
+    }
+
+    fn exchange(&mut self, index: u32) {
+        if let Some(program) = &self.job.scenarios.program {
+            self.values.exchange(program, index);
+        }
     }
 
     /// Who can go on since branches have begun or ended; to be handed to [`Self::go_on`].
@@ -201,14 +210,11 @@ impl Users {
 
     /// A lane begins with a branch, or a user whose branches have ended goes on behind them.
     pub fn go_on(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
-        let job = Arc::clone(&self.job);
-        let Some(program) = &job.scenarios.program else {
-            return Action::STAY;
-        };
         if self.is_lane(index) {
-            return self.begin_branch(program, index, cx);
+            return self.begin_branch(index, cx);
         }
-        let Some(joined) = self.values.join(program, index) else {
+        let program = self.job.scenarios.program.as_ref();
+        let Some(joined) = program.and_then(|program| self.values.join(program, index)) else {
             return Action::STAY;
         };
         if joined.ends {
@@ -228,9 +234,10 @@ impl Users {
         self.proceed(index, None, moved, cx)
     }
 
-    fn begin_branch(&mut self, program: &Program, index: u32, cx: &mut Context<'_>) -> Action {
+    fn begin_branch(&mut self, index: u32, cx: &mut Context<'_>) -> Action {
         let user = self.values.user(index);
-        let begins = self.values.begin_lane(program, (index, user));
+        let program = self.job.scenarios.program.as_ref();
+        let begins = program.is_some_and(|program| self.values.begin_lane(program, (index, user)));
         let from_ns = self.values.forked(user).map_or(0, |forked| forked.from_ns);
         if !begins {
             return self.rest(index, cx.now_ns, cx);
@@ -244,16 +251,17 @@ impl Users {
         })
     }
 
-    /// Whether somebody may be in a block that is walked in parallel.
+    /// Whether users have lanes.
     #[inline]
-    pub(super) fn is_forked(&self) -> bool {
+    pub(super) fn has_lanes(&self) -> bool {
         self.all.len() > self.values.count as usize
     }
 
     /// The user has just come to a block, after a think time: its lanes wait for that, too.
     #[inline]
     pub(super) fn lanes_think(&mut self, index: u32, think_ns: u64) {
-        if let Some(forked) = self.values.forked(index)
+        if self.has_lanes()
+            && let Some(forked) = self.values.forked(index)
             && std::mem::take(&mut forked.fresh)
         {
             forked.from_ns = forked.from_ns.saturating_add(think_ns);
@@ -288,10 +296,8 @@ impl Users {
     /// end. `None`: there is no branch, or no other than this one.
     pub(super) fn break_branches(&mut self, index: u32, ends: bool) -> Option<Move> {
         let user = self.values.user(index);
-        self.values.forked(user)?;
-        let job = Arc::clone(&self.job);
-        let program = job.scenarios.program.as_ref()?;
-        let own = &mut self.values.users[user as usize];
+        let program = self.job.scenarios.program.as_ref()?;
+        let own = self.values.users.get_mut(user as usize)?;
         let (forked, vars) = (own.forked.as_deref_mut()?, own.vars.as_deref()?);
         forked.keep(&program.forks[forked.fork], &vars.captured);
         forked.breaks = true;

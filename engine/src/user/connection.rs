@@ -184,6 +184,16 @@ impl Users {
         self.open_connection(index, limit_ns, cx)
     }
 
+    /// Gives up such an attempt where one is under way; whether it was.
+    pub(super) fn gives_up_warming(&mut self, index: u32, record: &mut Record) -> bool {
+        let warming = self.all[index as usize].phase == Phase::Warming;
+        if warming {
+            self.close(index, true, record);
+            self.all[index as usize].phase = Phase::Idle;
+        }
+        warming
+    }
+
     /// Whether nobody is at this place of an open load, and nothing is under way.
     pub fn is_vacant(&self, index: u32) -> bool {
         self.all[index as usize].phase == Phase::Idle

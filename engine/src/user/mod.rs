@@ -236,7 +236,7 @@ impl Users {
         } else {
             Phase::Waiting
         };
-        let places = count * job.width();
+        let places = job.places(count);
         let open = job.open.as_ref().map(|open| {
             Box::new(OpenTimes {
                 intended_ns: vec![0; places],

@@ -93,7 +93,7 @@ impl Users {
     /// Ends a user who waits for nothing but its time; `None` for one whose request is under way,
     /// who ends after it.
     pub fn retire(&mut self, index: u32, cx: &mut Context<'_>) -> Option<Action> {
-        if self.is_forked() && !self.is_lane(index) {
+        if self.has_lanes() && !self.is_lane(index) {
             for lane in self.lanes(index) {
                 let phase = self.all[lane as usize].phase;
                 if matches!(phase, Phase::Thinking | Phase::BackingOff | Phase::Idling) {

@@ -1,7 +1,7 @@
 //! Users of a load on several servers: a connection to each of them, of which the one that the present
 //! request needs is the user's own and the others are parked. A load on one server has none of this.
 
-use super::phase::{Phase, User};
+use super::phase::User;
 use super::{Context, UserEvent, Users};
 use crate::job::Job;
 use crate::measure::counters::ErrorKind;
@@ -100,11 +100,7 @@ impl Users {
         if self.server(index) == usize::from(server) {
             return false;
         }
-        let gives_up = self.all[index as usize].phase == Phase::Warming;
-        if gives_up {
-            self.close(index, true, record);
-            self.all[index as usize].phase = Phase::Idle;
-        }
+        let gives_up = self.gives_up_warming(index, record);
         if let Some(servers) = &mut self.servers {
             servers.exchange(index, server, &mut self.all[index as usize]);
         }

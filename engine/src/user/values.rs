@@ -77,7 +77,7 @@ pub(super) struct UserValues {
 impl UserValues {
     pub(super) fn new(job: &Job, users: usize, place: Share) -> Self {
         let plain = job.scenarios.walk.is_plain() && job.scenarios.shape.is_none();
-        let count = if plain { 0 } else { users * job.width() };
+        let count = if plain { 0 } else { job.places(users) };
         Self {
             users: (0..count).map(|_| UserState::default()).collect(),
             count: users as u32,
@@ -204,10 +204,6 @@ impl UserValues {
             return Following::Walked;
         };
         vars.unix_ns = unix_ns;
-        let own = &self.users[user as usize].cursor;
-        if let (Some(program), Some(own)) = (&job.scenarios.program, own) {
-            cursor.count_as(program, own);
-        }
         let walker = Walker {
             index,
             user,
@@ -215,10 +211,6 @@ impl UserValues {
             vars: &mut vars,
         };
         let following = self.walk_on(job, walker, pending, now_ns, rng);
-        let own = &mut self.users[user as usize].cursor;
-        if let (Some(program), Some(own)) = (&job.scenarios.program, own) {
-            own.count_as(program, &cursor);
-        }
         self.users[index as usize].cursor = Some(cursor);
         self.users[user as usize].vars = Some(vars);
         following

@@ -35,11 +35,7 @@ impl Users {
             let counters = &mut cx.record.recorder.counters;
             counters.offered = counters.offered.saturating_sub(1);
             if let Move::BranchEnded { pause_ns } = moved {
-                // An attempt to connect that is under way is for nobody who waits.
-                let closes = self.all[index as usize].phase == Phase::Warming;
-                if closes {
-                    self.close(index, true, cx.record);
-                }
+                let closes = self.gives_up_warming(index, cx.record);
                 let until_ns = cx.now_ns.saturating_add(pause_ns);
                 return self.rest(index, until_ns, cx).closing(closes);
             }
@@ -56,10 +52,7 @@ impl Users {
         self.intend(index, begin_ns);
         // The timer is that of the pause: an attempt to connect that is under way, which needs it
         // too, is given up.
-        let closes = self.all[index as usize].phase == Phase::Warming;
-        if closes {
-            self.close(index, true, cx.record);
-        }
+        let closes = self.gives_up_warming(index, cx.record);
         self.all[index as usize].enter(Phase::Holding, cx.now_ns, &mut cx.record.recorder);
         Action::next(Next::WaitUntil(begin_ns.max(cx.now_ns))).closing(closes)
     }
@@ -143,9 +136,7 @@ impl Users {
             None => self.draw_think(before),
             delay_ns => delay_ns,
         };
-        if self.is_forked() {
-            self.lanes_think(index, think_ns.unwrap_or(0));
-        }
+        self.lanes_think(index, think_ns.unwrap_or(0));
         if matches!(moved, Move::Later { .. }) {
             return self.idle(index, think_ns.unwrap_or(0) + pause_ns, cx);
         }

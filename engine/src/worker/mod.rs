@@ -74,7 +74,7 @@ impl<'a, D: Driver> Worker<'a, D> {
     fn new(driver: D, job: Arc<Job>, link: &'a WorkerLink, users: usize, start_ns: u64) -> Self {
         let after = |after_ns| start_ns.saturating_add(after_ns);
         let stop_ns = job.after_ns.map_or(u64::MAX, after);
-        let places = users * job.width();
+        let places = job.places(users);
         let mut wheel = Wheel::new(places, start_ns);
         let place = job.share(link.thread, link.threads);
         if job.open.is_none() {

@@ -55,9 +55,8 @@ fn set_up<D: Driver>(config: &Config) -> io::Result<D> {
 
 pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<()> {
     let users = job.share(link.thread, link.threads).of(job.users);
-    let places = users * job.width();
     let config = Config {
-        connections: places * job.servers.len(),
+        connections: job.connections(users),
         addresses: Arc::clone(&job.addresses),
         sources: Arc::clone(&job.sources),
         fixed: Arc::clone(&job.fixed),
@@ -67,7 +66,7 @@ pub(super) fn start<D: Driver>(job: &Arc<Job>, link: &WorkerLink) -> io::Result<
         tls: job.tls.clone(),
         http2: job.http2.map(|http2| Sharing {
             connections: http2.shared(&job.share(link.thread, link.threads), users),
-            users: places,
+            users: job.places(users),
             client: http2.client,
         }),
     };

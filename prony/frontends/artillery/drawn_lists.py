@@ -32,9 +32,8 @@ def drawn_lists(node: ScriptNode, scope: NameScope) -> dict[str, DrawnList]:
     """
     hosts = set(_beginnings(node.value))
     found: dict[str, DrawnList] = {}
-    for name, values in scope.constants.items():
-        is_list = isinstance(values, list) and bool(values) and not isinstance(values, Rows)
-        if not is_list or name.startswith("$") or name in hosts or is_looped(node, name):
+    for name, values in lists_in(node, scope).items():
+        if name in hosts:
             continue
         plain = re.sub(r"\W", "_", name, flags=re.ASCII)
         feeder = f"list_{plain}"
@@ -47,9 +46,15 @@ def drawn_lists(node: ScriptNode, scope: NameScope) -> dict[str, DrawnList]:
     return found
 
 
-def is_looped(node: ScriptNode, name: str) -> bool:
-    """Whether a loop goes over the whole list."""
-    return f"'over': '{name}'" in repr(node.value)
+def lists_in(node: ScriptNode, scope: NameScope) -> dict[str, list[Any]]:
+    """Variables of which a user has one value: lists that are no payload and that no loop goes over."""
+    text = repr(node.value)
+    return {
+        name: values
+        for name, values in scope.constants.items()
+        if isinstance(values, list) and values and not isinstance(values, Rows)
+        and not name.startswith("$") and f"'over': '{name}'" not in text
+    }  # fmt: skip
 
 
 def _beginnings(value: Any) -> Iterator[str]:

@@ -9,13 +9,13 @@ from itertools import product
 from typing import Any
 
 from prony.errors import UsageError
-from prony.frontends.artillery.drawn_lists import DrawnList, drawn_lists, is_looped
+from prony.frontends.artillery.drawn_lists import DrawnList, drawn_lists, lists_in
 from prony.frontends.artillery.hooks import Hooks, at_start, captured, of_scenario
 from prony.frontends.artillery.loops import captured_list, sends_of, turns_of, uses_turn
 from prony.frontends.artillery.requests import ScriptSettings
 from prony.frontends.artillery.responses import Expected
 from prony.frontends.artillery.script import ScriptNode
-from prony.frontends.artillery.templates import USER_UUID, NameScope, Rows, UsedFeatures
+from prony.frontends.artillery.templates import USER_UUID, NameScope, UsedFeatures
 from prony.frontends.artillery.thinks import jitter_of
 from prony.frontends.artillery.walk import LOOP_KEYS, Walk, flattened
 from prony.plan.blocks import Loop
@@ -229,9 +229,4 @@ def _drawn(node: ScriptNode, scope: NameScope, hooks: Hooks | None) -> dict[str,
     """The variables with lists that the scenario uses: each user has one of their values."""
     text = repr(node.value)
     called = frozenset() if hooks is None else frozenset(hooks.shared)
-    return {
-        name: value
-        for name, value in scope.constants.items()
-        if isinstance(value, list) and value and not isinstance(value, Rows) and not name.startswith("$")
-        and (name in text or name in called) and not is_looped(node, name)
-    }  # fmt: skip
+    return {name: values for name, values in lists_in(node, scope).items() if name in text or name in called}

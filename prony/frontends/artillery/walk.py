@@ -208,12 +208,17 @@ class Walk:
 
     def branch(self, node: ScriptNode, scope: NameScope) -> tuple[Entry, ...]:
         """A step as one entry; none where it does nothing."""
+        steps = self.apart([node], scope)
+        return steps if len(steps) <= 1 else (Block(group=True, steps=steps),)
+
+    def apart(self, inner: list[ScriptNode], scope: NameScope) -> tuple[Entry, ...]:
+        """These steps as entries that stand nowhere yet."""
         outer, self.entries = self.entries, []
         try:
-            self.flow([node], scope)
+            self.flow(inner, scope)
         finally:
             steps, self.entries = tuple(self.entries), outer
-        return steps if len(steps) <= 1 else (Block(group=True, steps=steps),)
+        return steps
 
     def replaced(self, step: Step, update: dict[str, Any]) -> None:
         """The last entry, which is this step, with something else."""
@@ -272,11 +277,7 @@ class Walk:
         self, inner: list[ScriptNode], scope: NameScope, made: Callable[[tuple[Entry, ...]], Iterable[Entry]]
     ) -> None:
         """The steps of a loop into entries of their own."""
-        outer, self.entries = self.entries, []
-        try:
-            self.flow(inner, scope)
-        finally:
-            steps, self.entries = tuple(self.entries), outer
+        steps = self.apart(inner, scope)
         acts = any(isinstance(one, Block) and one.call is not None for one in steps)
         if acts or any(True for _ in requests(steps)) or any(True for _ in pauses(steps)):
             made_entries = tuple(made(steps))

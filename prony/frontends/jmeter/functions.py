@@ -17,6 +17,8 @@ from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Pace
 from prony.plan.workload import Feeder
 
+LONGEST_S = 7 * 24 * 3600.0
+"""Of a group that only Ctrl-C ends, and of a schedule."""
 TAKEN = frozenset({"sequence", "uuid", "random", "time", "user", "iteration", "next"})
 """Names that no value of the engine's may have."""
 WHOLE = re.compile(r"[+-]?\d+")

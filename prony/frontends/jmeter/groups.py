@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from prony.frontends.jmeter import arrivals, meeting, on_error, plugin_groups, shaping, whiles
 from prony.frontends.jmeter.controllers import loops
-from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.functions import LONGEST_S, KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.meeting import Batch
 from prony.frontends.jmeter.on_error import OnError
@@ -26,8 +26,6 @@ SET_UP, TEAR_DOWN = "SetupThreadGroup", "PostThreadGroup"
 OF_ARRIVALS = frozenset({OPEN, *arrivals.KINDS})
 KINDS = frozenset({CLOSED, SET_UP, TEAR_DOWN, *OF_ARRIVALS, *plugin_groups.KINDS})
 MOST_USERS = 10_000_000
-LONGEST_S = 7 * 24 * 3600.0
-"""Of a group that only Ctrl-C ends."""
 UNIT_S = {"ms": 0.001, "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0,
           "minute": 60.0, "minutes": 60.0, "h": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
           "day": 86400.0, "days": 86400.0}  # fmt: skip

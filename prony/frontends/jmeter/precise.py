@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 
-from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.functions import LONGEST_S, KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Pace, PacePhase
 
@@ -17,8 +17,6 @@ TIMER = "PreciseThroughputTimer"
 MOST_PHASES = 2000
 """Arrivals that are drawn one by one; of more, neighbours are evenly spaced over the time of all of them."""
 MOST_ARRIVALS = 1_000_000
-LONGEST_S = 7 * 24 * 3600.0
-"""Of a schedule; after the arrivals that are drawn it goes on evenly."""
 BURST_PER_S = 1_000_000.0
 """Of a batch, whose requests are due at once."""
 

@@ -71,7 +71,7 @@ class _Links:
 
     @property
     def branch(self) -> int | None:
-        """Of those that the page's resources are fetched in, side by side."""
+        """Of those that the page's resources are fetched in, in parallel."""
         first = self.hops[0] if self.hops else self.last
         return None if first is None else first.branch
 

@@ -16,6 +16,7 @@ from prony.explain.flame import Node, compared, difference_svg, flame_svg, legen
 from prony.explain.kernel import cpu_samples
 from prony.explain.rules import Part, Rules, rules_for
 from prony.explain.slow import kinds, requests_of
+from prony.numbers import rounded_percent
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.html.drawings import Drawing
@@ -137,7 +138,7 @@ def silences(trial: TrialView) -> list[tuple[float, float]]:
 def allocated_table(view: ExplanationView) -> Table | None:
     """The classes of which most bytes were allocated, a server after the other."""
     rows = [
-        Row(one.name, (TableCell(server.server), TableCell(f"{one.share:.1%}".replace("%", " %"))))
+        Row(one.name, (TableCell(server.server), TableCell(rounded_percent(one.share, 1))))
         for server in view.servers
         for one in server.allocated
     ]
