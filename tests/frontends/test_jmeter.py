@@ -14,8 +14,7 @@ from prony.frontends import jmeter
 from prony.frontends.base import Refused, Translated, explain
 from prony.frontends.jmeter import jmx, summary
 from prony.frontends.jmeter.arguments import Wishes, parse
-from prony.frontends.jmeter.functions import KnownValues
-from prony.frontends.jmeter.groups import LONGEST_S
+from prony.frontends.jmeter.functions import LONGEST_S, KnownValues
 from prony.frontends.jmeter.listeners import COLUMNS
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.step import Block

@@ -12,7 +12,7 @@ from prony.errors import UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.arguments import Wishes
-from prony.frontends.jmeter.groups import LONGEST_S
+from prony.frontends.jmeter.functions import LONGEST_S
 from prony.plan.load import WholeRun
 from prony.plan.step import Block
 from tests.entries import requests

@@ -10,7 +10,8 @@ import pytest
 
 from prony.errors import UsageError
 from prony.frontends.base import Refused, Translated
-from prony.frontends.jmeter.precise import BURST_PER_S, LONGEST_S, MOST_PHASES
+from prony.frontends.jmeter.functions import LONGEST_S
+from prony.frontends.jmeter.precise import BURST_PER_S, MOST_PHASES
 from prony.plan.blocks import Pace
 from prony.plan.step import Block
 from tests.frontends.conftest import Served, explained, offered
