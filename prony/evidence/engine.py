@@ -278,6 +278,18 @@ class Window(Counters):
     """... and the Kolmogorov-Smirnov distance of their distribution from the exponential one of the asked
     rate.
     """
+    arrival_gaps_ks_from: tuple[tuple[float, float], ...] = ()
+    """(u, distance): the distance looked for only among gaps longer than the shortest u of a Poisson process,
+    by u.
+    """
+
+    @property
+    def busiest_thread_share(self) -> float | None:
+        """CPU share of the busiest thread. One that cannot be read may be the busiest: some of them prove
+        nothing.
+        """
+        shares = [share for thread in self.threads if (share := thread.busy_share) is not None]
+        return max(shares) if shares and len(shares) == len(self.threads) else None
 
 
 class IntervalRow(EngineRecord):

@@ -33,6 +33,8 @@ for less than they tell.
 """
 SHORTEST_S, LONGEST_S = 0.001, 0.05
 """CPU time between two samples of a thread, at the least and at the most."""
+LEAST_SAMPLES = 8
+"""Of an average thread that runs. An event begins with half an interval that is lost on average."""
 LEAST_BUSY = 0.25
 """CPUs that a server is taken to keep busy at the least: its load may have just begun."""
 WATCHED_S = 0.3
@@ -68,6 +70,8 @@ class Collector:
     _attached: bool = False
     _busy_cpus: float = 1.0
     """Of the processes that are profiled, before the profiler was there."""
+    _running: int = 1
+    """Threads of theirs that ran meanwhile."""
     _missing: list[str] = field(default_factory=list)
     _over: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
@@ -88,7 +92,7 @@ class Collector:
                 "server's host and as its user or as root"
             )
             return
-        self._busy_cpus = self._busy(chosen)
+        self._busy_cpus, self._running = self._busy(chosen)
         try:
             self._profiler = self.find(chosen)
             self._profiler.attach()
@@ -98,15 +102,18 @@ class Collector:
             if self._profiler is not None:  # what was done of it until then
                 self._profiler.detach()
 
-    def _busy(self, chosen: Chosen) -> float:
-        """How many CPUs the processes that will be profiled keep busy; 1 where that cannot be read."""
-        first = proc.sample(chosen.every)
+    def _busy(self, chosen: Chosen) -> tuple[float, int]:
+        """How many CPUs the processes that will be profiled keep busy, and how many of their threads run; 1
+        where that cannot be read.
+        """
+        first, ran = proc.sample(chosen.every), counters.ran_ns(chosen.every)
         self._over.wait(WATCHED_S)
-        last = proc.sample(chosen.every)
+        last, runs = proc.sample(chosen.every), counters.ran_ns(chosen.every)
+        running = max(1, sum(ns > ran.get(task, 0) for task, ns in runs.items()))
         if first is None or last is None or last.t_monotonic_s <= first.t_monotonic_s:
-            return 1.0
+            return 1.0, running
         busy = (last.cpu_s - first.cpu_s) / (last.t_monotonic_s - first.t_monotonic_s)
-        return busy * (1.0 if chosen.runtime == "native" else chosen.share)
+        return busy * (1.0 if chosen.runtime == "native" else chosen.share), running
 
     def begin(self, window_s: float) -> None:
         """The window is open, for so many seconds at the most."""
@@ -119,6 +126,7 @@ class Collector:
             tuple(self._begun_s + window_s * (one + 1) / SLICES for one in range(SLICES)),
             self._over.wait,
             interval_s(self._busy_cpus, window_s),
+            self._busy_cpus * window_s / self._running / LEAST_SAMPLES,
         )
         jobs: list[Callable[[], None]] = [
             lambda: self._watch(window_s),

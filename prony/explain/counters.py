@@ -61,6 +61,17 @@ class Reading:
     tcp: Tcp | None = None
 
 
+def ran_ns(pids: Iterable[int]) -> dict[Path, int]:
+    """How long each thread ran until now, where the kernel tells; by its folder in /proc."""
+    found = {}
+    for pid in pids:
+        for task in _tasks(pid):
+            fields = (read_text(str(task / "schedstat")) or "").split()
+            if len(fields) == 3:
+                found[task] = int(fields[0])
+    return found
+
+
 def reading(pids: Iterable[int]) -> Reading:
     """Now. A thread that ends takes its own counters with it: pools that change hide some."""
     there = tuple(pids)

@@ -178,9 +178,9 @@ def _load(window: Window) -> dict[str, float | None]:
     """Correct responses per second, client CPU."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
-    shares = [share for t in window.threads if (share := t.busy_share) is not None]
-    if shares and len(shares) == len(window.threads):
-        values["client_cpu_share"] = max(shares)
+    busiest = window.busiest_thread_share
+    if busiest is not None:
+        values["client_cpu_share"] = busiest
         if window.completed:
             used_s = sum(t.cpu_s for t in window.threads if t.cpu_s is not None)
             values["client_cpu_us_per_request"] = used_s / window.completed * 1e6

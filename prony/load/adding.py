@@ -178,9 +178,10 @@ def merged_window(
         return added_up([getattr(window, name) for window in windows])
 
     gaps, gaps_total = common_gaps(silences)
-    tested, distance = uniform_distance(gap_cells)
+    tested, distance, distances = uniform_distance(gap_cells, _looked_from(windows))
     if len(windows) == 1:
         tested, distance = windows[0].arrival_gaps, windows[0].arrival_gaps_ks
+        distances = windows[0].arrival_gaps_ks_from
         gaps, gaps_total = windows[0].gaps, windows[0].gaps_total
     return Window(
         **counted(windows),
@@ -208,6 +209,7 @@ def merged_window(
         slowest=windows[0].slowest if len(windows) == 1 else None,  # counted from each engine's own start
         arrival_gaps=tested,
         arrival_gaps_ks=distance,
+        arrival_gaps_ks_from=distances,
     )
 
 
@@ -372,19 +374,30 @@ def _overlaps(left: Sequence[Silence], right: Sequence[Silence]) -> list[Silence
     return found
 
 
-def uniform_distance(cells: Sequence[Sequence[int]]) -> tuple[int | None, float | None]:
+def uniform_distance(
+    cells: Sequence[Sequence[int]], looked_from: Sequence[float] = ()
+) -> tuple[int | None, float | None, tuple[tuple[float, float], ...]]:
     """How many values were counted in cells of equal width from 0 to 1, and the Kolmogorov-Smirnov distance
-    of the sum of all from the uniform distribution, at the borders of the cells; None without any.
+    of the sum of all from the uniform distribution, at the borders of the cells; None without any. Also
+    (u, distance) where it is looked for from u on only, for each u asked.
     """
     counted = [np.asarray(one, dtype=np.int64) for one in cells if len(one)]
     if not counted:
-        return None, None
+        return None, None, ()
     together = np.sum(counted, axis=0)
     total = int(together.sum())
     if total == 0:
-        return None, None
+        return None, None, ()
     uniform = np.arange(1, together.size + 1) / together.size
-    return total, float(np.max(np.abs(np.cumsum(together) / total - uniform)))
+    away = np.abs(np.cumsum(together) / total - uniform)
+    from_each = tuple((least, float(np.max(away[uniform >= least]))) for least in looked_from)
+    return total, float(np.max(away)), from_each
+
+
+def _looked_from(windows: Sequence[Window]) -> tuple[float, ...]:
+    """From where on every engine told the distance of its gaps."""
+    told = [{least for least, _ in window.arrival_gaps_ks_from} for window in windows]
+    return tuple(sorted(set.intersection(*told))) if told else ()
 
 
 def _sum(values: Iterable[Number | None]) -> Number | None:

@@ -176,12 +176,11 @@ def _measure(run: Engine, body_bytes: int, measured_s: float) -> Calibration:
     window = run.report().window
     if window is None or window.completed == 0:
         raise EnvironmentFault("calibration against the reference server failed: no request completed")
-    shares = [share for t in window.threads if (share := t.busy_share) is not None]
     return Calibration(
         ceiling_per_s=window.completed / window.duration_s,
         body_bytes=body_bytes,
         duration_s=window.duration_s,
-        client_cpu=max(shares) if shares and len(shares) == len(window.threads) else None,
+        client_cpu=window.busiest_thread_share,
     )
 
 

@@ -87,7 +87,6 @@ QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_
 """Too short to show of any but the quietest server that it is at its plateau: `steady` is then unknown. The
 caps are for slow machines, where a JIT compiler is at work for more than a minute.
 """
-GATE_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=40.0, settle_min_s=5.0, settle_cap_s=20.0)
 SETTLES = 0.6
 """Share of the time between the least and the cap of a phase that it takes, about."""
 LEVEL_AFTER, SETTLED_AFTER = 2.5, 1.2
@@ -369,7 +368,7 @@ def full_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
 
 
 def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """For many trials in a short time: a 10 s window and at most a minute of warm-up, about a minute in all.
+    """For many trials in a short time: a 10 s window after the warm-up of a quick one, about a minute in all.
 
     Processes differ more than windows of one do, so that a budget buys more certainty with more processes
     than with longer windows; how level a server is, is judged over all its trials together.
@@ -378,7 +377,7 @@ def gate_trial(workload: Workload, users: int, window_s: float | None) -> TrialP
         workload=workload,
         load=ClosedLoad(users=users),
         measured=SteadyWindow(window_s=window_s or 10.0),
-        warm_up=GATE_WARM_UP,
+        warm_up=QUICK_WARM_UP,
     )
 
 

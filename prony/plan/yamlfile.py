@@ -6,12 +6,12 @@ Must not know what the models mean.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import yaml
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Tag, ValidationError
 
 from prony.errors import UsageError
 
@@ -151,24 +151,29 @@ def _in_file(at: tuple[object, ...], lines: dict[tuple[object, ...], int]) -> tu
 
 def _keys_at(model: type[BaseModel], at: tuple[object, ...]) -> list[str]:
     """The valid keys of the model that sits at this place, as far as it can be followed."""
-    here: type[BaseModel] = model
+    here: list[_Branch] = [(model, None)]
     for part in at:
-        if isinstance(part, int):
-            continue
-        field = here.model_fields.get(str(part))
-        if field is None:
-            continue
-        inner = _model_in(field.annotation)
-        if inner is not None:
-            here = inner
-    return sorted(field.alias or name for name, field in here.model_fields.items())
+        tagged = [branch for branch in here if branch[1] == part]
+        inside = [
+            branch
+            for one, _ in here
+            for name, field in one.model_fields.items()
+            if part in (name, field.alias)
+            for branch in _branches(field.annotation)
+        ]
+        here = tagged or inside or here
+    return sorted({field.alias or name for one, _ in here for name, field in one.model_fields.items()})
 
 
-def _model_in(annotation: object) -> type[BaseModel] | None:
+_Branch = tuple[type[BaseModel], str | None]
+"""A model that a value may be, and its tag where a union tells its branches apart by tags."""
+
+
+def _branches(annotation: object, tag: str | None = None) -> Iterator[_Branch]:
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
+        yield annotation, tag
+        return
+    for note in getattr(annotation, "__metadata__", ()):
+        tag = note.tag if isinstance(note, Tag) else tag
     for inner in getattr(annotation, "__args__", ()):
-        found = _model_in(inner)
-        if found is not None:
-            return found
-    return None
+        yield from _branches(inner, tag)

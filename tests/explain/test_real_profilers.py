@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import signal
@@ -20,10 +21,13 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.evidence.profile import Sampling
 from prony.explain import attach
+from prony.explain.profilers.async_profiler import AsyncProfiler
 from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
 from prony.explain.profilers.node import NodeProfiler
 from prony.explain.profilers.perf import Perf
 from prony.explain.profilers.py_spy import PySpy
+from prony.server import proc
+from prony.server.build import async_profiler, quiet
 
 PYTHON = """
 def burns_here():
@@ -59,7 +63,9 @@ def running(*command: str) -> Iterator[int]:
             process.kill()
 
 
-def profiled(profiler: Profiler, slices: int = 3, slice_s: float = 1.1) -> Profiled:
+def profiled(
+    profiler: Profiler, slices: int = 3, slice_s: float = 1.1, longest_s: float = math.inf
+) -> Profiled:
     try:
         profiler.attach()
     except Unavailable as fault:
@@ -67,7 +73,7 @@ def profiled(profiler: Profiler, slices: int = 3, slice_s: float = 1.1) -> Profi
     try:
         begins_s = time.monotonic()
         ends = tuple(begins_s + slice_s * (one + 1) for one in range(slices))
-        return profiler.profile(Schedule(begins_s, ends, threading.Event().wait))
+        return profiler.profile(Schedule(begins_s, ends, threading.Event().wait, longest_s=longest_s))
     finally:
         profiler.detach()
 
@@ -101,23 +107,23 @@ def test_the_inspector_of_node_names_the_function_that_burns() -> None:
 
 
 @contextmanager
-def java() -> Iterator[int]:
+def java(*arguments: str) -> Iterator[int]:
     if shutil.which("java") is None:
         pytest.skip("no JDK is installed")
-    with running("java", "-Xmx64m", str(Path(__file__).with_name("Burns.java"))) as pid:
+    with running("java", "-Xmx64m", str(Path(__file__).with_name("Burns.java")), *arguments) as pid:
         yield pid
+
+
+def the_async_profiler(pid: int) -> AsyncProfiler:
+    try:
+        return AsyncProfiler(pid, *async_profiler(quiet))
+    except EnvironmentFault as fault:
+        pytest.skip(str(fault))
 
 
 def test_async_profiler_names_the_method_that_burns_and_what_allocates(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from prony.explain.profilers.async_profiler import AsyncProfiler
-    from prony.server.build import async_profiler, quiet
-
-    try:
-        libraries, version = async_profiler(quiet)
-    except EnvironmentFault as fault:
-        pytest.skip(str(fault))
     folders: list[str] = []  # its own: another test may profile another JVM now
     make_folder = tempfile.mkdtemp
 
@@ -127,7 +133,7 @@ def test_async_profiler_names_the_method_that_burns_and_what_allocates(
 
     monkeypatch.setattr(tempfile, "mkdtemp", noted)
     with java() as pid:
-        found = profiled(AsyncProfiler(pid, libraries, version), slices=10, slice_s=0.6)
+        found = profiled(the_async_profiler(pid), slices=10, slice_s=0.6)
         assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
         assert share_of(found.allocation, "byte[]") > 0.5
         assert found.allocated_bytes
@@ -136,6 +142,27 @@ def test_async_profiler_names_the_method_that_burns_and_what_allocates(
         assert "all=off" in next(
             (one for one in attach.jcmd(pid, "VM.log list").splitlines() if "jvm.log" in one), "all=off"
         )
+
+
+def test_threads_that_have_little_cpu_time_each_are_seen() -> None:
+    """100 threads with some ms of CPU time each in a slice: of a profile per slice few were seen."""
+    with java("100") as pid:
+        time.sleep(1.0)
+        profiler = the_async_profiler(pid)
+        first = proc.sample([pid])
+        found = profiled(profiler, slices=10, slice_s=0.5, longest_s=0.002)
+        last = proc.sample([pid])
+    assert found.cpu is not None
+    assert first is not None
+    assert last is not None
+    assert found.interval_s is not None
+    assert found.interval_s == pytest.approx(0.002)
+    used_per_s = (last.cpu_s - first.cpu_s) / (last.t_monotonic_s - first.t_monotonic_s)
+    profiled_s = sum(one.end_s - one.start_s for one in found.cpu.slices)
+    seen = found.cpu.total * found.interval_s / (used_per_s * profiled_s)
+    assert 0.5 < seen < 1.2
+    assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
+    assert len(found.cpu.slices) >= 4
 
 
 def test_a_jvm_is_asked_without_a_jdk() -> None:

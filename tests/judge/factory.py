@@ -408,6 +408,7 @@ def open_model(arrivals: str = "constant", rate: float = RATE) -> Evidence:
         blocked=0,
         arrival_gaps=10_000 if arrivals == "poisson" else None,
         arrival_gaps_ks=0.008 if arrivals == "poisson" else None,
+        arrival_gaps_ks_from=((0.05, 0.008), (0.2, 0.006), (0.5, 0.003)) if arrivals == "poisson" else (),
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from prony.evidence.engine import ScriptReport, Window
+from prony.evidence.engine import EngineThread, ScriptReport, Window
 from prony.evidence.trial import Evidence
 from prony.judge.checks.arrivals import arrivals
 from prony.judge.checks.errors import ErrorsLimits, errors
@@ -17,6 +17,7 @@ from prony.judge.checks.schedule import schedule
 from prony.judge.checks.think import think
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
+from prony.load.adding import uniform_distance
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
@@ -523,9 +524,19 @@ class TestSchedule:
 
 
 class TestArrivals:
-    def with_gaps(self, gaps: np.ndarray, per_s: float = 10.0) -> Evidence:
-        distance = float(kstest(gaps, "expon").statistic)
-        evidence = f.window(f.open_model("poisson"), arrival_gaps=len(gaps), arrival_gaps_ks=distance)
+    def with_gaps(self, gaps: np.ndarray, per_s: float = 10.0, busy: float = 0.0) -> Evidence:
+        """Gaps in units of their mean, and the share of the time in which the sending thread is at work."""
+        cells = np.histogram(-np.expm1(-gaps), bins=16_384, range=(0, 1))[0]
+        _, _, distances = uniform_distance(
+            [list(cells)], (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
+        )
+        evidence = f.window(
+            f.open_model("poisson"),
+            arrival_gaps=len(gaps),
+            arrival_gaps_ks=float(kstest(gaps, "expon").statistic),
+            arrival_gaps_ks_from=distances,
+            threads=(EngineThread(cpu_s=busy * f.WINDOW_S, wall_s=f.WINDOW_S),),
+        )
         asked = evidence.load.model_copy(update={"offered_per_s": per_s})
         return evidence.model_copy(update={"load": asked})
 
@@ -544,14 +555,38 @@ class TestArrivals:
         gaps = np.random.default_rng(11).gamma(1.12, 1 / 1.12, size=2500)
         assert present(arrivals(self.with_gaps(gaps), LIMITS)).status is Status.SUSPECT
 
-    def test_what_one_thread_cannot_send_any_closer_is_allowed(self) -> None:
-        per_s = 5000.0
-        gaps = np.random.default_rng(13).exponential(size=50_000)
-        gaps[gaps < 4e-6 * per_s] = 0.0  # sent together, 4 microseconds being a step of the sender
-        assert present(arrivals(self.with_gaps(gaps, per_s), LIMITS)).status is Status.VALID
-        strict = LIMITS.model_copy(update={"arrivals_resolution_us": 0.0})
-        assert present(arrivals(self.with_gaps(gaps, per_s), strict)).status is Status.INVALID
-        assert present(arrivals(self.with_gaps(np.ones(50_000), per_s), LIMITS)).status is Status.INVALID
+    @pytest.mark.parametrize("busy", [0.015, 0.05, 0.2, 0.35])
+    def test_a_client_that_sends_one_after_the_other_is_not_accused(self, busy: float) -> None:
+        """However slow it is: a request waits until the thread is done with the one before."""
+        due = np.cumsum(np.random.default_rng(13).exponential(size=50_000))
+        after_each = np.arange(len(due)) * busy
+        sent = np.maximum.accumulate(due - after_each) + after_each
+        found = present(arrivals(self.with_gaps(np.diff(sent), 1000.0, busy), LIMITS))
+        assert found.status is Status.VALID
+        # Of a thread that had nothing else to do, the same sends are not excused.
+        assert present(arrivals(self.with_gaps(np.diff(sent), 1000.0), LIMITS)).status is Status.INVALID
+
+    @pytest.mark.parametrize(
+        ("busy", "shape"), [(0.0, 1.1), (0.015, 1.1), (0.05, 1.2), (0.2, 1.5), (0.35, 2)]
+    )
+    def test_a_busy_client_excuses_nothing_else(self, busy: float, shape: float) -> None:
+        even = np.ones(30_000)
+        bent = np.random.default_rng(14).gamma(shape, 1 / shape, size=30_000)
+        for gaps in (even, bent):
+            assert present(arrivals(self.with_gaps(gaps, 1000.0, busy), LIMITS)).status is Status.INVALID
+
+    def test_a_client_that_works_all_the_time_cannot_be_tested(self) -> None:
+        gaps = np.random.default_rng(15).exponential(size=5000)
+        found = present(arrivals(self.with_gaps(gaps, busy=0.9), LIMITS))
+        assert found.status is Status.UNKNOWN
+        assert "at work for 90 % of the time" in found.reason
+
+    def test_what_was_stored_without_these_distances_is_judged_too(self) -> None:
+        """A distance of 0.015 at 1,000 requests/s of 15 µs each: all of it is the sends'."""
+        gaps = np.maximum(np.random.default_rng(16).exponential(size=30_000), 0.015)
+        for busy, status in ((0.015, Status.VALID), (0.0, Status.SUSPECT)):
+            stored = f.window(self.with_gaps(gaps, 1000.0, busy), arrival_gaps_ks_from=())
+            assert present(arrivals(stored, LIMITS)).status is status
 
     def test_false_alarms_come_at_the_stated_rate(self) -> None:
         rng = np.random.default_rng(12)

@@ -253,7 +253,15 @@ def test_of_a_load_host_that_did_not_tell_its_gaps_no_stall_is_excluded() -> Non
 @given(st.lists(st.lists(st.integers(0, 50), min_size=16, max_size=16), min_size=1, max_size=5))
 def test_the_distance_is_that_of_all_values_together(cells: list[list[int]]) -> None:
     whole = [sum(column) for column in zip(*cells, strict=True)]
-    assert uniform_distance(cells) == uniform_distance([whole])
+    at = (0.0, 0.2, 0.5)
+    found = uniform_distance(cells, at)
+    assert found == uniform_distance([whole], at)
+    count, distance, from_each = found
+    assert count == (sum(whole) or None)
+    if count:
+        assert [least for least, _ in from_each] == list(at)
+        assert from_each[0][1] == distance
+        assert from_each[0][1] >= from_each[1][1] >= from_each[2][1]
 
 
 def test_what_one_host_could_not_read_is_not_known_of_all() -> None:

@@ -93,6 +93,15 @@ def test_poisson_arrivals_of_two_real_engines_are_tested_together(url: str) -> N
     # The distance of a mixture is never above the mean of those of its parts.
     most = sum(part.arrival_gaps * part.arrival_gaps_ks for part in parts) / window.arrival_gaps
     assert 0 < window.arrival_gaps_ks <= most + 1e-9
+    told = [dict(part.arrival_gaps_ks_from) for part in parts]
+    assert len(window.arrival_gaps_ks_from) == len(told[0]) > 0
+    for least, distance in window.arrival_gaps_ks_from:
+        assert (
+            distance
+            <= sum(part.arrival_gaps * one[least] for part, one in zip(parts, told, strict=True))
+            / window.arrival_gaps
+            + 1e-9
+        )
 
 
 # Canned engines.

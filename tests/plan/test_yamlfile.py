@@ -73,3 +73,19 @@ def test_a_value_that_holds_itself_is_refused(tmp_path: Path) -> None:
 def test_an_empty_file_holds_nothing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="found nothing"):
         workload.read(write(tmp_path, ""))
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("steps: [{path: /, xyz: 1}]", "added_headers_at, auth, body"),
+        ("steps: [{parallel: {atonce: 2}, steps: [{path: /}]}]", "at_once"),
+        ("steps: [{path: /, auth: {zz: 1}}]", "bearer"),
+    ],
+)
+def test_an_unknown_key_names_the_keys_of_its_own_place(tmp_path: Path, text: str, known: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        workload.read(write(tmp_path, text + "\n"))
+    said = str(caught.value)
+    assert known in said
+    assert ("steps" in said.partition("; known here: ")[2]) is False

@@ -9,6 +9,9 @@
 /// while the uniform rises by one cell).
 const CELLS: usize = 16_384;
 
+/// From where on the distance is told besides.
+const LEAST: [f64; 9] = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5];
+
 /// Values on [0, 1], counted in cells of equal width.
 #[derive(Debug, Clone, Default)]
 pub struct Uniformity {
@@ -53,15 +56,29 @@ impl Uniformity {
 
     /// The largest difference between the empirical distribution and the uniform one; `None` without values.
     pub fn distance(&self) -> Option<f64> {
+        self.distance_from(0.0)
+    }
+
+    /// The same, looked for from this value on only: what moves small values about among themselves
+    /// does not count.
+    pub fn distance_from(&self, least: f64) -> Option<f64> {
         let cells = self.cells.as_ref()?;
         let mut below = 0u64;
         let mut distance: f64 = 0.0;
         for (index, cell) in cells.iter().enumerate() {
             below += cell;
             let uniform = (index + 1) as f64 / CELLS as f64;
-            distance = distance.max((below as f64 / self.count as f64 - uniform).abs());
+            if uniform >= least {
+                distance = distance.max((below as f64 / self.count as f64 - uniform).abs());
+            }
         }
         Some(distance)
+    }
+
+    /// `[least, distance from it on]` for each of [`LEAST`]; empty without values.
+    pub fn distances(&self) -> Vec<[f64; 2]> {
+        let from = |least| Some([least, self.distance_from(least)?]);
+        LEAST.into_iter().filter_map(from).collect()
     }
 }
 
@@ -119,6 +136,27 @@ mod tests {
         assert!(poisson.distance().unwrap() < 3.27 / f64::from(count).sqrt());
         // All at 1 - 1/e.
         assert!((constant.distance().unwrap() - 0.632).abs() < 0.001);
+    }
+
+    #[test]
+    fn what_small_values_do_among_themselves_is_not_in_the_distance_from_above_them() {
+        let mut rng = SmallRng::seed_from_u64(7);
+        let (mut moved, mut bent) = (Uniformity::default(), Uniformity::default());
+        let count = 50_000;
+        for _ in 0..count {
+            let value: f64 = rng.random();
+            let expected = |value: f64| -(-value).ln_1p();
+            moved.record_gap(expected(if value < 0.03 { 0.029 } else { value }));
+            bent.record_gap(expected(value.powf(1.1)));
+        }
+        let least = 1.63 / f64::from(count).sqrt();
+        assert!(moved.distance().unwrap() > 0.028);
+        assert!(moved.distance_from(0.05).unwrap() < least);
+        assert!(bent.distance_from(0.05).unwrap() > 3.0 * least);
+        let told = moved.distances();
+        assert_eq!(told.len(), LEAST.len());
+        assert!(told.windows(2).all(|pair| pair[0][1] >= pair[1][1]));
+        assert!(Uniformity::default().distances().is_empty());
     }
 
     #[test]

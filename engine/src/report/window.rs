@@ -54,6 +54,9 @@ pub struct WindowReport {
     pub arrival_gaps: Option<u64>,
     /// Kolmogorov-Smirnov distance of these gaps from the exponential distribution of the asked rate.
     pub arrival_gaps_ks: Option<f64>,
+    /// `[u, distance]`: the distance looked for only among gaps longer than the shortest `u` of a
+    /// Poisson process, where a thread that works on another request cannot send any closer.
+    pub arrival_gaps_ks_from: Vec<[f64; 2]>,
     /// With a `share`: the gaps as `1 - exp(-m)`, where `m` arrivals were expected in the gap, counted
     /// in cells of equal width from 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -259,6 +259,7 @@ impl Measured {
             }),
             arrival_gaps: (tested > 0).then_some(tested),
             arrival_gaps_ks: self.arrival_gaps.distance(),
+            arrival_gaps_ks_from: self.arrival_gaps.distances(),
             arrival_gaps_cells: adds_up
                 .then(|| self.arrival_gaps.cells())
                 .filter(|cells| !cells.is_empty()),

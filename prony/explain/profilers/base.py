@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ class Schedule:
     """Waits for so many seconds at the most; True once the load is over."""
     interval_s: float = 0.001
     """CPU time between two samples of a thread that is wanted."""
+    longest_s: float = math.inf
+    """With a longer one most threads of a server that has many would never be sampled."""
 
     def wait_until(self, moment_s: float) -> bool:
         """False when the load was over before that moment."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import Any
 
+from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, no_window, unknown
 from prony.judge.window import measured
-from prony.numbers import number
+from prony.numbers import number, percent
 
 CHECK = "arrivals"
 SOURCE = "Lancet tests this, against twice the critical value"
@@ -23,9 +26,7 @@ class ArrivalsLimits(DeclaredLimits):
     """Significance level of the Kolmogorov-Smirnov test of the gaps (Lancet: twice the critical value)."""
 
     arrivals_resolution_us: NotNegative = 5.0
-    """The shortest gap between two sends of one thread: one send and one clock reading. It shifts the
-    distribution of the gaps by up to rate per thread × resolution, which is allowed for.
-    """
+    """A send and a clock reading take a thread at least so long, whatever CPU time was read of it."""
 
 
 @check(ArrivalsLimits, order=120)
@@ -40,8 +41,18 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
     gaps, distance = window.arrival_gaps, window.arrival_gaps_ks
     if not gaps or distance is None:
         return unknown(CHECK, "the gaps between sends were not tested", limit=limit, source=SOURCE)
-    allowed = _resolution(evidence, limits)
-    chance = _chance(max(0.0, distance - allowed), gaps)
+    busy = _busy(evidence, window, limits)
+    tested = _tested(window, distance, busy)
+    if tested is None:
+        return unknown(
+            CHECK,
+            f"a thread of the client was at work for {percent(busy)} of the time, so that its sends cannot "
+            "be told from other arrivals",
+            limit=limit,
+            source=SOURCE,
+            advice="more threads or CPUs for the client",
+        )
+    chance = _chance(max(0.0, tested.distance - tested.allowed), gaps)
     status = Status.VALID
     if chance < limits.arrivals_alpha * INVALID_ALPHA_FACTOR:
         status = Status.INVALID
@@ -50,10 +61,10 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
     return Finding(
         check=CHECK,
         status=status,
-        value=distance,
+        value=tested.distance,
         limit=limit,
-        reason=f"KS distance {distance:.4f} over {number(gaps)} gaps "
-        f"({allowed:.4f} allowed for send resolution), p = {chance:.2g}",
+        reason=f"KS distance {tested.distance:.4f} over {number(gaps)} gaps{tested.among} "
+        f"({tested.allowed:.4f} allowed for sends that wait for each other), p = {chance:.2g}",
         advice=""
         if status is Status.VALID
         else "arrivals are more or less bursty than a Poisson process, which changes queueing; see schedule",
@@ -71,11 +82,34 @@ def _chance(distance: float, gaps: int) -> float:
     return float(stats.kstwo.sf(distance, gaps))
 
 
-def _resolution(evidence: Evidence, limits: ArrivalsLimits) -> float:
-    """KS distance that the resolution of sends alone can cause: the density of the gaps is at most a thread's
-    rate.
-    """
+@dataclass(frozen=True, slots=True)
+class _Tested:
+    """A distance, among which gaps it was looked for, and what of it a thread that is at work makes."""
+
+    distance: float
+    among: str
+    allowed: float
+
+
+def _busy(evidence: Evidence, window: Window, limits: ArrivalsLimits) -> float:
+    """Share of the time in which the busiest thread could not send: its work, and at least its sends."""
     rate, engine = evidence.load.offered_per_s, evidence.engine
-    if rate is None or engine is None:
-        return 0.0
-    return rate / max(1, len(engine.ready.threads)) * limits.arrivals_resolution_us * 1e-6
+    sends = 0.0
+    if rate is not None and engine is not None:
+        sends = rate / max(1, len(engine.ready.threads)) * limits.arrivals_resolution_us * 1e-6
+    return max(sends, window.busiest_thread_share or 0.0)
+
+
+def _tested(window: Window, distance: float, busy: float) -> _Tested | None:
+    """A thread that takes c for a request sends as an M/D/1 queue of load ρ = rate × c lets requests go: no
+    two within c, which are 1 - exp(-ρ) of all gaps, and from c on at most exp(-ρ) - (1 - ρ) away. So only
+    longer gaps are looked at; None where none of the distances told begins there. What was stored before
+    such distances were told has the first allowance.
+    """
+    short = -math.expm1(-busy)
+    if not window.arrival_gaps_ks_from:
+        return _Tested(distance, "", short)
+    found = next(((least, away) for least, away in window.arrival_gaps_ks_from if least >= short), None)
+    if found is None:
+        return None
+    return _Tested(found[1], f" longer than the shortest {percent(found[0])}", math.exp(-busy) - (1 - busy))

@@ -103,7 +103,7 @@ def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], flo
     if window is None:
         return [], None
     found: list[Signal] = []
-    cpu = _busiest(window)
+    cpu = window.busiest_thread_share
     if cpu is not None:
         found.append(Signal(cpu >= limits.client_cpu_max, f"busiest thread at {percent(cpu)} CPU"))
     waiting = _run_delay(window, limits)
@@ -231,20 +231,12 @@ def _turnaround(evidence: Evidence, window: Window, limits: ClientLimits) -> lis
     return [Signal(gain >= limits.client_gain_max, text, only, counts=read)]
 
 
-def _busiest(window: Window) -> float | None:
-    """CPU share of the busiest engine thread. One that cannot be read may be the busiest: some of them prove
-    nothing.
-    """
-    shares = [share for t in window.threads if (share := t.busy_share) is not None]
-    return max(shares) if shares and len(shares) == len(window.threads) else None
-
-
 def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
     """Whether a busy thread of the server shows that the server was busy. Threads that poll are busy without
     a request; so the client must have had CPU left, or the rate must not have risen with more users.
     """
     window = measured(evidence)
-    cpu = None if window is None else _busiest(window)
+    cpu = None if window is None else window.busiest_thread_share
     if cpu is not None and cpu < limits.client_cpu_max:
         return True
     probe = probed(evidence, limits, limits.client_cpu_max)
