@@ -246,6 +246,17 @@ class TestWarm:
         assert finding.value == pytest.approx(0.3 / 9.6)
         assert finding.reason.startswith("0.3 s of JIT compilation")
 
+    def test_where_the_server_has_cpu_time_left_compiling_takes_nothing_from_its_capacity(self) -> None:
+        """All of its worker threads wait: 2.1 s of 20 s are used, and 0.34 s of them are the compiler's."""
+        waits = f.part(self.jit(0.34), "server_window", cpu_user_s=1.0, cpu_system_s=0.06)
+        finding = self.found(waits)
+        assert finding.status is Status.SUSPECT
+        assert "% of what it was granted)" in finding.reason
+        # Its latency is that of code which is still being compiled.
+        assert self.found(f.part(waits, "load", claim="latency")).status is Status.INVALID
+        much = f.part(self.jit(2.0), "server_window", cpu_user_s=2.0, cpu_system_s=0.5)
+        assert self.found(much).status is Status.INVALID
+
     def test_class_loading_fires(self) -> None:
         assert self.found(self.jit(0.0, classes=100)).status is Status.VALID
         assert self.found(self.jit(0.0, classes=500)).status is Status.SUSPECT

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from prony.evidence.server import ServerWindow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, unknown
@@ -24,8 +25,8 @@ class WarmLimits(DeclaredLimits):
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. The re-run
-    of a fixed protocol, which includes the warm-up, is suspect at most. Left out for a launched server that
-    is no JVM.
+    of a fixed protocol, which includes the warm-up, is suspect at most, and so is a capacity where compiling
+    took less than the limit of what the server was granted. Left out for a launched server that is no JVM.
     """
     limit = (
         f"below {percent(limits.warm_share)} of server CPU "
@@ -51,8 +52,9 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
     waited = cost_s > cpu_s and elapsed_only(opened, closed)
     share = min(cost_s / cpu_s, 1.0)
+    taken = _taken(window, cost_s) if evidence.load.claim == "capacity" else share
     status = Status.VALID
-    if share >= limits.warm_share_invalid and evidence.load.claim != "protocol":
+    if min(share, taken) >= limits.warm_share_invalid and evidence.load.claim != "protocol":
         status = Status.INVALID
     elif share >= limits.warm_share:
         status = Status.SUSPECT
@@ -63,7 +65,16 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         limit=limit,
         reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
         f"in {number(cpu_s)} s of server CPU "
-        f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''})",
+        f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
+        f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''})",
         advice="" if status is Status.VALID else "warm up longer: code was still being compiled",
         source=SOURCE,
     )
+
+
+def _taken(window: ServerWindow, cost_s: float) -> float:
+    """Of the CPU time that requests could have had. A server that waits for something else has some left, of
+    which compiling takes nothing from them: it makes the CPU time per request larger, the rate not smaller.
+    """
+    granted_s = window.granted_cpus * window.wall_s
+    return min(cost_s / granted_s, 1.0) if granted_s > 0 else 1.0
