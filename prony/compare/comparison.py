@@ -16,7 +16,7 @@ from prony.compare.family import holm_levels, more_trials
 from prony.compare.position import PositionEffect, effect_of, places_later
 from prony.compare.ratio import RatioResult, Verdict, ratio, repeated_ratio, verdict
 from prony.compare.samples import Sample, ServerValues, confounded, gather
-from prony.compare.sentence import sentence
+from prony.compare.sentence import basis, sentence
 from prony.compare.sequential import Looks
 from prony.judge.figures import FIGURE
 
@@ -44,6 +44,8 @@ class Pair:
     """
     verdict: Verdict
     sentence: str
+    basis: str = ""
+    """What the interval rests on, as the sentence has it in brackets; empty without an interval."""
     least_more_trials: int | None = None
     """Further trials per server at the lower end of the spread's interval; `more_trials` at the upper end."""
     more_trials: int | None = None
@@ -211,6 +213,7 @@ def _said(
                 a, b, found, asked.gives(asked.verdict(found.low, found.high)), asked.band
             ),
         ),
+        basis="" if found.low is None else basis(found, asked.confidence, family),
         least_more_trials=None if more is None else more.least,
         more_trials=None if more is None else more.most,
         method=found.method,

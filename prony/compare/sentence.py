@@ -4,6 +4,8 @@ verdict.
 
 from __future__ import annotations
 
+import math
+
 from prony.compare.family import MoreTrials
 from prony.compare.ratio import MIN_TRIALS, RatioResult, Verdict
 from prony.judge.figures import FIGURE
@@ -12,6 +14,8 @@ FULL_TRIALS = 5
 """With fewer trials per server every line says *quick*."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
+SMALL = 0.2
+"""A smaller ratio has more than two decimals."""
 
 
 def sentence(
@@ -48,18 +52,18 @@ def sentence(
         else (result.ratio, result.low, result.high)
     )
     found = numbers(value, low, high, band)
-    basis = _basis(result, confidence, family)
+    rests_on = f"({basis(result, confidence, family)})"
     label = FIGURE[figure].label if figure in FIGURE else figure
     if verdict is Verdict.EQUIVALENT:
         where = f"within {band * 100:g} %{_in(figure, label)}"
-        text = f"{first} and {second} are equivalent {where}: {found} {basis}"
+        text = f"{first} and {second} are equivalent {where}: {found} {rests_on}"
     elif verdict is Verdict.INCONCLUSIVE:
-        text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {found} {basis}"
+        text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {found} {rests_on}"
         text += f"; {doubt}" if doubt else _further(result, more, band)
     elif figure in RATE_FIGURES:
-        text = f"{first} is faster than {second}: {found} {basis}"
+        text = f"{first} is faster than {second}: {found} {rests_on}"
     else:
-        text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {found} {basis}"
+        text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {found} {rests_on}"
     if moved is not None:
         by = (1 / moved if swap else moved) - 1
         text += f"; suspect: the effect of position moves it by {by * 100:+.1f} %"
@@ -91,9 +95,10 @@ def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
         return f"; {apart} would take{least}" if not planned else f";{planned}"
     if more.most == 0:
         return f"; the trials suffice for {apart}: the ratio is near the edge of the band"
-    count = f"{more.least} to {more.most}" if more.least < more.most else f"{more.most}"
+    count = f"about {more.least} to {more.most}" if more.least < more.most else f"about {more.most}"
+    count = f"at most {more.most}" if more.least == 0 else count
     follow = "" if result.looks is not None else ": --until-clear adds them and stops as soon as it is clear"
-    return f"; {apart} takes about {count} more {_trials(more.most)} per server{follow}"
+    return f"; {apart} takes {count} more {_trials(more.most)} per server{follow}"
 
 
 def _second_first(result: RatioResult, verdict: Verdict, figure: str) -> bool:
@@ -114,7 +119,8 @@ def _trials(count: int) -> str:
     return "trial" if count == 1 else "trials"
 
 
-def _basis(result: RatioResult, confidence: float, family: int) -> str:
+def basis(result: RatioResult, confidence: float, family: int) -> str:
+    """What an interval rests on, as a sentence has it in its brackets: level, trials, family."""
     each = (
         f"{result.n} {_trials(result.n)} each"
         if result.n_a == result.n_b == result.n
@@ -125,18 +131,18 @@ def _basis(result: RatioResult, confidence: float, family: int) -> str:
     quick = f", quick: fewer than {FULL_TRIALS}" if result.n < FULL_TRIALS else ""
     if result.looks is None:
         holm = f", Holm over {family} pairs" if family > 1 else ""
-        return f"({confidence * 100:g} %, {each}{quick}{holm})"
+        return f"{confidence * 100:g} %, {each}{quick}{holm}"
     pairs = f" and all {family} pairs" if family > 1 else ""
     looks = f"looks after {result.looks.first} to {result.looks.most} blocks"
-    return f"({confidence * 100:g} % over all {looks}{pairs}, {each}{quick})"
+    return f"{confidence * 100:g} % over all {looks}{pairs}, {each}{quick}"
 
 
 def numbers(value: float, low: float, high: float, band: float) -> str:
     """Two decimals, or as many as it takes to show on which side of 1 and of the band's edges each bound
-    lies.
+    lies, and of a small ratio its first three digits.
     """
     edges = (1.0, 1 + band, 1 / (1 + band))
-    digits = 2
+    digits = 2 if value >= SMALL or value <= 0 else 2 - math.floor(math.log10(value))
     while digits < MOST_DIGITS and any(
         (round(bound, digits) > edge) != (bound > edge) or (round(bound, digits) < edge) != (bound < edge)
         for bound in (low, high)

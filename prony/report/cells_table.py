@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from prony.judge.finding import Status
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.comparison import SERVICE_TIMES, figure_cell, pair_lines
+from prony.report.comparison import SERVICE_TIMES, figure_cell, pair_lines, says_something
 from prony.report.intervals import failed_lines
 from prony.report.labels import label, named
 from prony.report.result import CellView, PartView
@@ -68,8 +68,6 @@ TELLING = (
 """Where there is not room for all columns, these come first."""
 TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", "requests_per_s")
 """At a given rate the times are the question."""
-ONLY_WHEN_OPEN = frozenset({"offered_requests", "completed", "blocked", "due_unsent", "p999_ms"})
-ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
 
 
 def blocks(part: PartView) -> list[Block]:
@@ -83,18 +81,8 @@ def blocks(part: PartView) -> list[Block]:
 
 def columns(part: PartView) -> tuple[str, ...]:
     """The figures worth a column here."""
-    return tuple(name for name in COLUMNS if _says_something(part, name))
-
-
-def _says_something(part: PartView, name: str) -> bool:
-    values = [found.median for cell in part.cells if (found := cell.figure(name)) is not None]
-    if not values or (name == "per_user_per_s" and not part.swept):
-        return False
-    if name in ONLY_WHEN_OPEN and not part.is_open:
-        return False
-    if name in ONLY_WHEN_NOT_ZERO and not any(values):
-        return False
-    return name != "connections_per_request" or any(value > 0.001 for value in values)
+    left_out = {"per_user_per_s": not part.swept, "p999_ms": not part.is_open}
+    return tuple(name for name in COLUMNS if not left_out.get(name) and says_something(part, name))
 
 
 def cells_table(part: PartView) -> Table:

@@ -42,6 +42,11 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         (HEADLINE, "mean_ms", "p50_ms", "p90_ms", "p99_ms", "p999_ms", *SERVICE_TIMES, "time_to_steady_s"),
     ),
     (
+        "Offered",
+        "over the measured window",
+        ("offered_requests", "completed", "blocked", "due_unsent", "failed_share"),
+    ),
+    (
         "Sessions",
         "from a user's arrival to the last response",
         (
@@ -54,7 +59,11 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
             "session_max_ms",
         ),
     ),
-    ("TLS", "over the whole run", ("handshakes_per_request", "resumed_share")),
+    (
+        "Connections",
+        "over the whole run",
+        ("connections_per_request", "handshakes_per_request", "resumed_share"),
+    ),
     (
         "Cost",
         "over the measured window",
@@ -71,7 +80,13 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),
     ),
 )
-EVIDENCE_FIGURES = ("server_cpu_share", "client_cpu_share")
+ONLY_WHEN_OPEN = frozenset({"offered_requests", "completed", "blocked", "due_unsent"})
+ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
+MOST_WITH_BASIS = 3
+"""Sentences of which each says what its interval rests on; of more it is said once, above them."""
+FEWEST_CONNECTIONS_PER_REQUEST = 0.001
+"""With fewer all connections are kept alive, and the figure says nothing."""
+EVIDENCE_FIGURES = ("users_simulated", "think_actual_share", "server_cpu_share", "client_cpu_share")
 
 
 def blocks(part: PartView, pairs: Sequence[PairView] | None = None) -> list[Block]:
@@ -190,10 +205,23 @@ def figures_table(part: PartView) -> Table:
     return Table(columns, tuple(sections), heading=shown, caption="Results")
 
 
+def says_something(part: PartView, figure: str) -> bool:
+    """Whether a figure that trials may have tells a reader anything in this part."""
+    values = [found.median for cell in part.cells if (found := spread_of(cell, figure)) is not None]
+    if not values or (figure in ONLY_WHEN_OPEN and not part.is_open):
+        return False
+    if figure in ONLY_WHEN_NOT_ZERO and not any(values):
+        return False
+    if figure in SERVICE_TIMES:
+        own = figure.removeprefix("service_time_")
+        return any(value(t, figure) != value(t, own) for cell in part.cells for t in cell.counting)
+    return figure != "connections_per_request" or max(values) > FEWEST_CONNECTIONS_PER_REQUEST
+
+
 def _row(part: PartView, figure: str) -> Row | None:
     cells = cells_by_server(part)
     spreads = [spread_of(cell, figure) for cell in cells]
-    if not any(spreads):
+    if not says_something(part, figure):
         return None
     winner = best(part, figure)
     made = [
@@ -258,7 +286,8 @@ def verdict_cell(cell: CellView) -> TableCell:
 def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
     """A sentence per pair about what the part asks, a line per pair about everything else."""
     asked = asked_figures(part)
-    first = tuple(_sentence(pair) for pair in pairs if pair.figure in asked)
+    of_asked = [pair for pair in pairs if pair.figure in asked]
+    first, said_once = in_words(of_asked)
     others = tuple(
         ratio_line(pair)
         for pair in map(better_first, (p for p in pairs if p.figure not in asked))
@@ -270,7 +299,8 @@ def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
         if len(first) < every
         else ""
     )
-    made = [Lines("Pair by pair", first, note=left_out, marked=True)] if first else []
+    note = "; ".join(filter(None, (left_out, said_once)))
+    made = [Lines("Pair by pair", first, note=note, marked=True)] if first else []
     if others:
         made.append(Lines("Other ratios", others, note="first ÷ second, with the 95 % interval", marked=True))
     about = coverage(part)
@@ -334,8 +364,15 @@ def covered_levels(part: PartView) -> str:
     )
 
 
-def _sentence(pair: PairView) -> str:
-    return f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence
+def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
+    """The sentence of each pair; and, of more than a few, what the intervals of all rest on, which the
+    sentences then leave out.
+    """
+    shared = {pair.basis for pair in pairs if pair.basis} if len(pairs) > MOST_WITH_BASIS else set()
+    once = shared.pop() if len(shared) == 1 else ""
+    said = (pair.sentence.replace(f" ({once})", "") if once else pair.sentence for pair in pairs)
+    placed = (f"{pair.where}: {text}" if pair.where else text for pair, text in zip(pairs, said, strict=True))
+    return tuple(placed), f"intervals: {once}" if once else ""
 
 
 def ratio_line(pair: PairView) -> str:

@@ -388,6 +388,7 @@ def figure_pairs(
             high=pair.high,
             verdict=str(pair.verdict),
             sentence=pair.sentence,
+            basis=pair.basis,
             more_trials=pair.more_trials,
             where=where,
         )

@@ -166,6 +166,8 @@ class PairView:
     high: float | None
     verdict: str
     sentence: str
+    basis: str = ""
+    """What the interval rests on, as the sentence has it in brackets."""
     more_trials: int | None = None
     where: str = ""
     """Workload and load, where a part has several."""
@@ -378,11 +380,19 @@ class PartView:
 
     @property
     def layout(self) -> Shape:
-        """How it is shown: as its shape says, but a comparison at given rates, or under several loads, as a
-        table of cells.
+        """How it is shown: as its shape says, but what compares servers under one load as a comparison, and
+        what does so under several, or at given rates, as a table of cells.
         """
+        if self.part.shape not in ("comparison", "matrix"):
+            return self.part.shape
         one_each = self.part.follows is None and len(self.cells) == len(self.servers)
-        return self.part.shape if self.part.shape != "comparison" or one_each else "matrix"
+        if self.part.shape == "comparison":
+            return "comparison" if one_each else "matrix"
+        one_load = (
+            len({(view.cell.trial.load_name, view.cell.trial.workload.name) for view in self.cells}) == 1
+        )
+        compared = len(self.servers) > 1 and self.part.comparisons is None
+        return "comparison" if one_each and one_load and compared else "matrix"
 
     @property
     def usable(self) -> bool:

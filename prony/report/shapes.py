@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.report import cells_table, comparison, cross_check, scaling, shared, single
@@ -26,6 +25,8 @@ class Headlines:
     part: str
     """Its title."""
     sentences: tuple[str, ...]
+    note: str = ""
+    """What holds for all of them."""
 
 
 def blocks(part: PartView) -> list[Block]:
@@ -100,24 +101,25 @@ def headlines(view: ResultView) -> tuple[Headlines, ...]:
     counts and its servers have no ranking; of tables of cells the pairs of the first one that has any.
     """
     said: list[Headlines] = []
-    tables = (part for part in view.parts if part.part.shape == "matrix" and _marked(part))
+    tables = (part for part in view.parts if part.layout == "matrix" and _marked(part).lines)
     first_table = next(tables, None)
     for part in view.parts:
         if part.gate is not None:
-            lines: Sequence[str] = (part.gate.sentence,)
+            said_first = Lines("", (part.gate.sentence,))
         elif ranking(part) is not None or (part.layout == "comparison" and not part.counting):
             continue
         elif part is first_table or (part.part.shape in HEADLINED and part.part.follows is None):
-            lines = _marked(part)
+            said_first = _marked(part)
         else:
             continue
+        lines = said_first.lines
         more = len(lines) - MOST_HEADLINES
         lines = (*lines[:MOST_HEADLINES], f"… and {more} more below") if more > 1 else lines
         if lines:
-            said.append(Headlines(part.part.title, tuple(lines)))
+            said.append(Headlines(part.part.title, lines, said_first.note))
     return tuple(said)
 
 
-def _marked(part: PartView) -> tuple[str, ...]:
-    """The lines of its first block that is marked: what it comes to."""
-    return next((b.lines for b in blocks(part) if isinstance(b, Lines) and b.marked), ())
+def _marked(part: PartView) -> Lines:
+    """Its first block that is marked: what it comes to; an empty one where there is none."""
+    return next((b for b in blocks(part) if isinstance(b, Lines) and b.marked), Lines("", ()))

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.compare import Comparison, Sample, Verdict, compare
+from prony.compare.sentence import numbers
 
 NAMES = ("spring-tomcat", "spring-jetty", "spring-undertow")
 
@@ -174,6 +175,20 @@ def test_no_sentence_contradicts_its_numbers(seed: int, count: int, spread: floa
             first = pair.sentence.split(" ")[0]
             better = pair.a if pair.verdict is Verdict.FASTER else pair.b
             assert first == better
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "printed"),
+    [
+        (1.5, 1.42, 1.581, "1.50x [1.42, 1.58]"),
+        (0.5, 0.491, 0.512, "0.50x [0.49, 0.51]"),
+        (0.09921, 0.09868, 0.09975, "0.0992x [0.0987, 0.0998]"),
+        (0.0049, 0.0047, 0.0052, "0.00490x [0.00470, 0.00520]"),
+        (0.0, 0.0, 0.1, "0.00x [0.00, 0.10]"),
+    ],
+)
+def test_a_small_ratio_keeps_its_digits(value: float, low: float, high: float, printed: str) -> None:
+    assert numbers(value, low, high, 0.02) == printed
 
 
 class TestErrorRates:

@@ -82,8 +82,9 @@ def test_the_page_draws_ceilings_percentiles_and_sockets(view: ResultView) -> No
     assert "worker threads 9,000/s" in ceilings
     assert "connections 9,000,000/s" in ceilings, "told in words, though too far away to be drawn"
     assert "client 18,000/s" in ceilings
-    (times,) = (text for text in titles if text.startswith("Service time by percentile"))
-    assert "spring-jetty: p50" in times
+    times = [text for text in titles if text.startswith("Service time by percentile")]
+    assert len(times) == 2, "of the part at one load, wide and narrow"
+    assert all("spring-jetty: p50" in text for text in times)
     sockets = [text for text in titles if "TCP sockets over" in text]
     assert len(sockets) == 4, "one for each server of each part"
     assert sockets[0].startswith("spring-tomcat: TCP sockets")
@@ -91,10 +92,30 @@ def test_the_page_draws_ceilings_percentiles_and_sockets(view: ResultView) -> No
     assert any(text.startswith("p99 over users") for text in titles)
 
 
-def test_the_first_screen_of_several_loads_has_the_pairs_of_the_first_part() -> None:
+def test_servers_of_a_plan_under_one_load_are_ranked_and_under_several_a_table(view: ResultView) -> None:
+    one, sweep = view.parts
+    assert (one.part.shape, one.layout) == ("matrix", "comparison")
+    assert (sweep.part.shape, sweep.layout) == ("matrix", "matrix")
+    head = Page(render_html(view)).all("header")[0].text
+    assert "÷ first" in head, "which, by how much"
+    named = replace(
+        one, part=one.part.model_copy(update={"comparisons": (("spring-tomcat", "spring-jetty"),)})
+    )
+    assert named.layout == "matrix", "a ranking would speak of pairs that nobody asked for"
+    alone = replace(one, cells=one.cells[:1], servers=one.servers[:1])
+    assert alone.layout == "matrix"
+
+
+def test_the_first_screen_of_several_tables_has_the_pairs_of_the_first_part() -> None:
     (part,) = factory.full().parts
+    asked = tuple((pair.a, pair.b) for pair in part.pairs)
     tables = [
-        replace(part, part=part.part.model_copy(update={"shape": "matrix", "name": n, "title": f"Part {n}"}))
+        replace(
+            part,
+            part=part.part.model_copy(
+                update={"shape": "matrix", "name": n, "title": f"Part {n}", "comparisons": asked}
+            ),
+        )
         for n in ("one", "two", "three")
     ]
     tables[0] = replace(tables[0], pairs=())
@@ -144,7 +165,7 @@ def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: Res
 def test_where_there_is_no_room_the_most_telling_columns_stay(view: ResultView) -> None:
     def shown(width: int) -> str:
         out = StringIO()
-        render(view, Console(file=out, width=width))
+        render(replace(view, parts=view.parts[1:]), Console(file=out, width=width))
         text = out.getvalue()
         assert all(len(line) <= width for line in text.splitlines())
         return text

@@ -18,6 +18,8 @@ STEP = 48
 """Height of a row: its name and its ceilings' names stand above its marks."""
 LETTER_WIDTH = 6.2
 """Of the names' font, on average."""
+LABEL_LETTER_WIDTH = 7.6
+"""Of a server's name, which is larger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,12 @@ def ceilings(
         if row.middle is not None:
             bars.append({"x": 0, "x2": row.middle, "y": line - 6, "y2": line + 6, **look})
         marks += [{"x": value, "y": line, **look} for value in row.values]
+        label_end = len(row.series.label) * LABEL_LETTER_WIDTH + 4
         for name, per_s in row.ceilings:
             rules.append({"x": per_s, "y": line - 12, "y2": line + 11})
             left = per_s / most * width + len(name) * LETTER_WIDTH > width
-            told.append({"x": per_s, "y": top + 12, "text": name, "left": left})
+            at = per_s if left else max(per_s, label_end / width * most)
+            told.append({"x": at, "y": top + 12, "text": name, "left": left})
     x = alt.X("x:Q", scale=scale, axis=axis)
     y = alt.Y("y:Q", scale=y_scale, axis=None)
     fill = alt.Fill("colour:N", scale=None)

@@ -87,8 +87,11 @@ def _comparison(part: PartView, drawer: Drawer) -> list[Chapter]:
         "Median over trials (one trial is one fresh server process), smallest and largest below. Bold: the "
         "comparison shows that this server is better than every other one."
     )
+    bounds, skipped = tuple(drawer.bounds()), left_out(part)
+    drawn = (Charts(bounds, _legend(drawer), "middle"),) if bounds else ()
+    results = (*drawn, *comparison.results(part), *((skipped,) if skipped is not None else ()))
     return [
-        Chapter("results", "Results", tuple(comparison.results(part)), lead),
+        Chapter("results", "Results", results, lead),
         _steps(comparison.steps(part)),
         _ratios(part, drawer),
         _latency(part, drawer),
@@ -265,8 +268,9 @@ def _ratios(part: PartView, drawer: Drawer) -> Chapter:
     items: list[Item] = [Charts((first,), form="large")] if first is not None else []
     if others is not None:
         items.append(Folded("Other figures", (Charts((others,), form="large"),)))
-    words = Lines("", tuple(pair.sentence for pair in part.pairs), marked=True)
-    items.append(Folded("All comparisons in words", (words,)))
+    sentences, said_once = comparison.in_words(part.pairs)
+    words = Lines("", sentences, marked=True)
+    items.append(Folded("All comparisons in words", (words,), said_once and f"{said_once}."))
     about = comparison.coverage(part)
     return Chapter("ratios", "Ratios", (*items, *([about] if about is not None else [])), lead)
 
