@@ -177,7 +177,7 @@ def steal(r: Readings) -> HostCheck:
     why = "Steal looks like a slow server."
     if r.steal is None:
         return HostCheck("steal", "unknown", "could not be read", why)
-    found = f"{r.steal:.1%} in {r.sample_s:g} s"
+    found = f"{r.steal:.1%} of the worst CPU in {r.sample_s:g} s, kept busy"
     if r.steal >= STEAL_BAD:
         return HostCheck(
             "steal", "bad", found, why, "Measure at another time, or on a host with dedicated CPUs."

@@ -14,7 +14,7 @@ __all__ = ["HostCheck", "examine", "judge_readings"]
 
 
 def examine(
-    *, extra: Sequence[HostCheck] = (), sample_s: float = 1.0, results: Path | None = None, root: Path = ROOT
+    *, extra: Sequence[HostCheck] = (), sample_s: float = 3.0, results: Path | None = None, root: Path = ROOT
 ) -> list[HostCheck]:
     """All checks of this host, then `extra` (JDKs, build tools). Takes a little more than `sample_s`.
 

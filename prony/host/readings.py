@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from prony.evidence.host import CpuPartition, Fingerprint, PortRange
 from prony.host import hardware
 from prony.host.affinity import Pinning, granted_cpus, pin_thread
 from prony.host.fingerprint import fingerprint
+from prony.host.kept_busy import kept_busy
 from prony.host.kmsg import KernelLog
 from prony.host.others import census, others_between
 from prony.host.partition import partition
@@ -87,11 +88,12 @@ class Readings:
     """The folder that will hold the results, and the free bytes there."""
 
 
-def gather(*, sample_s: float = 1.0, results: Path | None = None, root: Path = ROOT) -> Readings:
-    """Read everything; takes `sample_s` and the engine's probe."""
+def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = ROOT) -> Readings:
+    """Read everything; takes `sample_s`, with all granted CPUs busy, and the engine's probe."""
     found = topology(root)
     granted = granted_cpus() if root == ROOT else found.cpus
-    steal, others, busiest, swapped = _sample(sample_s, granted, root)
+    with kept_busy(granted if sample_s > 0 and root == ROOT else ()) as spinning:
+        steal, others, busiest, swapped = _sample(sample_s, granted, root, (os.getpid(), *spinning))
     engine = _engine()
     probe = None if engine is None else probed(engine)
     return Readings(
@@ -153,7 +155,7 @@ def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
 
 
 def _sample(
-    sample_s: float, granted: tuple[int, ...], root: Path
+    sample_s: float, granted: tuple[int, ...], root: Path, pids: Sequence[int]
 ) -> tuple[float | None, float | None, str | None, int | None]:
     ticks, people, swapped = cpu_ticks(root), census(root), _swapped_in(root)
     time.sleep(sample_s)
@@ -164,8 +166,8 @@ def _sample(
             total = later_ticks[cpu].total - ticks[cpu].total
             if total > 0:
                 steals.append((later_ticks[cpu].steal - ticks[cpu].steal) / total)
-    me = process_stat(os.getpid(), root)
-    own = {(me.pid, me.started_ticks)} if me is not None else set()
+    ours = (process_stat(pid, root) for pid in pids)
+    own = {(one.pid, one.started_ticks) for one in ours if one is not None}
     use = others_between(people, later_people, own)
     span_s = later_people.t_monotonic_s - people.t_monotonic_s
     seen = use.complete and span_s > 0 and bool(granted)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,9 @@ from prony.host.affinity import Pinning
 from prony.host.check import HostCheck
 from prony.host.doctor import examine, judge_readings
 from prony.host.fingerprint import fingerprint
+from prony.host.kept_busy import kept_busy
+from prony.host.others import Census, OthersUse, others_between
+from prony.host.proc import cpu_ticks
 from prony.host.readings import DriverReading, Readings, gather, parse_drivers, parse_emulated
 from prony.host.realtime import Realtime, realtime
 from prony.host.topology import Core, Topology
@@ -262,6 +266,32 @@ def test_this_machine_is_examined() -> None:
     names = [result.name for result in results]
     assert len(names) == len(set(names)) >= 18
     assert {result.status for result in results} <= {"ok", "warn", "bad", "unknown"}
+
+
+def test_while_steal_is_read_each_cpu_has_something_to_run_and_afterwards_nothing() -> None:
+    cpu = min(os.sched_getaffinity(0))
+    with kept_busy((cpu,)) as (spinning,):
+        before = (cpu_ticks() or {})[cpu]
+        time.sleep(0.5)
+        after = (cpu_ticks() or {})[cpu]
+        assert os.sched_getscheduler(spinning) == os.SCHED_IDLE, "nobody waits for it"
+        assert os.sched_getaffinity(spinning) == {cpu}
+    assert after.idle - before.idle <= (after.total - before.total) / 10
+    with pytest.raises(ProcessLookupError):
+        os.kill(spinning, 0)
+
+
+def test_what_keeps_the_cpus_busy_is_no_other_load(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted: list[set[tuple[int, int]]] = []
+
+    def between(before: Census, after: Census, own: set[tuple[int, int]]) -> OthersUse:
+        counted.append(own)
+        return others_between(before, after, own)
+
+    monkeypatch.setattr(readings, "others_between", between)
+    gather(sample_s=0.1)
+    (own,) = counted
+    assert len(own) == 1 + len(os.sched_getaffinity(0)), "this process and one on each CPU"
 
 
 def test_a_blind_machine_is_unknown_and_not_fine(tree: Grow) -> None:
