@@ -110,7 +110,10 @@ REFUSED = {
         "the condition 'vars.get('a').trim() == 'x''",
     ),
     "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value and stands in the path"),
-    "property": (sampler(more=prop("HTTPSampler.novelty", "x")), "the property HTTPSampler.novelty is 'x'"),
+    "property": (
+        sampler(more=prop("HTTPSampler.sample_timeout", "9")),
+        "the property HTTPSampler.sample_timeout is '9'",
+    ),
     "method": (sampler(more=prop("HTTPSampler.method", "PROPFIND")), "the method PROPFIND"),
     "protocol": (sampler(more=prop("HTTPSampler.protocol", "ftp")), "the protocol ftp"),
     "duration": (

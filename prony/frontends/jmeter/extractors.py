@@ -9,7 +9,7 @@ from typing import Any
 from prony.frontends import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.frontends.jmeter.responses import JAVA_ONLY, pointer_of
+from prony.frontends.jmeter.responses import JAVA_ONLY, from_top, pointer_of
 from prony.frontends.markup import AttributeOf
 from prony.plan.response import Capture
 
@@ -18,6 +18,12 @@ EXTRACTORS = frozenset(
 )
 SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
 """What JMeter's JSON paths have beyond RFC 9535."""
+FILTER = re.compile(
+    r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
+    r"""|true|false|null|'[^'\\]*'|"[^"\\]*"|\s)+\)\]"""
+)
+"""A filter that means the same there: comparisons with numbers and texts, what is there, and, or, not."""
+OF_NUMBER = re.compile(r"""[=<>]\s*['"]?-?\d""")
 OF_TIDY = ("validate", "quiet", "whitespace", "namespace", "reportErrors", "report_errors", "showWarnings",
            "show_warnings", "downloadDTDs")  # fmt: skip
 """Properties of an XPathExtractor that change no attribute of a tag."""
@@ -174,14 +180,19 @@ def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     for index, (name, raw) in enumerate(zip(variables, paths, strict=True)):
         number = numbers[index] if index < len(numbers) else ""
         default = values.constant(defaults[index] if index < len(defaults) else "", node)
-        path = values.constant(raw, node).strip()
+        path = from_top(values.constant(raw, node).strip())
         match = _match(number, node, values, 0)
         pointer = pointer_of(path)
         if pointer is not None and match.get("match", 1) in (0, 1):
             yield name.strip(), {"json": pointer, "default": default}
             continue
-        if not path.startswith("$") or SPECIAL.search(path):
+        if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
             raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
+        if any(OF_NUMBER.search(one) for one in FILTER.findall(path)):
+            values.note(
+                f"{node.element}: '{path}' finds numbers by numbers and texts by texts (JMeter also a number "
+                "that stands there as a text, and the other way round)"
+            )
         yield name.strip(), {"jsonpath": path, "default": default, **match}
 
 

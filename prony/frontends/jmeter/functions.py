@@ -202,7 +202,13 @@ class KnownValues:
 
     def label(self, node: JmxNode) -> str:
         """The element's name, as it is written where it changes during the run."""
-        found = self.text(node.label, node).constant
+        held, self.stores = self.stores, None  # a name stores nothing
+        try:
+            found = self.text(node.label, node).constant
+        except Refused:
+            found = None
+        finally:
+            self.stores = held
         if found is None:
             self.note(f"{node.element}: its name changes during the run, and stands as it is written")
         return node.label if found is None else found

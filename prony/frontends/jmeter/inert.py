@@ -88,3 +88,16 @@ def named(nodes: Sequence[JmxNode]) -> str:
         name = f" '{same[0].label}'" if same[0].label != tag else ""
         words.append(f"{tag.rpartition('.')[2]}{name}{more}")
     return ", ".join(words)
+
+
+def note_foreign(top: JmxNode, values: KnownValues) -> None:
+    """One note of the properties that JMeter passes over, after the whole plan was read."""
+    found = [(node, name) for node in top.everything() for name in node.foreign]
+    if not found:
+        return
+    node, name = found[0]
+    more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+    values.note(
+        f"{node.file}:{node.line}: {node.element}: JMeter knows no property {name}{more}, and passes over "
+        "such; so does Prony"
+    )

@@ -13,6 +13,7 @@ from xml.parsers import expat
 
 from prony.errors import UsageError
 from prony.frontends.base import Refused
+from prony.frontends.jmeter.known_properties import is_foreign
 
 DEEPEST = 200
 """Levels of XML; a plan that people made has about 20."""
@@ -36,6 +37,8 @@ class JmxNode:
     children: list[JmxNode] = field(default_factory=list)
     read: set[str] = field(default_factory=set)
     """Names of the properties that were asked for."""
+    foreign: list[str] = field(default_factory=list)
+    """Names of set properties that JMeter passes over, as far as the element was read."""
     below: list[JmxNode] = field(default_factory=list)
     """Of a test element: those in its hashTree."""
     refusal: tuple[str, str] | None = None
@@ -57,9 +60,10 @@ class JmxNode:
         return f"{self.tag} '{self.label}'" if self.label != self.tag else self.tag
 
     def property(self, name: str) -> JmxNode | None:
-        """The property of this name; it then counts as understood."""
+        """The property of this name, of several the last, as in JMeter; it then counts as understood."""
         self.read.add(name)
-        return next((child for child in self.children if child.attributes.get("name") == name), None)
+        named = (child for child in reversed(self.children) if child.attributes.get("name") == name)
+        return next(named, None)
 
     def value(self, name: str, default: str = "") -> str:
         """The text of a simple property."""
@@ -88,10 +92,16 @@ class JmxNode:
         self.read.update(names)
 
     def finish(self) -> None:
-        """Refuse a property that is set and that nobody has asked for."""
+        """Refuse a property that is set and that nobody has asked for; JMeter passes over those that it does
+        not know.
+        """
         for child in self.children:
             name = child.attributes.get("name", child.tag)
             if name in self.read or name in REMARKS or _unset(child):
+                continue
+            if "name" in child.attributes and is_foreign(self.tag, name):
+                if name not in self.foreign:
+                    self.foreign.append(name)
                 continue
             found = f"'{child.text.strip()}'" if child.tag in SIMPLE else child.tag
             raise Refused(

@@ -75,6 +75,12 @@ def _server(asked: SamplerValues) -> tuple[str, str, str, str]:
     """
     node, values = asked.node, asked.values
     scheme = (asked.constant("HTTPSampler.protocol") or "http").lower()
+    if re.fullmatch("https?:/*", scheme):
+        values.note(
+            f"{node.element}: a protocol is a name alone; at '{scheme}' JMeter 5.6.3 fails with a "
+            "MalformedURLException and sends nothing, here the request is sent"
+        )
+        scheme = scheme.rstrip(":/")
     given, port = asked.constant("HTTPSampler.domain"), asked.constant("HTTPSampler.port")
     named = re.match(r"(https?)://", given, re.IGNORECASE)
     host, slash, rest = (given[named.end() :] if named is not None else given).partition("/")

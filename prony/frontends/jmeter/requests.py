@@ -42,6 +42,7 @@ MEANINGLESS = (*resources.PROPERTIES, "HTTPSampler.ipSourceType",
                "GraphQLHTTPSampler.query", "GraphQLHTTPSampler.variables",
                "GraphQLHTTPSampler.operationName")  # fmt: skip
 """They only matter beside something that is refused, or, of GraphQL, stand in the body or the query too."""
+OF_PROXY = tuple(f"HTTPSampler.proxy{name}" for name in ("Port", "Scheme", "User", "Pass"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +155,7 @@ def _refuse_extras(asked: SamplerValues) -> None:
             raise holder.refused("assertions and extractors of the body's MD5 hash", "untick it")
         if holder.value("HTTPSampler.proxyHost"):
             raise holder.refused("a proxy", "name the server itself")
+        holder.ignore(*OF_PROXY)  # without a host they say nothing
         if holder.value("HTTPSampler.ipSource"):
             raise holder.refused("a source address", "leave it empty")
         holder.ignore(*MEANINGLESS)

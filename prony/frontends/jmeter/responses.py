@@ -328,9 +328,16 @@ _ADD = {
 }
 
 
+def from_top(path: str) -> str:
+    """A JSONPath as JMeter reads one that does not begin at the top, or has a dot before a bracket."""
+    path = path.strip()
+    whole = path if not path or path[0] in "$@" else f"$.{path}"
+    return re.sub(r"(?<!\.)\.\[", "[", whole) if "'" not in whole and '"' not in whole else whole
+
+
 def pointer_of(path: str) -> str | None:
     """A definite JSONPath (names and indexes) as a pointer of RFC 6901."""
-    match = PATH.fullmatch(path.strip())
+    match = PATH.fullmatch(from_top(path))
     if match is None:
         return None
     tokens = (name or quoted or index for name, quoted, index in STEP.findall(match.group(1)))

@@ -136,6 +136,7 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     if delay_s:
         values.note(f"the start-up delay of {delay_s:g} s is waited before the load; the plan begins at once")
     _note_undefined(values)
+    inert.note_foreign(top, values)
     return JMeterPlan(
         Translated(TOOL, target(requests, shared), trial, f"jmeter {path.name}", tuple(values.notes)),
         _thread_groups(found[1], populations),
