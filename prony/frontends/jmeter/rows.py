@@ -6,7 +6,7 @@ import codecs
 import csv
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PureWindowsPath
 
 from prony.errors import UsageError
@@ -92,6 +92,8 @@ def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]
     mode = share_mode(node)
     table = _table(node, values, file)
     node.finish()
+    if node.attributes.get("rows") == "shuffled":
+        table = _shuffled(table, file, node, values)
     says = f"{on_use} {recycle} {stop} {table}"
     name = _shared(node, values, file, mode, says)
     if name is None:
@@ -104,6 +106,28 @@ def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]
         for variable, column in zip(table.variables, table.columns, strict=False)
         if variable
     }
+
+
+def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> _Table:
+    """Its rows written out, in random order."""
+    if file.stat().st_size > MOST_WRITTEN:
+        raise node.refused(
+            f"{file.name} is long and has to be written into the plan, as its rows come in random order",
+            f"use a file of less than {MOST_WRITTEN >> 20} MiB, or a CSV data set",
+        )
+    written = table.rows
+    if written is None:
+        encoding = values.constant(node.value("fileEncoding"), node).strip() or "UTF-8"
+        lines = [tuple(line) for line in _lines(file, node, table.delimiter, table.quotes, encoding)]
+        written = lines if table.named else lines[1:]
+    rows = list(written)
+    values.draws.shuffle(rows)
+    if node.flag("recycle"):
+        values.note(
+            f"{node.element}: its rows come in one random order, over and over; the plug-in draws another "
+            "one each time"
+        )
+    return replace(table, rows=rows, named=table.columns)
 
 
 def _feeder(file: Path, table: _Table, mode: str, recycle: bool, stop: bool, on_use: bool) -> Feeder:

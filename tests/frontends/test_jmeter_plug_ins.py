@@ -1,0 +1,56 @@
+"""prony jmeter: elements of plug-ins that become what JMeter has of its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from prony.frontends.base import Refused, Translated
+from prony.frontends.jmeter import jmx
+from prony.frontends.jmeter.translate import of_tree
+from tests.frontends.jmx_text import document, element, flag, prop, sampler
+
+RANDOM_ROWS = "com.blazemeter.jmeter.RandomCSVDataSetConfig"
+
+
+def data(
+    names: str, *, shuffled: bool = True, again: bool = True, own: bool = False, skips: bool = False
+) -> str:
+    return element(
+        RANDOM_ROWS, prop("filename", "r.csv"), prop("fileEncoding", "UTF-8"), prop("delimiter", ","),
+        prop("variableNames", names), flag("randomOrder", shuffled), flag("ignoreFirstLine", skips),
+        flag("rewindOnTheEndOfList", again), flag("independentListPerThread", own),
+    )  # fmt: skip
+
+
+def load(folder: Path, inside: str, lines: str = "n,w\n1,a\n2,b\n3,c\n4,d\n") -> Translated:
+    (folder / "r.csv").write_text(lines, encoding="utf-8")
+    return of_tree(jmx.parse(document(inside), str(folder / "p.jmx")), folder / "p.jmx", {}).translated
+
+
+@pytest.mark.parametrize(("names", "skips"), [("", False), ("n,w", True)])
+def test_rows_in_random_order_are_all_rows_of_the_file(names: str, skips: bool, tmp_path: Path) -> None:
+    made = load(tmp_path, data(names, skips=skips) + sampler("/${n}"))
+    (feeder,) = made.trial.workload.feeders.values()
+    assert (feeder.order, feeder.at_end, feeder.file) == ("sequence", "recycle", None)
+    assert sorted(feeder.rows) == [("1", "a"), ("2", "b"), ("3", "c"), ("4", "d")]
+    assert [note for note in made.notes if "in one random order" in note]
+
+
+def test_the_list_may_end(tmp_path: Path) -> None:
+    made = load(tmp_path, data("n,w", again=False) + sampler("/${n}"), "1,a\n2,b\n")
+    (feeder,) = made.trial.workload.feeders.values()
+    assert (sorted(feeder.rows), feeder.at_end) == ([("1", "a"), ("2", "b")], "stop")
+    assert not [note for note in made.notes if "in one random order" in note]
+
+
+def test_in_order_it_is_a_data_set(tmp_path: Path) -> None:
+    made = load(tmp_path, data("n,w", shuffled=False, own=True) + sampler("/${n}"), "1,a\n2,b\n")
+    (feeder,) = made.trial.workload.feeders.values()
+    assert (feeder.rows, feeder.file) == ((), str(tmp_path / "r.csv"))
+
+
+def test_a_random_order_for_each_thread_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="a random order of its own for each thread"):
+        load(tmp_path, data("n", own=True) + sampler("/${n}"))
