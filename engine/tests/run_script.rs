@@ -272,6 +272,28 @@ fn an_error_names_file_and_line_and_ends_the_run_with_a_report() {
 }
 
 #[test]
+fn a_user_with_nothing_to_send_keeps_its_connection_to_the_end() {
+    let lua = r#"
+        local counter = 0
+        function request()
+            counter = counter + 1
+            if counter == 3 then return "GET /a b HTTP/1.1\r\nHost: h\r\n\r\n" end
+            return counter < 5 and wrk.format(nil, "/" .. counter) or nil
+        end"#;
+    for driver in drivers() {
+        let (ended, seen) = run_script(lua, driver, |plan| {
+            plan["stop"] = serde_json::json!({"after_ms": 300});
+        });
+        let finished = ended.finished();
+        assert_eq!(finished["totals"]["completed"], 3);
+        assert!(finished["elapsed_ms"].as_f64().unwrap() >= 300.0);
+        assert_eq!(finished["script"]["error"], Value::Null);
+        let sent = ["/2", "/a b", "/4"].map(|path| format!("GET {path} HTTP/1.1"));
+        assert_eq!(first_lines(&seen), sent);
+    }
+}
+
+#[test]
 fn what_cannot_be_run_is_refused_before_the_first_request() {
     for (lua, part) in [
         ("wrk.path = ", ".lua:1: unexpected symbol"),
@@ -282,7 +304,11 @@ fn what_cannot_be_run_is_refused_before_the_first_request() {
         ),
         (
             "function request() return 7 end",
-            "request() returned a integer",
+            "is not a request: request 1 in it has no end",
+        ),
+        (
+            "function request() return nil end",
+            "request() returned nothing that can be sent",
         ),
         (
             "function setup(thread) thread:set('f', print) end",

@@ -130,13 +130,15 @@ impl prony_script::Interpreter for LuaScript {
         let value: Value = interpreter
             .call(Call::Request, ())
             .map_err(|error| sentence(&error))?;
-        let Value::String(text) = value else {
-            return Err(format!(
-                "request() returned a {}, expected the bytes of a request, as wrk.format() writes them",
-                value.type_name()
-            ));
-        };
-        Ok(text.as_bytes().to_vec())
+        match value {
+            Value::String(text) => Ok(text.as_bytes().to_vec()),
+            Value::Integer(_) | Value::Number(_) => {
+                let text = interpreter.lua.coerce_string(value);
+                let text = text.map_err(|error| sentence(&error))?;
+                Ok(text.map_or_else(Vec::new, |text| text.as_bytes().to_vec()))
+            }
+            _ => Ok(Vec::new()),
+        }
     }
 
     fn delay_ms(&self, thread: usize) -> Result<f64, String> {

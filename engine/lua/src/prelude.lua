@@ -1,25 +1,34 @@
 -- What a script finds when it begins: the table `wrk`, and output that goes into the report. Called with what Rust knows.
 local known, native = ...
-local concat, tostring, type, select, pairs, error = table.concat, tostring, type, select, pairs, error
+local concat, tostring, type, select, pairs, ipairs, error = table.concat, tostring, type, select, pairs, ipairs, error
+local text, length = string.format, string.len
 
 wrk = {
    scheme = known.scheme, host = known.host, port = known.port,
    method = known.method, path = known.path, headers = known.headers, body = known.body,
    thread = nil, lookup = native.lookup, connect = native.connect,
 }
+package.loaded.wrk = wrk
 
 function wrk.format(method, path, headers, body)
    headers = headers or wrk.headers
    body = body or wrk.body
    if not headers["Host"] then headers["Host"] = wrk.headers["Host"] end
-   headers["Content-Length"] = body and #body or nil
-   local lines = { (method or wrk.method) .. " " .. (path or wrk.path) .. " HTTP/1.1" }
+   headers["Content-Length"] = body and length(body)
+   local lines = { text("%s %s HTTP/1.1", method or wrk.method, path or wrk.path) }
    for name, value in pairs(headers) do
-      lines[#lines + 1] = name .. ": " .. tostring(value)
+      lines[#lines + 1] = text("%s: %s", name, value)
    end
    lines[#lines + 1] = ""
    lines[#lines + 1] = body or ""
    return concat(lines, "\r\n")
+end
+
+function wrk.resolve(host, service)
+   wrk.addrs = {}
+   for _, address in ipairs(wrk.lookup(host, service)) do
+      if wrk.connect(address) then wrk.addrs[#wrk.addrs + 1] = address end
+   end
 end
 
 function wrk.setup(thread)

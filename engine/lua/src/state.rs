@@ -1,6 +1,7 @@
 //! One interpreter with a script in it: what the script finds when it begins, and the functions
 //! through which it is called. It knows nothing of threads and of when they are called.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -70,7 +71,7 @@ impl LuaState {
         let watched = watchdog.watch(&lua)?;
         let file = lua
             .load(setup.source)
-            .set_name(format!("@{}", setup.file.display()))
+            .set_name(format!("@{}", as_typed(setup.file).display()))
             .into_function()?;
         watched.call(Call::File, || file.call::<()>(()))?;
         let call = |name: &str| calls.get::<Function>(name);
@@ -106,6 +107,13 @@ impl LuaState {
         };
         self.watched.call(call, || function.call(args))
     }
+}
+
+/// A file below the current directory by its path from there, as it is mostly given on a command
+/// line: scripts look for modules in the folder that `debug.getinfo` tells.
+fn as_typed(file: &Path) -> PathBuf {
+    let here = std::env::current_dir().unwrap_or_default();
+    file.strip_prefix(here).unwrap_or(file).to_owned()
 }
 
 /// Longer waits outlast any run.

@@ -1,7 +1,7 @@
 //! Figures as `done` is given them: values with their counts, seen through the methods of wrk's
 //! statistics objects.
 
-use mlua::{MetaMethod, UserData, UserDataFields, UserDataMethods};
+use mlua::{MetaMethod, UserData, UserDataFields, UserDataMethods, Value};
 use prony_script::Samples;
 
 /// Samples as a script sees them.
@@ -68,6 +68,9 @@ impl UserData for Stats {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
         methods.add_method("percentile", |_, this, percent: f64| {
             Ok(this.percentile(percent) as f64)
+        });
+        methods.add_meta_method(MetaMethod::Index, |lua, _, key: Value| {
+            super::thread::unknown(lua, key)
         });
         methods.add_meta_method(MetaMethod::Len, |_, this, ()| Ok(this.0.len() as f64));
         methods.add_meta_method(MetaMethod::Call, |_, this, place: usize| {

@@ -12,6 +12,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// A table nested deeper holds itself.
 const MOST_NESTED: usize = 100;
 
+/// The names of ports.
+const SERVICES: &str = "/etc/services";
+
 /// What a script has decided about one of its threads.
 #[derive(Debug, Default)]
 pub struct ThreadState {
@@ -91,11 +94,17 @@ impl UserData for ThreadObject {
             let name = theirs.create_string(&*name.as_bytes())?;
             theirs.globals().set(name, value)
         });
+        methods.add_meta_method(MetaMethod::Index, |lua, _, key: Value| unknown(lua, key));
         methods.add_method("stop", |_, this, ()| {
             this.state.stop();
             Ok(())
         });
     }
+}
+
+/// What wrk's objects give for a key that they do not know: its name.
+pub fn unknown(lua: &Lua, key: Value) -> Result<Option<LuaString>, Error> {
+    lua.coerce_string(key)
 }
 
 /// The same value in another interpreter.
@@ -126,15 +135,11 @@ fn carry(value: Value, to: &Lua, depth: usize) -> Result<Value, Error> {
 
 /// `wrk.lookup(host, service)`: every address of the host; `service` is a port, or the name of one.
 pub fn look_up(lua: &Lua, (host, service): (String, String)) -> Result<Value, Error> {
-    let port: u16 = match service.as_str() {
-        "http" => 80,
-        "https" => 443,
-        number => number.parse().map_err(|_| {
-            Error::runtime(format!(
-                "wrk.lookup: the service {number:?} is not known; expected a port, http or https"
-            ))
-        })?,
-    };
+    let port = port_of(&service).ok_or_else(|| {
+        Error::runtime(format!(
+            "wrk.lookup: the service {service:?} is not known; expected a port, or a name in {SERVICES}, such as http"
+        ))
+    })?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
     let found = (host, port)
         .to_socket_addrs()
@@ -148,6 +153,24 @@ pub fn look_up(lua: &Lua, (host, service): (String, String)) -> Result<Value, Er
         }
     }
     Ok(Value::Table(table))
+}
+
+/// The port of a service: its number, or its name as this host knows it.
+fn port_of(service: &str) -> Option<u16> {
+    let known = match service {
+        "http" => Some(80),
+        "https" => Some(443),
+        number => number.parse().ok(),
+    };
+    known.or_else(|| {
+        let listed = std::fs::read_to_string(SERVICES).ok()?;
+        listed.lines().find_map(|line| {
+            let mut words = line.split('#').next()?.split_whitespace();
+            let (name, port) = (words.next()?, words.next()?.strip_suffix("/tcp")?);
+            let named = name == service || words.any(|other| other == service);
+            named.then(|| port.parse().ok())?
+        })
+    })
 }
 
 /// `wrk.connect(addr)`: whether somebody takes connections there.

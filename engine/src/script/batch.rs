@@ -17,9 +17,36 @@ pub struct BatchedRequest {
 /// Reads the requests, at least one; a sentence on what is wrong with them otherwise.
 pub fn read_requests(bytes: &[u8]) -> Result<Vec<BatchedRequest>, String> {
     let mut requests = Vec::new();
+    read_into(&mut requests, bytes)?;
+    Ok(requests)
+}
+
+/// The requests as far as they can be read; what is left counts as one more.
+pub fn read_whatever(bytes: &[u8]) -> Vec<BatchedRequest> {
+    let mut requests = Vec::new();
+    if read_into(&mut requests, bytes).is_err() {
+        let from = requests.last().map_or(0, |request| request.end);
+        if from < bytes.len() {
+            requests.push(BatchedRequest {
+                end: bytes.len(),
+                head: bytes[from..].starts_with(b"HEAD "),
+            });
+        }
+    }
+    requests
+}
+
+fn read_into(requests: &mut Vec<BatchedRequest>, bytes: &[u8]) -> Result<(), String> {
     let mut from = 0;
     while from < bytes.len() {
         let rest = &bytes[from..];
+        if let Some(last) = requests.last_mut()
+            && rest.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+        {
+            // Empty lines behind a body, which servers pass over.
+            last.end = bytes.len();
+            break;
+        }
         let number = requests.len() + 1;
         let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
         let mut request = httparse::Request::new(&mut headers);
@@ -44,7 +71,7 @@ pub fn read_requests(bytes: &[u8]) -> Result<Vec<BatchedRequest>, String> {
     if requests.is_empty() {
         return Err("it is empty".to_owned());
     }
-    Ok(requests)
+    Ok(())
 }
 
 /// The length of the body on the wire; `None` when it has no end.
@@ -80,6 +107,20 @@ mod tests {
         assert_eq!(heads, [false, true, false, false]);
         assert_eq!((found[0].end, found[3].end), (get.len(), all.len()));
         assert_eq!(read_requests(&get).unwrap().len(), 1);
+        let padded = [&get[..], b"\r\n\r\n"].concat();
+        assert_eq!(read_requests(&padded).unwrap()[0].end, padded.len());
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_one_request() {
+        let get = b"GET /a HTTP/1.1\r\nHost: h\r\n\r\n".to_vec();
+        let broken = b"HEAD /a b HTTP/1.1\r\nHost: h\r\n\r\n".to_vec();
+        let all = [get.clone(), broken].concat();
+        let found = read_whatever(&all);
+        assert_eq!(found.len(), 2);
+        assert_eq!((found[0].end, found[1].end), (get.len(), all.len()));
+        assert!(found[1].head);
+        assert!(read_whatever(b"").is_empty());
     }
 
     #[test]

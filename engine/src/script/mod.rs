@@ -12,7 +12,7 @@ use crate::net::address::Address;
 use crate::plan::{ScriptPlan, Step};
 use crate::target::ResolvedTarget;
 pub use batch::BatchedRequest;
-use batch::read_requests;
+use batch::{read_requests, read_whatever};
 
 /// How scripts are run.
 #[derive(Debug, Clone, Copy)]
@@ -101,10 +101,10 @@ impl Script {
         };
         // Called once before the load, as by wrk: what is no request is found before anything is
         // sent.
-        let first = script.request(0)?;
+        let first = script.first(0)?;
         script.pipeline = first.1.len() as u32;
         if !script.dynamic {
-            let others = (1..threads).map(|thread| script.request(thread));
+            let others = (1..threads).map(|thread| script.first(thread));
             script.fixed = std::iter::once(Ok(first))
                 .chain(others)
                 .collect::<Result<_, _>>()?;
@@ -160,11 +160,24 @@ impl Script {
         self.interpreter.figures()
     }
 
-    /// What this thread sends next.
-    pub fn request(&self, thread: usize) -> Result<Batch, String> {
+    /// What this thread sends first, which must be a request.
+    fn first(&self, thread: usize) -> Result<Batch, String> {
         let bytes = self.interpreter.request(thread)?;
+        if bytes.is_empty() {
+            return Err(
+                "request() returned nothing that can be sent, expected the bytes of a request, as wrk.format() writes them"
+                    .to_owned(),
+            );
+        }
         let requests = read_requests(&bytes)
             .map_err(|why| format!("what request() returned is not a request: {why}"))?;
+        Ok((bytes, requests))
+    }
+
+    /// What this thread sends next, as it is; nothing, when the script has nothing to send.
+    pub fn request(&self, thread: usize) -> Result<Batch, String> {
+        let bytes = self.interpreter.request(thread)?;
+        let requests = read_whatever(&bytes);
         Ok((bytes, requests))
     }
 

@@ -3,24 +3,37 @@
 
 use std::sync::Arc;
 
-use super::Users;
 use super::queue::Pending;
+use super::{Action, Context, Users};
 use crate::record::Record;
 use crate::script::BatchedRequest;
 
+/// A user whose script has nothing to send asks again after a day: its connection stays open until
+/// the run ends.
+const NOTHING_NS: u64 = 24 * 3_600 * 1_000_000_000;
+
+/// Why nothing was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unwritten {
+    /// The script returned no request.
+    Nothing,
+    /// The script made an error, which it keeps.
+    Failed,
+}
+
 impl Users {
     /// Asks the script for what to send and writes it behind the rest, or says which fixed bytes
-    /// are all of it. The error: the script made one, which it keeps.
+    /// are all of it.
     pub(super) fn write_batch(
         &mut self,
         index: u32,
         thread: u16,
         bytes: &mut Vec<u8>,
         record: &mut Record,
-    ) -> Result<Option<u32>, ()> {
+    ) -> Result<Option<u32>, Unwritten> {
         let job = Arc::clone(&self.job);
         let Some(script) = &job.script else {
-            return Err(());
+            return Err(Unwritten::Failed);
         };
         let called;
         let (batch, requests) = match script.fixed(usize::from(thread)) {
@@ -33,10 +46,13 @@ impl Users {
                 Err(sentence) => {
                     script.fail(sentence);
                     record.script_failed();
-                    return Err(());
+                    return Err(Unwritten::Failed);
                 }
             },
         };
+        if requests.is_empty() {
+            return Err(Unwritten::Nothing);
+        }
         let alone = bytes.is_empty();
         let mut from = 0;
         for (number, request) in requests.iter().enumerate() {
@@ -85,6 +101,23 @@ impl Users {
             };
             queues.push(index, pending);
         }
+    }
+
+    /// Nothing was written for a user whose place in the quota is given up: it stays where it is, as
+    /// in wrk, unless its script has failed or stopped the thread.
+    pub(super) fn sends_nothing(
+        &mut self,
+        index: u32,
+        why: Unwritten,
+        cx: &mut Context<'_>,
+    ) -> Action {
+        let thread = usize::from(self.all[index as usize].step);
+        let script = self.job.script.as_ref();
+        let stopped = script.is_none_or(|script| script.has_stopped(thread));
+        if why == Unwritten::Failed || stopped || self.open.is_some() {
+            return self.end_user(index, cx);
+        }
+        self.idle(index, NOTHING_NS, cx)
     }
 
     /// Gives the script a response that was kept.

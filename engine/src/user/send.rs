@@ -119,11 +119,11 @@ impl Users {
                 match self.write_batch(index, step, &mut bytes, cx.record) {
                     Ok(None) => {}
                     Ok(Some(fixed)) => return Ok(Payload::Fixed(fixed)),
-                    Err(()) if self.unanswered(index) == 0 => {
+                    Err(why) if self.unanswered(index) == 0 => {
                         self.allowance.drop_one();
-                        return Err(self.end_user(index, cx));
+                        return Err(self.sends_nothing(index, why, cx));
                     }
-                    Err(()) => {
+                    Err(_) => {
                         self.allowance.give_back();
                         break;
                     }
