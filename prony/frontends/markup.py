@@ -28,6 +28,13 @@ TEST = re.compile(
     re.VERBOSE,
 )
 """`//form`, `//input[@name='x']`, `//h1[text()='x']`, `//p[contains(text(),'x')]`."""
+ELEMENT = re.compile(
+    r"""\s*//(?:(?P<tag>[\w-]+)|\*\[\s*local-name\(\)\s*=\s*(?P<mark>["'])(?P<local>[\w.-]+)(?P=mark)\s*\])
+    (?:\[\s*@(?P<name>[\w:-]+)\s*=\s*(?P<quote>["'])(?P<value>[^"'<>&]*)(?P=quote)\s*\])?
+    (?P<text>/text\(\))?\s*""",
+    re.VERBOSE,
+)
+"""`//total/text()`, `//item[@id='7']`, `//*[local-name()='total']`."""
 IMPLIED = frozenset({"html", "head", "title", "body"})
 """Tags that a page has in any case, once it is tidied up."""
 QUOTED = r"""\s*=\s*(?:"([^"]*)"|'([^']*)')"""
@@ -83,6 +90,14 @@ class AttributeOf:
         return "".join(f"${number}$" for number in range(1, 3 if once else 5))
 
 
+@dataclass(frozen=True, slots=True)
+class TextOf:
+    """The text of an element, up to the next tag in it."""
+
+    regex: str
+    template: str
+
+
 def css(selector: str, attribute: str) -> AttributeOf | None:
     """None for any other selector, and for the text of a tag."""
     match = CSS.fullmatch(selector)
@@ -107,19 +122,51 @@ def xpath(query: str) -> AttributeOf | None:
     return AttributeOf(tag, match["attribute"], match["name"], match["value"] or "")
 
 
-def xpath_test(query: str) -> str | None:
-    """The regular expression that is found where the query finds something; None for any other query."""
+def xpath_text(query: str, tidied: bool, whole: bool = False) -> TextOf | None:
+    """None for any other query. `tidied`: of a page whose text Tidy puts in order, and not of XML; `whole`:
+    without `text()` it is all of the text of an element, found here where that holds no other.
+    """
+    match = ELEMENT.fullmatch(query)
+    if match is None:
+        return None
+    begins = _opening(match, tidied)
+    if tidied:
+        return TextOf(rf"{begins}\s*(?:([^<\s][^<]*?)\s*</|([^<\s][^<]*)<[^/])", "$1$$2$")
+    if not whole or match["text"]:
+        return TextOf(rf"{begins}([^<]+)<", "$1$")
+    return TextOf(rf"{begins}([^<]*)</|{_opening(match, tidied, '/>')}", "$1$")
+
+
+def _opening(match: re.Match[str], tidied: bool, closing: str = ">") -> str:
+    """The tag at which such an element begins; `closing`: with `/>` one of an empty element."""
+    tag = rf"(?:[\w.-]+:)?{re.escape(match['local'])}" if match["local"] else re.escape(match["tag"])
+    begins, ends = f"<(?i:{tag})" if tidied else f"<{tag}", rf"(?:\s(?:[^>]*[^>/])?)?{closing}"
+    if match["name"] is None:
+        return begins + ends
+    name, value = re.escape(match["name"]), re.escape(match["value"])
+    name = f"(?i:{name})" if tidied else name
+    return rf"""{begins}\s(?:{BETWEEN})?{name}\s*=\s*(?:"{value}"|'{value}'){ends}"""
+
+
+def xpath_test(query: str, tidied: bool = True) -> str | None:
+    """The regular expression that is found where the query finds something; None for any other query.
+    `tidied`: in a page that is tidied up, and not in XML.
+    """
     of = xpath(query)
     if of is not None:
         return of.regex
+    match = ELEMENT.fullmatch(query)
+    if match is not None and match["local"] and match["name"] is None and not match["text"]:
+        return rf"<(?:[\w.-]+:)?{re.escape(match['local'])}[\s/>]"
     match = TEST.fullmatch(query)
-    if match is None or (match["tag"].lower() in IMPLIED and match["value"] is None):
+    if match is None or (tidied and match["tag"].lower() in IMPLIED and match["value"] is None):
         return None
-    begins, value = rf"<(?i:{re.escape(match['tag'])})", re.escape(match["value"] or "")
+    begins, value = re.escape(match["tag"]), re.escape(match["value"] or "")
+    begins, space = (rf"<(?i:{begins})", r"\s*") if tidied else (f"<{begins}", "")
     if match["value"] is None:
         return rf"{begins}[\s/>]"
     if match["name"] is not None:
         name = re.escape(match["name"])
         return rf"""{begins}\s(?:{BETWEEN})?(?i:{name})\s*=\s*(?:"{value}"|'{value}'|{value}[\s/>])"""
-    inside = rf"[^<]*{value}" if match["part"] else rf"\s*{value}\s*<"
+    inside = rf"[^<]*{value}" if match["part"] else rf"{space}{value}{space}<"
     return rf"{begins}(?:\s[^>]*)?>{inside}"

@@ -181,8 +181,8 @@ def test_other_queries_are_not_understood(query: str) -> None:
     assert markup.xpath(query) is None
 
 
-def test_xml_without_tidy_is_refused() -> None:
-    strict = element("XPathExtractor", prop("XPathExtractor.refname", "x"),
+def test_a_fragment_of_xml_is_refused() -> None:
+    strict = element("XPathExtractor", prop("XPathExtractor.refname", "x"), flag("XPathExtractor.fragment", True),
                      prop("XPathExtractor.xpathQuery", "//a/@b"))  # fmt: skip
-    with pytest.raises(Refused, match="use Tidy"):
+    with pytest.raises(Refused, match="the query"):
         load_of(sampler(below=strict))

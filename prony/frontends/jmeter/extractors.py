@@ -10,11 +10,18 @@ from prony.frontends import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.responses import JAVA_ONLY, from_top, pointer_of
-from prony.frontends.markup import AttributeOf
+from prony.frontends.markup import AttributeOf, TextOf
 from prony.plan.response import Capture
 
 EXTRACTORS = frozenset(
-    {"RegexExtractor", "BoundaryExtractor", "JSONPostProcessor", "HtmlExtractor", "XPathExtractor"}
+    {
+        "RegexExtractor",
+        "BoundaryExtractor",
+        "JSONPostProcessor",
+        "HtmlExtractor",
+        "XPathExtractor",
+        "XPath2Extractor",
+    }
 )
 SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
 """What JMeter's JSON paths have beyond RFC 9535."""
@@ -25,8 +32,10 @@ FILTER = re.compile(
 """A filter that means the same there: comparisons with numbers and texts, what is there, and, or, not."""
 OF_NUMBER = re.compile(r"""[=<>]\s*['"]?-?\d""")
 OF_TIDY = ("validate", "quiet", "whitespace", "namespace", "reportErrors", "report_errors", "showWarnings",
-           "show_warnings", "downloadDTDs")  # fmt: skip
-"""Properties of an XPathExtractor that change no attribute of a tag."""
+           "show_warnings", "downloadDTDs", "download_dtds", "namespaces")  # fmt: skip
+"""Properties of XPath extractors that change no attribute of a tag, and no text."""
+OF_XPATH = {"XPathExtractor": "XPathExtractor", "XPath2Extractor": "XPathExtractor2"}
+"""What the names of their properties begin with."""
 GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
 """A group of what a regular expression extractor has found."""
 Found = dict[str, Any]
@@ -43,8 +52,8 @@ def groups_in(node: JmxNode) -> set[tuple[str, int]]:
 
 def names(node: JmxNode) -> list[tuple[str, bool]]:
     """The variables that an extractor gives values to, and whether to all of its matches."""
-    if node.tag == "XPathExtractor":  # the first of all has the name itself
-        return [(node.value("XPathExtractor.refname"), False)]
+    if node.tag in OF_XPATH:  # the first of all has the name itself
+        return [(node.value(f"{OF_XPATH[node.tag]}.refname"), False)]
     if node.tag != "JSONPostProcessor":
         number = node.value(f"{node.tag}.match_number").strip()
         return [(node.value(f"{node.tag}.refname"), number.startswith("-"))]
@@ -219,22 +228,28 @@ def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
 
 
 def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
-    """Of HTML that JMeter tidies up; what is XML has no attributes in any case."""
-    query = values.constant(node.value("XPathExtractor.xpathQuery"), node)
-    node.ignore(*(f"XPathExtractor.{name}" for name in OF_TIDY))
-    of = markup.xpath(query) if node.flag("XPathExtractor.tolerant") else None
-    if of is None or node.flag("XPathExtractor.fragment"):
+    """Of HTML that JMeter tidies up, or of XML."""
+    begins = OF_XPATH[node.tag]
+    query = values.constant(node.value(f"{begins}.xpathQuery"), node)
+    node.ignore(*(f"{begins}.{name}" for name in OF_TIDY))
+    newer = node.tag == "XPath2Extractor"
+    tidied = not newer and node.flag("XPathExtractor.tolerant")
+    of = markup.xpath(query) or markup.xpath_text(query, tidied, newer)
+    if of is None or node.flag(f"{begins}.fragment"):
         raise node.refused(
             f"the query '{query}'",
-            "use Tidy and an attribute, such as //input[@name='x']/@value, or a boundary extractor",
+            "use an attribute or a text, such as //input[@name='x']/@value or //total/text(), or a boundary "
+            "extractor",
         )
-    number = values.whole(node.value("XPathExtractor.matchNumber"), node, "the match number", -1)
-    default = values.constant(node.value("XPathExtractor.default"), node)
+    number = values.whole(node.value(f"{begins}.matchNumber"), node, "the match number", -1)
+    default = values.constant(node.value(f"{begins}.default"), node)
     which = {} if number in (-1, 1) else {"match": max(number, 0)}
-    yield node.value("XPathExtractor.refname"), {**_of_tag(of, node, values), **which, "default": default}
+    if not tidied:
+        values.note(f"{node.element}: the response is taken for well-formed XML without namespaces")
+    yield node.value(f"{begins}.refname"), {**_of_tag(of, node, values), **which, "default": default}
 
 
-def _of_tag(of: AttributeOf, node: JmxNode, values: KnownValues) -> Found:
+def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> Found:
     values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
     return {"regex": of.regex, "template": of.template}
 
@@ -244,5 +259,5 @@ _EXTRACT = {
     "BoundaryExtractor": _boundary,
     "JSONPostProcessor": _json,
     "HtmlExtractor": _html,
-    "XPathExtractor": _xpath,
+    **dict.fromkeys(OF_XPATH, _xpath),
 }

@@ -14,10 +14,18 @@ from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.response import Expectation
 
 ASSERTIONS = frozenset(
-    {"ResponseAssertion", "DurationAssertion", "SizeAssertion", "JSONPathAssertion", "XPathAssertion"}
+    {
+        "ResponseAssertion",
+        "DurationAssertion",
+        "SizeAssertion",
+        "JSONPathAssertion",
+        "XPathAssertion",
+        "XPath2Assertion",
+    }
 )
 OF_TIDY = tuple(f"XPath.{name}" for name in (
     "validate", "quiet", "whitespace", "namespace", "report_errors", "show_warnings", "download_dtd",
+    "download_dtds", "namespaces",
 ))  # fmt: skip
 """Properties of an XPathAssertion that change nothing of what a query finds in a page."""
 SUCCESS, REDIRECTS = range(200, 300), range(300, 400)
@@ -303,17 +311,23 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
 
 
 def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
-    """Whether a query finds something in a page that JMeter tidies up."""
+    """Whether a query finds something in a page that JMeter tidies up, or in XML."""
     query = values.constant(node.value("XPath.xpath", "/"), node)
-    tidies, inverse = node.flag("XPath.tolerant"), node.flag("XPath.negate")
+    tidies = node.tag == "XPathAssertion" and node.flag("XPath.tolerant")
+    inverse = node.flag("XPath.negate")
     node.ignore(*OF_TIDY)
     if _passed_over(node, found, values):
         return
-    regex = markup.xpath_test(query) if tidies else None
+    regex = markup.xpath_test(query, tidies)
     if regex is None:
         raise node.refused(
             f"the query '{query}'",
-            "use Tidy and a tag with one condition, such as //h1[text()='x'], or a Response Assertion",
+            "use a tag with one condition, such as //h1[text()='x'], or a Response Assertion",
+        )
+    if not tidies:
+        values.note(
+            f"{node.element}: the response is taken for well-formed XML without namespaces (JMeter fails a "
+            "response that is none)"
         )
     values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
     found.add("body_not_matches" if inverse else "body_matches", regex)
@@ -321,6 +335,7 @@ def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:
 
 _ADD = {
     "XPathAssertion": _xpath,
+    "XPath2Assertion": _xpath,
     "ResponseAssertion": _response,
     "DurationAssertion": _duration,
     "SizeAssertion": _size,

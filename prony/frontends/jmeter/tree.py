@@ -33,9 +33,7 @@ NOT_REQUESTS = frozenset(
 )
 INSTEAD = {
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
-    "XPath2Extractor": "use a boundary or regular expression extractor",
     meeting.TIMER: meeting.INSTEAD,
-    "XPath2Assertion": "test a text with a Response Assertion",
     "MD5HexAssertion": "test the text or its size",
     "XMLAssertion": "test a text with a Response Assertion",
 }
