@@ -182,7 +182,11 @@ def test_other_queries_are_not_understood(query: str) -> None:
 
 
 def test_a_fragment_of_xml_is_refused() -> None:
-    strict = element("XPathExtractor", prop("XPathExtractor.refname", "x"), flag("XPathExtractor.fragment", True),
-                     prop("XPathExtractor.xpathQuery", "//a/@b"))  # fmt: skip
+    strict = element(
+        "XPathExtractor",
+        prop("XPathExtractor.refname", "x"),
+        prop("XPathExtractor.xpathQuery", "//a/@b"),
+        flag("XPathExtractor.fragment", True),
+    )
     with pytest.raises(Refused, match="the query"):
         load_of(sampler(below=strict))

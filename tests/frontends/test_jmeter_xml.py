@@ -58,10 +58,14 @@ HOLD = {
 def extractor(kind: str, query: str) -> str:
     tag, begins = ("XPath2Extractor", "XPathExtractor2") if kind == NEWER else ("XPathExtractor",) * 2
     return element(
-        tag, prop(f"{begins}.refname", "v"), prop(f"{begins}.xpathQuery", query),
-        prop(f"{begins}.default", "no"), prop(f"{begins}.matchNumber", 1), flag(f"{begins}.tolerant", kind == TIDY),
+        tag,
+        prop(f"{begins}.refname", "v"),
+        prop(f"{begins}.xpathQuery", query),
+        prop(f"{begins}.default", "no"),
+        prop(f"{begins}.matchNumber", 1),
+        flag(f"{begins}.tolerant", kind == TIDY),
         flag(f"{begins}.fragment", False),
-    )  # fmt: skip
+    )
 
 
 def assertion(kind: str, query: str) -> str:
