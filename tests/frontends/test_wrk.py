@@ -17,6 +17,7 @@ from prony.frontends._wrk.arguments import WrongUsage, parse
 from prony.frontends.base import Refused
 from prony.frontends.counted import CountedValues
 from prony.frontends.wrk import run, translate
+from prony.plan.step import Step
 from tests.frontends.conftest import Front, Served
 from tests.programs import program
 from tests.verdicts import demanded_code
@@ -145,10 +146,36 @@ def test_wrong_usage_is_told_as_by_wrk(argv: list[str], part: str, front: Front)
 
 
 def test_what_is_not_done_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="--header is not supported: 'A:b'; write a name"):
-        parse(["-H", "A:b", "http://h/"])
+    with pytest.raises(Refused, match="--header is not supported: 'A b: c'; write a name"):
+        parse(["-H", "A b: c", "http://h/"])
     with pytest.raises(UsageError, match=r"nowhere\.lua cannot be opened"):
         parse(["-s", str(tmp_path / "nowhere.lua"), "http://h/"])
+
+
+@pytest.mark.parametrize(
+    ("url", "path", "notes"),
+    [
+        ("http://h:8080", "/", 0),
+        ("http://h?a=/b", "/", 1),
+        ("http://h/?a=b", "/?a=b", 0),
+        ("http://h/a?b=c#d", "/a?b=c#d", 0),
+        ("http://u:p@[::1]:80//a", "//a", 0),
+    ],
+)
+def test_the_path_is_what_wrk_makes_of_the_url(url: str, path: str, notes: int) -> None:
+    made = translate([url])
+    (step,) = made.trial.workload.steps
+    assert isinstance(step, Step)
+    assert step.path == path
+    assert len(made.notes) == notes
+
+
+def test_a_header_that_wrk_drops_is_dropped_with_a_note() -> None:
+    made = translate(["-H", "A:b", "-H", "C: d", "-H", "E", "http://h/"])
+    (step,) = made.trial.workload.steps
+    assert isinstance(step, Step)
+    assert dict(step.headers) == {"C": "d"}
+    assert [note.split("'")[1] for note in made.notes] == ["A:b", "E"]
 
 
 @pytest.mark.parametrize(

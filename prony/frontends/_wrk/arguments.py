@@ -74,6 +74,14 @@ class WrkArguments(Addressed):
     poisson: bool = False
     uncorrected: bool = False
     rest: tuple[str, ...] = ()
+    dropped: list[str] = field(default_factory=list)
+    """Headers that wrk does not send either."""
+
+    @property
+    def path(self) -> str:
+        """As wrk sends it: from the first slash after the host to the end of the URL, else a slash."""
+        behind_host = re.fullmatch(r"[^/]*//[^/?#]*(/.*)?.*", self.url, re.DOTALL)
+        return (behind_host and behind_host[1]) or "/"
 
     @property
     def open_connections(self) -> int:
@@ -126,8 +134,12 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
         if not asked.script.is_file():
             raise UsageError(f"wrk: {value} cannot be opened; expected a script in Lua after {given}")
     elif name == "--header":
-        key, colon, text = value.partition(": ")
-        if not colon or not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
+        key, _, text = value.partition(":")
+        if not text.startswith(" "):
+            asked.dropped.append(value)
+            return
+        text = text[1:]
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
             raise Refused("--header", TOOL, None, f"'{value}'", "write a name, a colon, a blank and a value")
         asked.headers[key] = text
     elif name == "--connections":

@@ -82,7 +82,11 @@ def translated(asked: WrkArguments) -> Translated:
         rate_groups=asked.threads,
     )
     target = asked.target.model_copy(update={"tls": TlsOptions(insecure=True)})
-    notes: list[str] = []
+    notes = [
+        f"the header '{text}' is left out, as by wrk: no blank after its colon" for text in asked.dropped
+    ]
+    if "?" in asked.url and "?" not in asked.path:
+        notes.append("the query of the URL is left out, as by wrk: no path before it")
     if asked.open_connections != asked.connections:
         notes.append(
             f"{asked.connections} connections over {asked.threads} threads are {asked.open_connections}: "
