@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +19,7 @@ from tests.frontends.jmx_text import (
     element,
     flag,
     load_of,
+    posted,
     prop,
     repeated,
     sampler,
@@ -124,6 +126,41 @@ def test_each_thread_has_a_row_until_it_asks_for_the_next(
     assert {path[1] for path in asked} == set("abc")  # and no two have the same
 
 
+def of_files(port: int, folder: Path) -> bytes:
+    """Bodies that stand in files, which the rows of a data set name."""
+    for name, text in (("first", '{"n": 1}\n'), ("second", 'two, "2" ${x}')):
+        (folder / f"{name}.txt").write_text(text, encoding="utf-8")
+    (folder / "names.csv").write_text("first\nsecond\n")
+    whole = f"${{__FileToString({folder}/${{file}}.txt,,)}}"
+    inside = data("names.csv", "file") + "".join(posted(path, whole) for path in ("/1", "/2"))
+    group = repeated(3) + prop("ThreadGroup.num_threads", 1)
+    return document(element("ConfigTestElement", prop("HTTPSampler.port", port)) + inside, group=group)
+
+
+BODIES = [body for body in (b'{"n": 1}\n', b'two, "2" ${x}', b'{"n": 1}\n') for _ in range(2)]
+
+
+def bodies(served: Served) -> list[bytes]:
+    served.ended()
+    heads = re.finditer(rb"Content-Length: (\d+)\r\n.*?\r\n\r\n", served.recorded(), re.DOTALL)
+    return [served.recorded()[head.end() : head.end() + int(head.group(1))] for head in heads]
+
+
+def test_rows_name_the_files_of_bodies(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    (tmp_path / "plan.jmx").write_bytes(of_files(server.port, tmp_path))
+    offered(jmeter.translate(["-n", "-t", str(tmp_path / "plan.jmx")]))
+    assert bodies(server) == BODIES
+
+
+@needs_jmeter
+def test_jmeter_itself_sends_these_bodies(serve: Callable[..., Served], tmp_path: Path) -> None:
+    server = serve()
+    (tmp_path / "plan.jmx").write_bytes(of_files(server.port, tmp_path))
+    run_jmeter(["-n", "-t", str(tmp_path / "plan.jmx")], tmp_path)
+    assert bodies(server) == BODIES
+
+
 def refusal(inside: str) -> str:
     with pytest.raises(UsageError) as refused:
         load_of(inside + sampler())
@@ -139,6 +176,8 @@ def refusal(inside: str) -> str:
         ("${__CSVRead(,0)}", "names no file"),
         ("${__Random(1,2,who)}", "which a data set fills"),
         ("${v}${__Random(1,2,v)}", "which is used before"),
+        ("${__FileToString(${__UUID}.txt)}", "the name of a file that differs"),
+        ("${__FileToString(${who}.txt)}", ".txt"),
     ],
 )
 def test_what_cannot_be_mapped_is_refused(path: str, says: str) -> None:

@@ -15,8 +15,6 @@ from prony.frontends.jmeter import dates, draws, expressions, row_functions, tex
 from prony.frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
 
 DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
-MOST_FILE_BYTES = 1 << 20
-"""Of a file that becomes a text of the plan."""
 
 
 @contextmanager
@@ -163,16 +161,13 @@ def _logged(call: Call) -> Text:
 
 
 def _file(call: Call) -> Text:
-    """The whole file, which JMeter reads anew each time."""
-    given = call.constants(1, 3)
-    path = call.values.folder / given[0].strip()
-    try:
-        if path.stat().st_size > MOST_FILE_BYTES:
-            raise call.refused(f"{path.name} has more than {MOST_FILE_BYTES >> 20} MiB", "use a shorter file")
-        text = path.read_text(encoding=(given[1] if len(given) > 1 else "").strip() or "UTF-8")
-    except (OSError, UnicodeDecodeError, LookupError) as fault:
-        raise call.where.wrong(f"a file that can be read in {call.name}; {path}: {fault}") from fault
-    return call.stored(Text.of(text), given[2:])
+    """The whole file, which JMeter reads anew each time; a row of a data set may name it."""
+    given = call.texts(1, 3)
+    encoding, variable = [*map(call.constant, given[1:]), "", ""][:2]
+    encoding = encoding.strip() or "UTF-8"
+    if given[0].constant is None:
+        return call.stored(row_functions.contents(call, given[0], encoding), [variable])
+    return call.stored(Text.of(row_functions.content(call, given[0].constant, encoding)), [variable])
 
 
 def _group(call: Call) -> Text:

@@ -164,6 +164,10 @@ def _closed(node: JmxNode, values: KnownValues) -> Group:
         )
     main = node.property("ThreadGroup.main_controller")
     number = 1 if main is None else loops(main, values)
+    if main is None:
+        values.note(
+            f"{node.element}: it names no loops, and has one here; JMeter 5.6.3 fails and sends nothing"
+        )
     if main is not None and main.flag("LoopController.continue_forever", True):
         number = -1  # also beside a number of loops, as JMeter has it
     duration_s, delay_s = None, 0.0

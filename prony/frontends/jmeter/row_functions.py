@@ -5,6 +5,7 @@ Must not know data sets.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +14,15 @@ from prony.frontends.jmeter.functions import Call, Function, Text, TextPart
 from prony.frontends.jmeter.rows import located
 from prony.plan.workload import Feeder
 
+COLUMN = re.compile(r"(rows\d+)\.(\S+)")
+"""A value of the present row."""
 NO_SUCH = "\x1f"
 """No delimiter of any file: what has it for one is read line by line."""
+
+MOST_FILE_BYTES = 1 << 20
+"""Of a file that becomes a text of the plan,"""
+MOST_BYTES = 8 << 20
+"""and of all files that the rows of a data set name."""
 
 
 def _csv_read(call: Call) -> Text:
@@ -71,6 +79,69 @@ def _string_from_file(call: Call) -> Text:
     )  # fmt: skip
     next_line = Text((TextPart(f"{feeder}.line", True), TextPart(f"next {feeder}", True)))
     return call.stored(next_line, given[1:2])
+
+
+def content(call: Call, name: str, encoding: str) -> str:
+    """A whole file. Raises Refused and UsageError."""
+    path = located(name.strip(), call.values)
+    try:
+        if path.stat().st_size > MOST_FILE_BYTES:
+            raise call.refused(f"{path.name} has more than {MOST_FILE_BYTES >> 20} MiB", "use a shorter file")
+        return path.read_text(encoding=encoding)
+    except (OSError, UnicodeDecodeError, LookupError) as fault:
+        raise call.where.wrong(f"a file that can be read in {call.name}; {path}: {fault}") from fault
+
+
+def contents(call: Call, name: Text, encoding: str) -> Text:
+    """The file that the present row of a data set names: one more column of its rows, which are written into
+    the plan. Raises Refused for other names that change.
+    """
+    marks = [COLUMN.fullmatch(part.text) for part in name.parts if part.dynamic]
+    feeder = call.values.feeders.get(marks[0][1]) if len(marks) == 1 and marks[0] else None
+    if marks[0] is None or feeder is None:
+        raise call.refused("the name of a file that differs from request to request", "write a constant")
+    key = f"{name.engine} {encoding}"  # of another place that reads the same
+    if key in call.values.opened:
+        return Text.placeholder(call.values.opened[key])
+    rows, columns = _rows_of(feeder, call)
+    place = columns.index(marks[0][2])
+    before, after = "".join(_constants(name, first=True)), "".join(_constants(name, first=False))
+    texts = [content(call, f"{before}{row[place]}{after}", encoding) for row in rows]
+    if sum(map(len, texts)) > MOST_BYTES:
+        raise call.refused(f"the files of all rows have more than {MOST_BYTES >> 20} MiB", "use fewer rows")
+    added = f"content{len(columns) + 1}"
+    call.values.feeders[marks[0][1]] = feeder.model_copy(
+        update={
+            "file": None, "columns": (*columns, added), "delimiter": ",", "quotes": True,
+            "rows": tuple((*row, text) for row, text in zip(rows, texts, strict=True)),
+        }
+    )  # fmt: skip
+    call.values.opened[key] = f"{marks[0][1]}.{added}"
+    return Text.placeholder(call.values.opened[key])
+
+
+def _constants(name: Text, first: bool) -> Iterator[str]:
+    """What stands before the one part that changes, or behind it."""
+    place = next(number for number, part in enumerate(name.parts) if part.dynamic)
+    return (part.text for part in (name.parts[:place] if first else name.parts[place + 1 :]))
+
+
+def _rows_of(feeder: Feeder, call: Call) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+    """All rows, and the names of their columns."""
+    if feeder.file is None:
+        return list(feeder.rows), feeder.columns
+    file = Path(feeder.file)
+    if file.stat().st_size > MOST_BYTES:
+        raise call.refused(f"{file.name} has more than {MOST_BYTES >> 20} MiB", "use fewer rows")
+    with file.open(newline="", encoding="utf-8") as stream:
+        if feeder.quotes:
+            lines = csv.reader(stream, delimiter=feeder.delimiter)
+        else:
+            lines = csv.reader(stream, delimiter=feeder.delimiter, quoting=csv.QUOTE_NONE)
+        rows = [tuple(row) for row in lines]
+    if feeder.columns:
+        return rows, feeder.columns
+    return rows[1:], tuple(title.strip() for title in rows[0])
 
 
 def _opened(call: Call, name: str, key: str) -> str:
