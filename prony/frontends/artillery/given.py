@@ -14,6 +14,7 @@ from prony.frontends.artillery import script
 from prony.frontends.artillery.flags import COMMAND_LINE, Flags
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import UNDEFINED, NameScope, constant, settled
+from prony.frontends.base import Refused
 
 
 def whole_script(given: Flags) -> ScriptNode:
@@ -74,8 +75,18 @@ def scope_of(config: ScriptNode, given: Flags) -> NameScope:
     constants |= given.variables
     target = config.get("target")
     if target is not None:
-        constants["target"] = constant(target, NameScope(constants))
+        constants["target"] = _target(target, NameScope(constants))
     return NameScope(constants, uses=early.uses)
+
+
+def _target(node: ScriptNode, scope: NameScope) -> Any:
+    """config.target. Raises Refused and UsageError."""
+    try:
+        return constant(node, scope)
+    except Refused:
+        raise
+    except UsageError as fault:
+        raise UsageError(f"{fault}; Artillery's users fail of it: give --target URL") from fault
 
 
 def _resolved(node: ScriptNode, scope: NameScope) -> Any:

@@ -344,9 +344,7 @@ def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
     except ValueError:
         raise node.refused(f"{name}({', '.join(arguments)})", "give whole numbers") from None
     if name == "$randomNumber":
-        low, high = (*numbers, 1)[:2] if len(numbers) != 1 else (0, numbers[0])
-        if not numbers:
-            low, high = 0, 1
+        low, high = numbers[:2] if len(numbers) > 1 else (0, numbers[0] if numbers else 1)
         return RenderedPart(f"random int {min(low, high)} {max(low, high)}")
     if name == "$randomString":
         length = numbers[0] if numbers else 10

@@ -26,6 +26,7 @@ from prony.frontends.artillery.processor import NONE, Processor, processor
 from prony.frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.sections import WALKED, lists_of, section
+from prony.frontends.artillery.steps import as_read
 from prony.frontends.artillery.templates import NameScope, Rows, constant, str_of
 from prony.frontends.artillery.walk import too_many
 from prony.frontends.base import Translated
@@ -78,6 +79,7 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     root = whole_script(given)
     config, notes = config_of(root, given)
     notes += root.unread("the key", SCRIPT_KEYS)
+    root = as_read(root, notes)
     scope = scope_of(config, given)
     notes += scope.uses.said
     notes += left_out(root, config)

@@ -36,6 +36,9 @@ MOST_WRITTEN = 20
 """Turns of a loop that differ: this many are written out, more become a loop of the engine."""
 NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
 """Of an ifTrue: what the language of Artillery 2.0.21 (filtrex 0.5) has not."""
+STEPS = f"{', '.join(sorted(METHODS))}, think, loop, function or parallel"
+NO_URL = "an URL must be specified"
+"""What Artillery calls a step that it takes for a request, and that has no url."""
 LOOP_KEYS = frozenset({"loop", "count", "over", "whileTrue", "loopValue", "loopElement"})
 
 
@@ -72,21 +75,20 @@ class Walk:
         keys = [key for key, _ in node.items()]
         if "loop" in keys:
             self.loop(node, scope)
-        elif "think" in keys:
-            self.think(node, scope)
         elif "parallel" in keys:
             self.together(node, scope)
+        elif "think" in keys:
+            self.think(node, scope)
         elif "log" in keys:
             self.note(f"{node.place}: log lines are not printed")
         elif "function" in keys and self.hooks is not None:
             name = node.children["function"].text("the name of a function")
             self.named((name,), node)
             self.entries.append(self.hooks.call("function", (name,), scope))
-        elif len(keys) == 1 and keys[0].lower() in METHODS:
+        elif keys:
             self.request(keys[0].lower(), node.children[keys[0]], scope)
         else:
-            unknown = keys[0] if keys else "{}"
-            raise node.refused(f"the step '{unknown}'", f"use {', '.join(sorted(METHODS))}, think or loop")
+            raise node.refused("the step '{}'", f"use {STEPS}")
 
     def named(self, functions: Iterable[str], node: ScriptNode) -> None:
         """These functions are called here; one that is not there is named."""
@@ -99,8 +101,13 @@ class Walk:
             )
 
     def request(self, method: str, params: ScriptNode, scope: NameScope) -> None:
-        if not isinstance(params.value, dict):
-            raise params.wrong("keys of a request, such as url")
+        if not isinstance(params.value, dict) or not (params.value.get("url") or params.value.get("uri")):
+            if params.value is None:
+                raise params.wrong("keys of a request, such as url")
+            self.fails(UserFails(params, f"'{method}' has no url", NO_URL))
+            return
+        if method not in METHODS:
+            raise params.refused(f"the step '{method}'", f"use {STEPS}")
         if_true = params.get("ifTrue")
         asked = self.condition(params, if_true, scope)
         if asked is False:
@@ -160,12 +167,10 @@ class Walk:
         return tuple(entry for entry in (before, step, after) if entry is not None), step
 
     def think(self, node: ScriptNode, scope: NameScope) -> None:
-        node.only("think", frozenset({"think", "jitter"}), "use think and jitter")
         try:
             pause = think_of(node, scope, self.jitter)
         except UserFails as fails:
-            self.note(fails.note)
-            self.entries.append(failing(fails.error))
+            self.fails(fails)
             return
         if isinstance(node.children["think"].value, float) and not node.children["think"].value.is_integer():
             self.note(
@@ -185,7 +190,6 @@ class Walk:
         """Steps at the same time, as many as Artillery's user has connections for: one, and with
         config.http.pool those of the pool. What lies in such a step goes out one after the other.
         """
-        node.only("parallel", frozenset({"parallel", "limit"}), "list the steps")
         inner = list(flattened(node.children["parallel"].elements()))
         limit = node.get("limit")
         most = 0 if limit is None else int(limit.number("a number of steps, 0 for 100"))
@@ -334,6 +338,11 @@ class Walk:
         self.block(
             inner, replace(scope, constants=known, fed=fed), lambda steps: (Block(loop=around, steps=steps),)
         )
+
+    def fails(self, why: UserFails) -> None:
+        """Every user fails here."""
+        self.note(why.note)
+        self.entries.append(failing(why.error))
 
     def note(self, text: str) -> None:
         if text not in self.notes:
