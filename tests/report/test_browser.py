@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.report.html import write_text
+from prony.report.exported import load_exported
+from prony.report.html import render_html, write_text
 
 from . import factory
 from .browser import browsing, opened
@@ -78,3 +79,18 @@ def test_the_first_screen_says_which_by_how_much_and_whether_to_believe_it(
         assert ends_at(many, f".ranking tbody tr:nth-child({20 if width > 1000 else 5})") < height
         assert ends_at(none, ".concerns li:first-child") < height
         assert tab.run("document.querySelectorAll('.ranking').length") == 0
+
+
+@pytest.mark.parametrize("width", [1280, 375, 320])
+def test_bars_of_a_ranking_have_one_scale_whatever_is_said_beside_them(width: int, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    results = Path(__file__).resolve().parents[2] / "docs" / "results" / "sync-vs-async" / "results.prony"
+    write_text(render_html(load_exported(results)), page)
+    with browsing(tmp_path, width=width, height=800) as tab:
+        tab.go(page.as_uri())
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        widths = tab.run(
+            "Array.from(document.querySelectorAll('.ranking td.bar'), one => Math.round(one.clientWidth))"
+        )
+    assert len(widths) == 7, "verdicts of different lengths"
+    assert len(set(widths)) == 1
