@@ -51,6 +51,19 @@ NO_NETWORK = (
     "Prony's JavaScript has not this part of Node's library; what a function asks a server for write into "
     "the flow, or into before"
 )
+NO_TIMERS = "a function cannot wait in Prony; write the pause into the flow, as a think"
+ASKING = frozenset({
+    "amqplib", "aws-sdk", "axios", "cross-fetch", "got", "ioredis", "isomorphic-fetch", "ky", "mongodb",
+    "mongoose", "mysql", "mysql2", "needle", "node-fetch", "pg", "redis", "request", "request-promise",
+    "socket.io-client", "superagent", "undici", "ws",
+})  # fmt: skip
+"""Packages that ask servers, and so need of Node's library what is not here: to install them is no help."""
+LAST_WHOLE = {"faker": "faker@5.5.3"}
+"""Packages whose last release is empty."""
+NO_ASKING = (
+    "it asks servers, which a function cannot do in Prony, installed or not; write its requests into the "
+    "flow, or into before"
+)
 TYPESCRIPT = (
     "compile it: npx esbuild FILE.ts --bundle --platform=node --outfile=FILE.js, which is what Artillery does"
 )
@@ -158,14 +171,19 @@ def _missing(name: str, file: Path) -> str | None:
     plain = name.removeprefix("node:")
     if _is_path(name) or plain in THERE:
         return None
+    if plain.partition("/")[0] == "timers":
+        return NO_TIMERS
     if name.startswith("node:") or name in NODES:
         return NO_NETWORK
     words = name.split("/")
     package = "/".join(words[: 2 if name.startswith("@") else 1])
     if any((folder / "node_modules" / package).is_dir() for folder in file.parents):
         return None
+    if package in ASKING or package.startswith("@aws-sdk/"):
+        return NO_ASKING
+    whole = LAST_WHOLE.get(package, package)
     return (
-        f"install it where the script is (npm install {package}), or write what is needed of it into the file"
+        f"install it where the script is (npm install {whole}), or write what is needed of it into the file"
     )
 
 
