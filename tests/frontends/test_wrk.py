@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from collections import Counter
@@ -168,6 +169,20 @@ def test_the_path_is_what_wrk_makes_of_the_url(url: str, path: str, notes: int) 
     assert isinstance(step, Step)
     assert step.path == path
     assert len(made.notes) == notes
+
+
+def test_a_script_behind_a_descriptor_is_its_file(tmp_path: Path) -> None:
+    script = tmp_path / "a.lua"
+    script.write_text("wrk.path = '/a'")
+    with script.open() as file:
+        assert parse(["-s", f"/dev/fd/{file.fileno()}", "http://h/"]).script == script.resolve()
+    reading, writing = os.pipe()
+    try:
+        with pytest.raises(UsageError, match="can be read once only"):
+            parse(["-s", f"/dev/fd/{reading}", "http://h/"])
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def test_a_header_that_wrk_drops_is_dropped_with_a_note() -> None:

@@ -130,9 +130,7 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
     elif name == "--latency":
         asked.latency = True
     elif name == "--script":
-        asked.script = Path(value)
-        if not asked.script.is_file():
-            raise UsageError(f"wrk: {value} cannot be opened; expected a script in Lua after {given}")
+        asked.script = _script(given, value)
     elif name == "--header":
         key, _, text = value.partition(":")
         if not text.startswith(" "):
@@ -162,6 +160,19 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
         raise Refused("--batch_latency", TOOL, None, "latency of batches", "leave it out")
     elif name == "--timeout":
         asked.timeout_s = _scaled(given, value, _TIME)
+
+
+def _script(given: str, value: str) -> Path:
+    """The script, which every interpreter reads anew. Raises UsageError."""
+    script = Path(value)
+    if script.is_fifo():
+        raise UsageError(f"wrk: {value} can be read once only; write the script to a file for {given}")
+    if script.is_absolute() and script.parts[1] in ("dev", "proc"):
+        # A descriptor of this process, such as /dev/stdin: the engine has others.
+        script = script.resolve()
+    if not script.is_file():
+        raise UsageError(f"wrk: {value} cannot be opened; expected a script in Lua after {given}")
+    return script
 
 
 def _scaled(given: str, text: str, units: dict[str, int]) -> int:
