@@ -12,10 +12,22 @@ import pytest
 
 from prony.frontends import jmeter
 from prony.frontends.base import Refused
+from prony.frontends.jmeter import jmx
+from prony.frontends.jmeter.translate import of_tree
 from prony.plan.step import Step
 from tests.entries import requests
 from tests.frontends.conftest import Served, quick_desk
-from tests.frontends.jmx_text import document, element, load_of, prop, repeated, sampler, translated_of
+from tests.frontends.jmx_text import (
+    PLANS,
+    document,
+    element,
+    load_of,
+    prop,
+    repeated,
+    sampler,
+    translated_of,
+    variables,
+)
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 PARAMETERS = (
@@ -71,6 +83,26 @@ def test_what_jmeter_does_not_know_it_passes_over() -> None:
 def test_of_two_properties_of_one_name_the_last_counts() -> None:
     twice = sampler("/first", prop("HTTPSampler.path", "/last"))
     assert [step.path for step in requests(load_of(twice).workload.steps)] == ["/last"]
+
+
+def beside(more: str = "") -> bytes:
+    """Two groups, the second beside the TestPlan."""
+    group = prop("ThreadGroup.num_threads", 1) + repeated(1)
+    inside = variables(place="here") + more
+    second = element("ThreadGroup", group, below=sampler("/out/${place}"), name="second")
+    whole = document(sampler("/in/${place}"), inside, group).decode()
+    return whole.replace("</hashTree></jmeterTestPlan>", f"{second}</hashTree></jmeterTestPlan>").encode()
+
+
+def test_a_group_beside_the_test_plan_runs_too() -> None:
+    made = of_tree(jmx.parse(beside(), "p.jmx"), PLANS / "p.jmx", {}).translated
+    steps = [step.path for step in made.trial.workload.all_steps]
+    assert steps == ["/in/here", "/out/here"]  # as JMeter 5.6.3 sends them
+
+
+def test_what_would_hold_for_one_group_alone() -> None:
+    with pytest.raises(Refused, match="beside the TestPlan"):
+        jmx.parse(beside(element("HeaderManager")), "p.jmx")
 
 
 def test_what_jmeter_knows_is_refused_as_before() -> None:

@@ -164,10 +164,25 @@ def parse(content: bytes, file: str) -> JmxNode:
     tops = _elements(root)
     plans = [top for top in tops if top.tag == "TestPlan"]
     benches = [top for top in tops if top.tag == "WorkBench"]  # of JMeter 2 and 3, beside the plan
-    if len(plans) != 1 or len(tops) != 1 + len(benches):
+    outside = [top for top in tops if _is_group(top)]  # JMeter runs them as well
+    if len(plans) != 1 or len(tops) != 1 + len(benches) + len(outside):
         raise root.wrong(f"one TestPlan, found {len(tops)} elements, {len(plans)} of them a TestPlan")
-    plans[0].below += benches
+    if outside and any(node.enabled and not _holds_anywhere(node) for node in plans[0].below):
+        raise outside[0].refused(
+            "it stands beside the TestPlan, whose elements do not hold for it", "move it into the TestPlan"
+        )
+    plans[0].below += outside + benches
     return plans[0]
+
+
+def _is_group(node: JmxNode) -> bool:
+    return node.tag.endswith("ThreadGroup")
+
+
+def _holds_anywhere(node: JmxNode) -> bool:
+    """Whether it is the same for a group beside the TestPlan as for one in it."""
+    listens = node.tag == "ResultCollector" and not node.value("filename")
+    return _is_group(node) or node.tag == "Arguments" or listens
 
 
 def _elements(holder: JmxNode) -> list[JmxNode]:
