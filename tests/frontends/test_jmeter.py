@@ -92,7 +92,10 @@ def test_what_is_explained_can_be_read_again() -> None:
 
 
 REFUSED = {
-    "script": (element("JSR223Sampler"), "JSR223Sampler 'it' is not supported"),
+    "script": (
+        element("JSR223Sampler", prop("script", "if (x) { y() }")),
+        "JSR223Sampler 'it' is not supported",
+    ),
     "unknown": (element("kg.apc.Strange"), "kg.apc.Strange 'it'"),
     "groovy": (sampler("/${__groovy(new File('a').text)}"), "the function __groovy"),
     "jexl": (

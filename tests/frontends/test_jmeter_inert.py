@@ -131,30 +131,39 @@ def script(kind: str, text: str, name: str = "it") -> str:
 
 
 def test_scripts_are_refused_with_their_number_and_what_they_seem_to_do() -> None:
-    both = script("JSR223PreProcessor", 'vars.put("a", "b")', "first") + script(
-        "BeanShellPostProcessor", "Thread.sleep(9)"
+    both = script("JSR223PreProcessor", 'sampler.addArgument("a", "b")', "first") + script(
+        "JSR223Listener", "new URL(x).openConnection()"
     )
     with pytest.raises(Refused) as refused:
         load_of(sampler(below=both + script("JSR223PostProcessor", 'log.info("a")')))
     assert "JSR223PreProcessor 'first' is not supported" in str(refused.value)
-    assert "the plan has 3 scripts (line 5 JSR223PreProcessor 'first': sets variables; " in str(refused.value)
+    assert "has 2 scripts (line 5 JSR223PreProcessor 'first': changes the request; " in str(refused.value)
     assert "--skip-unsupported leaves out 1 of them" in str(refused.value)
+
+
+def test_what_only_logs_is_left_out() -> None:
+    logs = script("JSR223PostProcessor", 'log.info("a")', "logger")
+    made = translated_of(sampler(below=logs))
+    assert made.trial == load_of(sampler())
+    assert "JSR223PostProcessor 'logger': its script is left out (it logs)" in made.notes
 
 
 def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
     wishes = Wishes(skip_unsupported=True)
-    logs = script("JSR223PostProcessor", 'log.info("a")', "logger")
     listens = script("JSR223Listener", "def t = sampleResult.getTime(); println t", "listener")
-    made = translated_of(sampler(below=logs + listens), wishes=wishes)
+    tells = script(
+        "JSR223Listener", "def c = new URL(u).openConnection(); c.setBody(ctx.threadNum)", "teller"
+    )
+    made = translated_of(sampler(below=listens + tells), wishes=wishes)
     assert made.trial == load_of(sampler())
     assert sum("as --skip-unsupported asks" in note for note in made.notes) == 2
     for changes in (
-        script("JSR223PreProcessor", 'vars.put("a", "b")'),
         script("JSR223Listener", 'vars.put("a", "b")'),
         script("JSR223Listener", "prev.setStopTest(true)"),
+        script("JSR223Listener", "ctx.getEngine().exit()"),
         script("JSR223PreProcessor", "if (x) { y }"),
     ):
         with pytest.raises(Refused, match="1 script"):
             translated_of(sampler(below=changes), wishes=wishes)
     with pytest.raises(Refused, match="2 scripts"):
-        load_of(sampler(below=logs + listens))
+        load_of(sampler(below=tells + listens))

@@ -4,7 +4,7 @@ Sampler. Must not know requests.
 
 from __future__ import annotations
 
-from prony.frontends.jmeter import timers
+from prony.frontends.jmeter import parameters, plain_scripts, timers
 from prony.frontends.jmeter.extractors import EXTRACTORS
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
@@ -22,13 +22,16 @@ OF_THREAD = "0"
 
 
 def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
-    """Timers hold before any sampler, these too."""
+    """Timers hold before any sampler, these too, and so do values that are given and scripts."""
     own = [below for below in node.below if below.enabled]
     for below in own:
+        if below.refusal is not None:
+            raise below.refused(*below.refusal)
         if below.tag not in NOT_REQUESTS:
             raise node.refused(f"{below.element} below a sampler that sends nothing", "move it to a request")
     here = inner(scope, own, walk.values, walk.shared, rows_at=False)
-    found: list[Entry] = []
+    found = parameters.given(here.parameters, walk.values, walk.shared.given)
+    found += plain_scripts.done(here.scripts, walk.values)
     if here.paced is not None:
         found.append(Block(pace=timers.pace(here.paced, walk.users, walk.values, walk.shared.paces)))
     return [*found, *(Block(pause=think) for think in timers.waits(here.timers, walk.values))]
@@ -76,7 +79,25 @@ def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> 
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
     name = walk.values.label(node)
-    return [*_waits(node, scope, walk), silent(name)]
+    return [*_waits(node, scope, walk), silent(name), *_afterwards(node, scope, walk)]
+
+
+def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """A sampler that is a plain script: what it sets, and its row."""
+    if node.refusal is not None:
+        raise node.refused(*node.refusal)
+    waits = _waits(node, scope, walk)
+    values = walk.values
+    values.note(f"{node.element}: its script is translated; in the log its row has no length and no time")
+    name = values.label(node)
+    return [*waits, *plain_scripts.done([node], values), silent(name), *_afterwards(node, scope, walk)]
+
+
+def _afterwards(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
+    """What scripts do after it; there is no response."""
+    own = [below for below in node.below if below.enabled]
+    here = [*scope.processors, *own]
+    return plain_scripts.done([one for one in here if one.tag in plain_scripts.AFTER], walk.values)
 
 
 def silent(name: str) -> Block:
@@ -102,7 +123,12 @@ def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     if node.flag("WAITING", True):
         waits += _pause(raw, node, values, "RESPONSE_TIME")
     values.note(f"{node.element}: it sends nothing; in the log its row has no length, as its time is a pause")
-    return [*waits, silent(values.label(node))]
+    return [*waits, silent(values.label(node)), *_afterwards(node, scope, walk)]
 
 
-ACTIONS: dict[str, Controller] = {"TestAction": _flow_action, "DebugSampler": _debug, DUMMY: _dummy}
+ACTIONS: dict[str, Controller] = {
+    "TestAction": _flow_action,
+    "DebugSampler": _debug,
+    DUMMY: _dummy,
+    **dict.fromkeys(plain_scripts.SAMPLERS, _script),
+}

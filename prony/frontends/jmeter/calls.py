@@ -129,7 +129,7 @@ def _sum(call: Call) -> Text:
     return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
 
 
-def _set_property(call: Call) -> Text:
+def set_property(call: Call) -> Text:
     """`__setProperty(name,value,true)`: of constants, and where nothing has read another value before."""
     given = [*call.texts(2, 3), Text()]
     name, tells = call.constant(given[0]).strip(), call.constant(given[2]).strip().lower() == "true"
@@ -222,7 +222,7 @@ CALLS.update(
         "__TestPlanName": _plan_name,
         "__intSum": _sum,
         "__longSum": _sum,
-        "__setProperty": _set_property,
+        "__setProperty": set_property,
         "__regexFunction": _of_last_response,
         "__XPath": _of_last_response,
         "__time": dates.now,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from prony.frontends.jmeter.functions import Text
+from prony.frontends.jmeter.functions import Text, TextPart
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,30 @@ class Bytes:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The present time."""
+    """The present time, or (with a pattern) what writes a time."""
 
     pattern: str = ""
+    shift_s: int = 0
+    day: bool = False
+    """Without the time of the day."""
 
 
-Value = int | str | bool | None | Text | Named | Drawn | Bytes | Moment
+@dataclass(frozen=True, slots=True)
+class Changing:
+    """A whole number that the run knows: what the engine's placeholder stands for, and so much more."""
+
+    part: TextPart
+    plus: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Json:
+    """A place in the body of the response: a pointer of RFC 6901."""
+
+    pointer: str
+
+
+Value = int | str | bool | None | Text | Named | Drawn | Bytes | Moment | Changing | Json | tuple[str, ...]
 
 
 class NotPlain(Exception):
@@ -103,6 +121,10 @@ def as_number(value: Value) -> Value:
     """As a cast to int."""
     if isinstance(value, Drawn):
         return Drawn(value.low, value.high - 1) if value.real else value
+    if isinstance(value, Changing):
+        return value
+    if isinstance(value, Text) and len(value.parts) == 1 and value.parts[0].dynamic:
+        return Changing(value.parts[0])
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?\d{1,18}\s*", value):
         return int(value)
     return whole_number(value)

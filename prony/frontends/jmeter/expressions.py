@@ -15,7 +15,9 @@ from prony.frontends.jmeter import dates, draws, texts
 from prony.frontends.jmeter.expression_values import (
     METHODS,
     Bytes,
+    Changing,
     Drawn,
+    Json,
     Moment,
     Named,
     NotPlain,
@@ -36,9 +38,8 @@ TOKEN = re.compile(
 )
 MARK = re.compile("\0(\\d+)\0")
 NUMBERS = frozenset({"int", "long", "Integer", "Long"})
-PACKAGES = frozenset(
-    {"java", "org", "util", "lang", "lang3", "time", "text", "apache", "commons", "Packages"}
-)
+PACKAGES = frozenset({"java", "org", "com", "util", "format", "concurrent", "lang", "lang3", "time", "text",
+                      "apache", "commons", "Packages", "groovy", "json", "jayway", "jsonpath"})  # fmt: skip
 """Parts of the whole name of a class."""
 ALPHABETS = {
     "randomNumeric": "0123456789",
@@ -60,15 +61,16 @@ def evaluated(call: Call) -> Text:
     raw = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in given[0].parts)
     shown = MARK.sub("${…}", raw.strip())
     try:
-        found = _Parser(raw.strip().removesuffix(";"), marks, call).whole()
-        text = _text(found, call)
+        found = Parser(raw.strip().removesuffix(";"), marks, call).whole()
+        text = text_of(found, call)
     except NotPlain as why:
         found_words = f"the expression '{shown}'" + (f": {why}" if str(why) else "")
         raise call.refused(found_words, INSTEAD) from why
     return call.stored(text, [call.constant(given[1])] if len(given) > 1 else ())
 
 
-def _text(value: Value, call: Call) -> Text:
+def text_of(value: Value, call: Call) -> Text:
+    """As a text. Raises NotPlain for what is none."""
     match value:
         case None:
             return Text()
@@ -78,6 +80,8 @@ def _text(value: Value, call: Call) -> Text:
             return Text.of(str(value))
         case Text():
             return value
+        case Changing(part=part, plus=plus):
+            return Text((part if not plus else TextPart(f"{part.text} | plus {plus}", True),))
         case Drawn(real=False):
             return draws.between(call, value.low, value.high)
         case Moment(pattern=pattern) if pattern:
@@ -87,7 +91,7 @@ def _text(value: Value, call: Call) -> Text:
     raise NotPlain("")
 
 
-class _Parser:
+class Parser:
     """One expression: `?:` binds least, then or, and, comparisons, sums, products, signs, methods."""
 
     def __init__(self, raw: str, marks: Sequence[TextPart], call: Call) -> None:
@@ -166,11 +170,13 @@ class _Parser:
             if isinstance(first, Drawn) and isinstance(second, int) and (sign == "+" or first is one):
                 by = second if sign == "+" else -second
                 return Drawn(first.low + by, first.high + by, first.real)
+            if isinstance(first, Changing) and isinstance(second, int) and (sign == "+" or first is one):
+                return Changing(first.part, first.plus + (second if sign == "+" else -second))
         left, right = whole_number(one), whole_number(other)
         return left + right if sign == "+" else left - right
 
     def _concatenated(self, side: Value) -> Text:
-        return Text.of("null") if side is None else _text(side, self.call)
+        return Text.of("null") if side is None else text_of(side, self.call)
 
     def _signed(self) -> Value:
         if self._next("-"):
@@ -194,7 +200,7 @@ class _Parser:
                     raise NotPlain(f"the fraction {word}")
                 return int(word)
             case "text":
-                return self._quoted(word[1:-1])
+                return self._quoted(word[1:-1], word[0])
             case "mark":
                 raise NotPlain("a value that changes, which is no text in quotes")
             case "name" if word in ("true", "false"):
@@ -211,7 +217,7 @@ class _Parser:
             return found
         raise NotPlain(word)
 
-    def _quoted(self, inside: str) -> Value:
+    def _quoted(self, inside: str, _quote: str) -> Value:
         text = texts.unescaped(inside)
         pieces = MARK.split(text)
         if len(pieces) == 1:
@@ -261,7 +267,7 @@ class _Parser:
                     value = self._called(value, name, self._arguments())
                 else:
                     value = self._held(value, name)
-            elif isinstance(value, Named) and self._peek("["):
+            elif isinstance(value, Named | tuple | Json) and self._peek("["):
                 self.at += 1
                 value = self._called(value, "get", [self._choice()])
                 self._expect("]")
@@ -338,8 +344,8 @@ class _Parser:
                 return texts.base64_of(self.call, text)
             case Drawn(), "intValue" | "longValue" | "toInteger", []:
                 return as_number(value)
-            case ((Drawn() | int() | Text() | Moment()), "toString", []):
-                return _text(value, self.call)
+            case ((Drawn() | Changing() | int() | Text() | Moment()), "toString", []):
+                return text_of(value, self.call)
             case int(), "intValue" | "longValue" | "abs", []:
                 return abs(whole_number(value)) if name == "abs" else value
             case ((str() | Text()), _, _):
@@ -360,6 +366,8 @@ class _Parser:
                 return texts.base64_of(self.call, text)
             case "toString", []:
                 return value
+            case "toInteger" | "toLong", [] if text.constant is None:
+                return as_number(text)
             case "concat", [other]:
                 return self._sum("+", value, other)
         constant = text.constant

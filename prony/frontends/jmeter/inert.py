@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from prony.frontends.jmeter import scripts
+from prony.frontends.jmeter import plain_scripts, scripts
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
 
@@ -44,12 +44,11 @@ def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
     """Take them out, and the scripts that may be left out; say so in a note each."""
     found: list[JmxNode] = []
     _below(top, found)
-    skipped = scripts.check(top, skip_unsupported)
+    skipped = scripts.check(top, skip_unsupported, plain_scripts.is_plain)
     for node, script in skipped:
         if not script.empty:
-            values.note(
-                f"{node.element}: its script is left out ({script.summary}), as --skip-unsupported asks"
-            )
+            asked = "" if script.harmless else ", as --skip-unsupported asks"
+            values.note(f"{node.element}: its script is left out ({script.summary}){asked}")
     if skipped:
         _without(top, [node for node, _ in skipped])
     if found:

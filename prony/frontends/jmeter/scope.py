@@ -10,7 +10,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from prony.frontends.jmeter import extractors, last_sample, parameters, responses, rows, timers
+from prony.frontends.jmeter import (
+    extractors,
+    last_sample,
+    parameters,
+    plain_scripts,
+    responses,
+    rows,
+    timers,
+)
 from prony.frontends.jmeter.cookies import CookieRules, cookie_rules
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
@@ -22,7 +30,7 @@ CONFIGURATION = frozenset({"ConfigTestElement", "HeaderManager", "CookieManager"
                            "CacheManager", "CSVDataSet", "Arguments", "DNSCacheManager",
                            parameters.TAG})  # fmt: skip
 SAMPLING = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2", "DebugSampler", "TestAction",
-                      "kg.apc.jmeter.samplers.DummySampler"})  # fmt: skip
+                      "kg.apc.jmeter.samplers.DummySampler", *plain_scripts.SAMPLERS})  # fmt: skip
 """Below them elements of a controller's iterations may stand too."""
 DIGITS = re.compile(r"([^#0-9.,;%\u2030\u00a4'$]*)(?:#*(0+)|#+)((?!E)[^#0-9.,;%\u2030\u00a4'$]*)")
 """A format of java.text.DecimalFormat that only says how many digits there are at least."""
@@ -58,6 +66,10 @@ class TreeScope:
     extractors: tuple[JmxNode, ...] = ()
     parameters: tuple[JmxNode, ...] = ()
     """User Parameters that are given before each sampler, the outermost first."""
+    scripts: tuple[JmxNode, ...] = ()
+    """Plain ones before each sampler, the outermost first."""
+    processors: tuple[JmxNode, ...] = ()
+    """Extractors and plain scripts after each sampler, the outermost first."""
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Name of a host in small letters -> the address that a DNS cache manager gives it."""
 
@@ -105,6 +117,7 @@ def gather(top: JmxNode, values: KnownValues) -> None:
             values.changing(values.constant(name, node), node)
         elif node.tag == parameters.TAG:
             parameters.declare(node, values)
+    plain_scripts.declare(top, values)
 
 
 def counted(nodes: Sequence[JmxNode], values: KnownValues, users: int | None) -> dict[str, str]:
@@ -182,7 +195,11 @@ def inner(
         elif node.tag in responses.ASSERTIONS:
             scope = replace(scope, assertions=(*scope.assertions, node))
         elif node.tag in extractors.EXTRACTORS:
-            scope = replace(scope, extractors=(*scope.extractors, node))
+            scope = replace(scope, extractors=(*scope.extractors, node), processors=(*scope.processors, node))
+        elif node.tag in plain_scripts.BEFORE:
+            scope = replace(scope, scripts=(*scope.scripts, node))
+        elif node.tag in plain_scripts.AFTER:
+            scope = replace(scope, processors=(*scope.processors, node))
     return scope
 
 

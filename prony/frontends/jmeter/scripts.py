@@ -1,4 +1,5 @@
-"""Scripts of JSR223, BeanShell and BSF: Prony runs none of them. What each seems to do is said with the
+"""Scripts of JSR223, BeanShell and BSF: Prony runs none of them. Those that only log are left out, plain ones
+are translated (`prony.frontends.jmeter.plain_scripts`); of the others what each seems to do is said with the
 refusal, and those that cannot change the load may be left out.
 
 Must not know what else stands in a plan.
@@ -7,6 +8,7 @@ Must not know what else stands in a plan.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from prony.frontends.jmeter.jmx import JmxNode
@@ -41,7 +43,11 @@ DOES = (
 )  # fmt: skip
 """Patterns -> what a script that has one seems to do."""
 LOGGING, NOTHING = "it logs", "it is empty"
+ELSEWHERE = frozenset({"sends requests of its own", "uses JMeter's context"})
+"""What a listener may do without a change of the load."""
+STEERS = re.compile(r"\b(?:getEngine|getThread|setCurrent\w*|setVariables|setSamplingStarted)\b")
 MOST_NAMED = 12
+INSTEAD = "use extractors, functions, timers or a CSV data set"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +72,16 @@ class Script:
         return self.does in ((LOGGING,), (NOTHING,))
 
 
+def text_of(node: JmxNode) -> str:
+    """As it stands in the plan; empty where it is in a file of its own."""
+    return next((found for name in TEXTS if (found := node.value(name))), "")
+
+
 def read(node: JmxNode) -> Script:
     """What the script of this element seems to do."""
-    if any(node.value(name) for name in FILES):
+    if in_a_file(node):
         return Script(("it is in a file of its own",))
-    text = COMMENT.sub(" ", next((found for name in TEXTS if (found := node.value(name))), "")).strip()
+    text = COMMENT.sub(" ", text_of(node)).strip()
     if not text:
         return Script((NOTHING,))
     if _only_logs(text):
@@ -96,11 +107,17 @@ def _only_logs(text: str) -> bool:
     return not re.sub(r"[\s;]", "", rest) and calls <= READS and assigns is None
 
 
-def check(top: JmxNode, skip_unsupported: bool) -> list[tuple[JmxNode, Script]]:
-    """Those that are left out: empty ones, and, if that is wished, those that cannot change the load. The
-    others get the sentence with which they are refused where a user comes to one; it is about all of them.
+def check(
+    top: JmxNode, skip_unsupported: bool, is_plain: Callable[[JmxNode], bool]
+) -> list[tuple[JmxNode, Script]]:
+    """Those that are left out: empty ones, those that only log, and, if that is wished, others that cannot
+    change the load. The others get the sentence with which they are refused where a user comes to one; it is
+    about all of them that are not plain.
     """
-    found = [(node, read(node)) for node in top.everything() if ELEMENT.fullmatch(node.tag)]
+    every = [node for node in top.everything() if ELEMENT.fullmatch(node.tag)]
+    samplers = [node for node in every if node.tag.endswith("Sampler") and not in_a_file(node)]
+    kept = [node for node in every if is_plain(node) and (node in samplers or not read(node).harmless)]
+    found = [(node, read(node)) for node in every if not any(node is one for one in kept)]
     left = [(node, script) for node, script in found if _may_go(node, script, skip_unsupported)]
     bad = [(node, script) for node, script in found if not _may_go(node, script, skip_unsupported)]
     some = "; ".join(
@@ -117,15 +134,20 @@ def check(top: JmxNode, skip_unsupported: bool) -> list[tuple[JmxNode, Script]]:
         node.refusal = (
             f"Prony runs no Java, Groovy or JavaScript, and the plan has {len(bad)} "
             f"script{'s' if len(bad) > 1 else ''} ({some}{more})",
-            f"use extractors, functions, timers or a CSV data set{hint}",
+            f"{INSTEAD}{hint}",
         )
     return left
+
+
+def in_a_file(node: JmxNode) -> bool:
+    """Its text is not in the plan."""
+    return any(node.value(name) for name in FILES)
 
 
 def _may_go(node: JmxNode, script: Script, skip_unsupported: bool) -> bool:
     if node.tag.endswith("Sampler"):  # it has a row, and takes its time
         return skip_unsupported and script.harmless
-    if script.empty:
+    if script.harmless:
         return True
-    listens = node.tag.endswith("Listener") and not script.does
-    return skip_unsupported and (script.harmless or listens)
+    listens = node.tag.endswith("Listener") and set(script.does) <= ELSEWHERE
+    return skip_unsupported and listens and not STEERS.search(text_of(node))

@@ -110,10 +110,12 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     users = [one.users for one in found[1]]
     beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
     everybodys = CommonElements(scope, beside, tuple(shared.feeders), shared.cookies)
-    parts = [tuple(_part(one, everybodys, values, shared) for one in phase) for phase in found]
+    parts = _parts(found, everybodys, values, shared)
+    found = [tuple(part.group for part in phase) for phase in parts]
     requests = [one for phase in parts for part in phase for one in part.requests]
-    several = len(main) > 1 or bool(found[1][0].waves or ((before or after) and main[0].tag == groups.CLOSED))
     before_load, of_load, after_load = parts
+    alone = not (before_load or after_load) or main[0].tag != groups.CLOSED
+    several = len(of_load) > 1 or bool(found[1][0].waves) or not alone
     _check_beginnings(parts)
     load, measured = found[1][0].load, found[1][0].measured
     populations: tuple[Population, ...] = ()
@@ -201,7 +203,7 @@ def _groups(top: JmxNode, values: KnownValues) -> tuple[list[JmxNode], list[JmxN
             continue
         if node.tag in groups.KINDS:
             found.append(node)
-        elif node.tag not in NOT_REQUESTS and node.tag != on_error.HANDLER:
+        elif node.refusal is not None or (node.tag not in NOT_REQUESTS and node.tag != on_error.HANDLER):
             raise unsupported(node)
     idle = [node for node in found if groups.without_threads(node, values)]
     if idle and len(idle) < len(found):
@@ -233,8 +235,27 @@ class CommonElements:
     cookies: CookieRules | None
 
 
-def _part(made: Group, above: CommonElements, values: KnownValues, shared: Shared) -> TranslatedGroup:
-    """One group's way. What it gives names to is not known to the others."""
+def _parts(
+    found: Sequence[Sequence[Group]], above: CommonElements, values: KnownValues, shared: Shared
+) -> list[tuple[TranslatedGroup, ...]]:
+    """Of each phase, those whose users send something: of the load at least one."""
+    parts: list[tuple[TranslatedGroup, ...]] = []
+    silent: list[Group] = []
+    for phase in found:
+        made = [(one, _part(one, above, values, shared)) for one in phase]
+        silent += [one for one, part in made if part is None]
+        parts.append(tuple(part for _, part in made if part is not None))
+    if not parts[1]:
+        raise found[1][0].node.wrong("at least one HTTP request that is enabled and that a user can come to")
+    if silent:
+        values.note(
+            f"these groups send no request and are left out: {', '.join(one.node.element for one in silent)}"
+        )
+    return parts
+
+
+def _part(made: Group, above: CommonElements, values: KnownValues, shared: Shared) -> TranslatedGroup | None:
+    """One group's way; None where no request is on it. What it gives names to is not known to the others."""
     names, used, files = dict(values.variables), set(values.used), set(shared.feeders)
     opened, referred = dict(values.opened), set(values.referred)
     above_rows = set(values.rows_here)
@@ -244,8 +265,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     walk = TreeWalk(values, shared, made.users, endless=made.measured.duration_s is not None)
     begins = at_iteration(values.above, values, shared, rows_at=True)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
-    if not any(sends(entry) for entry in entries):
-        raise made.node.wrong("at least one HTTP request that is enabled and that a user can come to")
+    acts = any(sends(entry) for entry in entries)
     entries = walk.ways[0].iteration(last_sample.noted(entries, values))
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
@@ -269,7 +289,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     values.opened = {
         key: feeder for key, feeder in values.opened.items() if key in opened or not key.endswith(alone)
     }
-    return part
+    return part if acts else None
 
 
 def _crowd(parts: Sequence[TranslatedGroup], one_after_the_other: bool, values: KnownValues) -> ClosedLoad:

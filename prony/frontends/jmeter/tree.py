@@ -9,7 +9,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
-from prony.frontends.jmeter import calls, extractors, meeting, parameters, resources, responses, timers
+from prony.frontends.jmeter import (
+    calls,
+    extractors,
+    meeting,
+    parameters,
+    plain_scripts,
+    resources,
+    responses,
+    timers,
+)
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.leaving import Way, leaves
@@ -29,8 +38,9 @@ from prony.plan.workload import MOST_STEPS
 DEEPEST = 30
 """Blocks within blocks; the engine takes 32."""
 NOT_REQUESTS = frozenset(
-    {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *responses.ASSERTIONS, *extractors.EXTRACTORS}
-)
+    {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *responses.ASSERTIONS, *extractors.EXTRACTORS,
+     *plain_scripts.BEFORE, *plain_scripts.AFTER}
+)  # fmt: skip
 INSTEAD = {
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
     meeting.TIMER: meeting.INSTEAD,
@@ -99,6 +109,8 @@ def entries_of(
     if names:
         found.append(Block(set=names))
     for node in nodes:
+        if node.enabled and node.refusal is not None:
+            raise unsupported(node)
         if not node.enabled or node.tag in NOT_REQUESTS:
             continue
         if node.tag in SAMPLERS:
@@ -143,10 +155,11 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     values = walk.values
     own = [below for below in node.below if below.enabled]
     for below in own:
-        if below.tag not in NOT_REQUESTS or below.tag in COUNTING:
+        if below.tag not in NOT_REQUESTS or below.tag in COUNTING or below.refusal is not None:
             raise unsupported(below)
     here = inner(scope, own, values, walk.shared, rows_at=False)
     first = parameters.given(here.parameters, values, walk.shared.given)
+    first += plain_scripts.done(here.scripts, values)
     waits = timers.waits(here.timers, values)
     with calls.within(values.label(node), values) as stores:
         asked = request(node, here, values, walk.shared)
@@ -159,9 +172,12 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     before += [Block(pause=think) for think in waits[:-1]]
     before += [Block(set={name: text}) for name, text in stores]
     step = asked.step.model_copy(update={"think_before": waits[-1]}) if waits else asked.step
+    after = plain_scripts.done_after(here.processors, values)
+    if after.captures:
+        step = step.model_copy(update={"capture": {**step.capture, **after.captures}})
     if asked.embedded is not None and asked.resource is not None:
-        return [*before, *resources.fetched(step, asked.resource, asked.embedded)]
-    return [*before, step]
+        return [*before, *resources.fetched(step, asked.resource, asked.embedded), *after.entries]
+    return [*before, step, *after.entries]
 
 
 def named_round(node: JmxNode, walk: TreeWalk) -> str:
