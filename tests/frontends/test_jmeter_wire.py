@@ -12,7 +12,18 @@ from prony.frontends import jmeter
 from prony.frontends.base import Refused
 from tests.entries import requests
 from tests.frontends.conftest import Served, quick_desk
-from tests.frontends.jmx_text import ARGUMENTS, document, element, flag, load_of, prop, repeated, sampler
+from tests.frontends.jmx_text import (
+    ARGUMENTS,
+    document,
+    element,
+    flag,
+    load_of,
+    prop,
+    repeated,
+    sampler,
+    translated_of,
+    variables,
+)
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 
 RAW = flag("HTTPSampler.postBodyRaw", True)
@@ -64,6 +75,10 @@ def every(port: int) -> dict[str, str]:
     def one(path: str, *arguments: str, method: str = "GET", more: str = "", below: str = "") -> str:
         return asked(path, *arguments, method=method, more=more, below=below, port=port)
 
+    inside = headers(X_A="own", X_C="3").partition("</HeaderManager>")[0].partition(">")[2]
+    held = (
+        f'<elementProp name="HTTPSampler.header_manager" elementType="HeaderManager">{inside}</elementProp>'
+    )
     form = headers(Content_Type="application/x-www-form-urlencoded", Accept="*/*")
     as_json = headers(Content_Type="application/json", X_U="${nobody}")
     return {
@@ -104,6 +119,8 @@ def every(port: int) -> dict[str, str]:
         "length after the body": one(
             "/l", argument("", "${__counter(FALSE)}", encode=False), method="POST", more=RAW, below=as_json
         ),
+        "headers within": one("/w", more=held),
+        "headers within and below": one("/w", more=held, below=headers(X_A="outer", X_B="2")),
         "old client": one("/i", more=prop("HTTPSampler.implementation", "HttpClient3.1")),
     }
 
@@ -177,3 +194,30 @@ def _with_boundary(line: bytes) -> bytes:
     if line.startswith(b"--"):
         return b"--B" + b"--" * line.endswith(b"--")
     return re.sub(rb"boundary=[^;]+", b"boundary=B", line)
+
+
+def cookies(*names: str) -> str:
+    held = "".join(
+        f'<elementProp name="{name}" elementType="Cookie" testname="{name}">{prop("Cookie.value", "1")}'
+        f"{prop('Cookie.domain', '127.0.0.1')}</elementProp>"
+        for name in names
+    )
+    return element("CookieManager", f'<collectionProp name="CookieManager.cookies">{held}</collectionProp>')
+
+
+def test_a_cookie_manager_of_some_requests_is_said() -> None:
+    made = translated_of(sampler("/a", below=cookies()) + sampler("/b"))
+    assert any("stands below some requests only" in note for note in made.notes)
+    for same in (cookies() + sampler("/a") + sampler("/b"), sampler("/a", below=cookies("a"))):
+        assert not any("some requests" in note for note in translated_of(same).notes)
+
+
+def test_cookies_of_some_requests_are_refused() -> None:
+    with pytest.raises(Refused, match="for some requests of the group only"):
+        load_of(sampler("/a", below=cookies("a")) + sampler("/b", below=cookies("b")))
+
+
+def test_what_only_looks_like_a_function_is_a_variable() -> None:
+    made = load_of(variables(a="${__P{a,1)}", b="${__P(b,2)}") + sampler("/${b}"))
+    (step,) = requests(made.workload.steps)
+    assert step.path == "/2"

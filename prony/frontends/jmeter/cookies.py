@@ -72,6 +72,25 @@ def cookie_rules(node: JmxNode, values: KnownValues) -> CookieRules | None:
     return CookieRules(clears and not by_group, by_group, tuple(one for one in own if one.domain))
 
 
+def check_managers(managers: Sequence[JmxNode | None], values: KnownValues) -> None:
+    """Of the requests of one group: a user here has one store of cookies. Raises Refused where several
+    managers hold cookies of their own.
+    """
+    several = list({id(one): one for one in managers if one is not None}.values())
+    if not several or (len(several) == 1 and None not in managers):
+        return
+    own = [one for one in several if one.members("CookieManager.cookies")]
+    if own:
+        raise own[0].refused(
+            "its cookies are for some requests of the group only",
+            "put one cookie manager into the thread group",
+        )
+    values.note(
+        f"{several[0].element}: it stands below some requests only; here a user keeps the cookies of all of "
+        "them together, and sends them with all"
+    )
+
+
 def _own(entry: JmxNode, values: KnownValues) -> OwnCookie:
     name = values.constant(entry.attributes.get("name", "") or entry.label, entry).strip()
     text = {

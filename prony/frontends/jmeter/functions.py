@@ -272,7 +272,8 @@ class _Reader:
     def _reference(self) -> Text:
         match = re.compile(r"\s*(__\w+)\s*").match(self.raw, self.at)
         end = self.raw.index("}", self.at)
-        if match is None or self.raw[self.at : end] in self.values.variables:
+        called = match is not None and self.raw[match.end() : match.end() + 1] in ("(", "}")
+        if match is None or not called or self.raw[self.at : end] in self.values.variables:
             name = self.raw[self.at : end]
             self.at = end + 1
             return self._variable(name)

@@ -60,6 +60,8 @@ class TreeScope:
     auth: tuple[tuple[str, Auth], ...] = ()
     """Prefix of the URL -> what is sent."""
     cache: JmxNode | None = None
+    cookies: JmxNode | None = None
+    """The cookie manager that holds here."""
     timers: tuple[JmxNode, ...] = ()
     paced: JmxNode | None = None
     assertions: tuple[JmxNode, ...] = ()
@@ -228,6 +230,7 @@ def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, 
             return replace(scope, headers=_headers(node, values).over(scope.headers))
         case "CookieManager":
             shared.cookies = cookie_rules(node, values)
+            return replace(scope, cookies=node)
         case "AuthManager":
             return replace(scope, auth=(*_auth(node, values), *scope.auth))
         case "CacheManager":

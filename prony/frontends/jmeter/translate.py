@@ -28,7 +28,7 @@ from prony.frontends.jmeter.connections import (
     longest,
     target,
 )
-from prony.frontends.jmeter.cookies import CookieRules
+from prony.frontends.jmeter.cookies import CookieRules, check_managers
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
@@ -266,6 +266,7 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     begins = at_iteration(values.above, values, shared, rows_at=True)
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     acts = any(sends(entry) for entry in entries)
+    check_managers([one.scope.cookies for one in walk.requests], values)
     entries = walk.ways[0].iteration(last_sample.noted(entries, values))
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:

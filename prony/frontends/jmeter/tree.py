@@ -158,6 +158,8 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
         if below.tag not in NOT_REQUESTS or below.tag in COUNTING or below.refusal is not None:
             raise unsupported(below)
     here = inner(scope, own, values, walk.shared, rows_at=False)
+    if node.property("HTTPSampler.header_manager") is not None:
+        values.note(f"{node.element}: headers that it holds itself are not sent, as in JMeter")
     first = parameters.given(here.parameters, values, walk.shared.given)
     first += plain_scripts.done(here.scripts, values)
     waits = timers.waits(here.timers, values)
