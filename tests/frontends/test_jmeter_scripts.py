@@ -164,6 +164,12 @@ def test_extractors_come_first() -> None:
         load_of(sampler("/x", below=later) + sampler("/${a}"))
 
 
+def test_a_script_after_a_failed_request_is_said() -> None:
+    stops = prop("ThreadGroup.on_sample_error", "startnextloop") + repeated(2)
+    made = translated_of(sampler("/x", below=script(AFTER, "vars.put('a', 'b')")), group=stops)
+    assert any("after a request that fails its script is left out" in note for note in made.notes)
+
+
 def test_other_languages_are_refused() -> None:
     with pytest.raises(Refused, match="runs no Java"):
         load_of(script(BEFORE, "vars.put('a', 'b')", prop("scriptLanguage", "javascript")) + sampler())

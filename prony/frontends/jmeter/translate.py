@@ -33,8 +33,9 @@ from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.listeners import RowsFile
-from prony.frontends.jmeter.on_error import STOPS_ALL
+from prony.frontends.jmeter.on_error import STOPS_ALL, OnError
 from prony.frontends.jmeter.outline import Style
+from prony.frontends.jmeter.plain_scripts import AFTER
 from prony.frontends.jmeter.scope import (
     Shared,
     TreeScope,
@@ -267,6 +268,11 @@ def _part(made: Group, above: CommonElements, values: KnownValues, shared: Share
     entries = entries_of(made.node.below, above.scope, walk, LoopContext(), rows_at=True)
     acts = any(sends(entry) for entry in entries)
     check_managers([one.scope.cookies for one in walk.requests], values)
+    after = [one for request in walk.requests for one in request.scope.processors if one.tag in AFTER]
+    if after and made.on_error is not OnError.GO_ON:
+        values.note(
+            f"{after[0].element}: after a request that fails its script is left out; in JMeter it runs"
+        )
     entries = walk.ways[0].iteration(last_sample.noted(entries, values))
     entries = [*begins, *on_error.guarded(entries, made.on_error, made.node, values)]
     if above.counts:
