@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,8 @@ CALLING = frozenset({
     "function", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario", "onError", "whileTrue",
 })  # fmt: skip
 """Keys whose values are functions of the processor."""
+FAKED = re.compile(r"\{\{\s*(\$rand(?:[A-Z]\w*)?\()")
+"""A function of the plugin fake-data in a text."""
 PLUGINS = frozenset({"ensure", "expect", "metrics-by-endpoint"})
 CHANGING = frozenset({"hls", "fuzzer"})
 """Plugins that change what is sent, beside those whose functions a template would have to name."""
@@ -61,7 +64,12 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
             yield f"{child.place}: config.engines.{name} is left out; scenarios of another engine are refused"
     plugins = config.get("plugins")
     yield from _unchecked(config, plugins)
+    if plugins is not None and not isinstance(plugins.value, dict):
+        yield f"{plugins.place}: config.plugins has no names as keys, so that Artillery loads none of them"
+        return
     for name, child in () if plugins is None else plugins.items():
+        if name == "fake-data":
+            _refuse_drawn(root)
         if name in CHANGING:
             raise child.refused(
                 f"the plugin '{name}'", f"leave it out; Prony knows {', '.join(sorted(PLUGINS))}"
@@ -71,6 +79,19 @@ def left_out(root: ScriptNode, config: ScriptNode) -> Iterator[str]:
                 f"the plugin '{name}' is left out: what it reports elsewhere is not sent, and what else it "
                 "does is not done (as with Artillery where it is not installed)"
             )
+
+
+def _refuse_drawn(node: ScriptNode) -> None:
+    """Raises Refused for a function of the plugin fake-data, which Artillery comes with."""
+    found = FAKED.search(node.value) if isinstance(node.value, str) else None
+    if found is not None:
+        raise node.refused(
+            f"the function {found[1]}) of the plugin fake-data",
+            "write such values into a CSV file (config.payload), or draw them with $randomString, "
+            "$randomNumber or a function of a processor",
+        )
+    for child in node.children.values():
+        _refuse_drawn(child)
 
 
 def _unchecked(config: ScriptNode, plugins: ScriptNode | None) -> Iterator[str]:

@@ -127,13 +127,14 @@ def _walked(
     engine = node.get("engine")
     if engine is not None and engine.value != "http":
         raise engine.refused(
-            f"the engine '{engine.value}'", "only HTTP scenarios run on Prony; leave this one out"
+            f"the engine '{engine.value}'",
+            "only HTTP scenarios run on Prony; leave this one out, or choose another (--scenario-name)",
         )
     name = node.get("name")
     called = str(index) if name is None else str(name.value)
     flow = node.get("flow")
-    if flow is None or not isinstance(flow.value, list) or not (flow.value or settings.hook):
-        raise node.wrong("a flow of at least one request")
+    if flow is None or not isinstance(flow.value, list):
+        raise node.wrong("a flow, a list of requests")
     before = _drawn(node, outer, hooks)
     if math.prod(len(values) for values in before.values()) > MOST_VARIANTS:
         raise node.refused(
@@ -164,7 +165,7 @@ def _walked(
             walk.note(said)
         if not walk.steps:
             if not settings.hook and not any(True for _ in calls(tuple(walk.entries))):
-                raise flow.wrong("at least one request whose condition can be true")
+                walk.note(f"{flow.place}: no request is ever sent here; users of this scenario send nothing")
             walk.entries.append(NEVER)
         suffix = f" ({len(found) + 1})" if found else ""
         found.append(

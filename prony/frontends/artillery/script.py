@@ -22,7 +22,34 @@ MOST_NODES = 200_000
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay words."""
+    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay words, tabs separate, and no key stands
+    twice.
+    """
+
+    def scan_to_next_token(self) -> None:
+        """Past spaces, comments and tabs; a tab that indents a line of a block stays an error."""
+        super().scan_to_next_token()
+        while self.peek() == "\t":
+            line = self.buffer[self.buffer.rfind("\n", 0, self.pointer) + 1 : self.pointer]
+            length = 1
+            while self.peek(length) in (" ", "\t"):
+                length += 1
+            if not (self.flow_level or line.strip() or self.peek(length) in "\0\r\n#"):
+                return
+            self.forward(length)
+            super().scan_to_next_token()
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Raises ComposerError for a key that stands twice."""
+        node = super().compose_mapping_node(anchor)
+        seen = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    said = f"the key '{key.value}' stands here a second time, which Artillery does not take"
+                    raise yaml.composer.ComposerError(None, None, said, key.start_mark)
+                seen.add(key.value)
+        return node
 
 
 _Loader.yaml_implicit_resolvers = {

@@ -64,6 +64,8 @@ def _step(node: ScriptNode, notes: list[str], checked: bool) -> ScriptNode:
             )
         notes += node.unread(f"beside '{kind or next(iter(known))}' the key", known)
         kept = {key: child for key, child in kept.items() if key in known}
+    if kind == "think" and checked and not isinstance(kept[kind].value, str | int | float):
+        raise kept[kind].wrong("seconds, or a text such as 500ms; Artillery does not run this either")
     if kind in ("loop", "parallel"):
         kept[kind] = _flow(kept[kind], notes)
     elif kind is None:

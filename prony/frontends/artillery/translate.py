@@ -335,7 +335,10 @@ def _scenarios(
     """Those that users walk; `notes` gets which are left out."""
     node = root.get("scenarios")
     if node is None or not node.elements():
-        raise root.wrong("scenarios, each with a flow")
+        raise UsageError(
+            f"{root.place}: there are no scenarios here; where this is the config of another script, "
+            "give it with --config FILE"
+        )
     chosen = _named(node, given.values.get("scenario-name"))
     weights = [
         _weight(one.get("weight") if isinstance(one.value, dict) else None, scope) for _, one in chosen
@@ -352,6 +355,8 @@ def _scenarios(
         found.append(walked(one, index, scope, settings, defaults, weight=share_of))
     if not found:
         raise node.refused("scenarios whose weights are all 0", "give one a weight above 0")
+    if not any(one.steps or any(True for walk in one.scenarios for _ in calls(walk.steps)) for one in found):
+        raise node.wrong("at least one request whose condition can be true")
     return tuple(found)
 
 
