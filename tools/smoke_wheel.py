@@ -1,5 +1,6 @@
 """Tries wheels as somebody would who has nothing but pip: installs one in an empty folder and measures with
-it; one for another architecture runs its engine under qemu-user.
+it; one for another architecture runs its engine under qemu-user, with the laboratory of the wheel for this
+one.
 
 `tools/smoke_wheel.py [--all] WHEEL…`. What could not be tried here is said, and with `--all` it is a failure.
 Must not import Prony: what it tries is what the wheel holds.
@@ -81,15 +82,21 @@ class Place:
         return env if self.engine is None else env | {"PRONY_ENGINE": str(self.engine)}
 
 
-def try_wheel(wheel: Path) -> list[str]:
-    """Sentences on what it did. Raises Wrong and Missing."""
-    machine = wheel.stem.rpartition("manylinux_2_28_")[2]
+def machine_of(wheel: Path) -> str:
+    """The architecture that it is for."""
+    return wheel.stem.rpartition("manylinux_2_28_")[2]
+
+
+def try_wheel(wheel: Path, beside: Sequence[Path] = ()) -> list[str]:
+    """Sentences on what it did. `beside`: wheels of the same build. Raises Wrong and Missing."""
+    machine = machine_of(wheel)
     with tempfile.TemporaryDirectory(prefix="prony-smoke-") as name:
         folder = Path(name)
         exports(unpacked(wheel, folder))
         if machine == platform.machine():
             return installed(wheel, folder)
-        return emulated(folder, machine)
+        native = next((one for one in beside if machine_of(one) == platform.machine()), None)
+        return emulated(folder, machine, native)
 
 
 def unpacked(wheel: Path, folder: Path) -> Path:
@@ -129,12 +136,17 @@ def dynamic_symbols(program: bytes) -> set[str]:
     return found
 
 
-def installed(wheel: Path, folder: Path) -> list[str]:
-    """As by hand: pip, a load, the version, the catalogue and one build of it."""
+def environment(folder: Path) -> tuple[Place, Path]:
+    """An empty folder to work in, and the virtual environment beside it, empty too."""
     work, venv = folder / "work", folder / "venv"
     work.mkdir()
     subprocess.run([sys.executable, "-m", "venv", venv], check=True, timeout=600)
-    place = Place(work, venv / "bin")
+    return Place(work, venv / "bin"), venv
+
+
+def installed(wheel: Path, folder: Path) -> list[str]:
+    """As by hand: pip, a load, the version, the catalogue and one build of it."""
+    place, venv = environment(folder)
     begun_s = time.monotonic()
     place.run(venv / "bin" / "pip", "install", "--quiet", wheel.resolve())
     pip_s = time.monotonic() - begun_s
@@ -153,7 +165,7 @@ def installed(wheel: Path, folder: Path) -> list[str]:
     if SERVER not in place.run(prony, "servers"):
         raise Wrong(f"prony servers does not know {SERVER}")
     place.run(prony, "servers", "build", SERVER)
-    built = list((work / ".cache" / "prony" / "builds").glob(f"{SERVER}-*"))
+    built = list((place.folder / ".cache" / "prony" / "builds").glob(f"{SERVER}-*"))
     if not built or sorted((venv / "share").rglob("*")) != shared:
         raise Wrong(
             f"prony servers build {SERVER} did not build into the cache of the user, or not only there"
@@ -162,7 +174,7 @@ def installed(wheel: Path, folder: Path) -> list[str]:
         f"pip install {pip_s:.0f} s, with a first load of 3 s {took_s:.0f} s"
         + ("" if took_s <= WITHIN_S else f" (aim: {WITHIN_S:.0f} s)"),
         f"{trial['counters']['requests']:,} requests, verdict {trial['verdict']}",
-        f"{SERVER} built into {built[0].relative_to(work)}",
+        f"{SERVER} built into {built[0].relative_to(place.folder)}",
     ]
 
 
@@ -190,24 +202,25 @@ def served(engine: Path, place: Place) -> Iterator[str]:
             server.kill()
 
 
-def emulated(folder: Path, machine: str) -> list[str]:
-    """The engine of another architecture under the laboratory of this Python: everything works, and nothing
-    that it measures is valid.
+def emulated(folder: Path, machine: str, native: Path | None) -> list[str]:
+    """The engine of another architecture under the laboratory of the wheel for this one: all works, and
+    nothing that it measures is valid.
     """
     (real,) = (folder / "unpacked").rglob(ENGINE)
     qemu = shutil.which(f"qemu-{machine}-static") or shutil.which(f"qemu-{machine}")
     root = Path(os.environ.get("QEMU_LD_PREFIX") or SYSROOTS.get(machine, Path("/nowhere")))
     if qemu is None or not list(root.glob("lib*/ld-linux-*")):
         raise Missing(f"an engine for {machine} runs here under {PACKAGES} only")
-    prony = Path(sys.executable).parent / "prony"
-    if not prony.exists():
-        raise Missing(f"{prony} is needed to try an engine for {machine}: make setup")
-    work, engine = folder / "work", folder / "bin" / ENGINE
-    work.mkdir()
+    if native is None:
+        raise Missing(f"an engine for {machine} is tried with the wheel for {platform.machine()}: name both")
+    usual, venv = environment(folder)
+    prony = venv / "bin" / "prony"
+    usual.run(venv / "bin" / "pip", "install", "--quiet", native.resolve())
+    engine = folder / "bin" / ENGINE
     engine.parent.mkdir()
     engine.write_text(f'#!/bin/sh\nexec {qemu} -L {root} {real} "$@"\n', encoding="utf-8")
     engine.chmod(0o755)
-    place = Place(work, engine.parent, engine)
+    place = Place(usual.folder, engine.parent, engine)
     version = place.run(engine, "--version").strip()
     probe = json.loads(place.run(engine, "probe"))
     if not probe["emulated"]:
@@ -241,7 +254,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = 0
     for wheel in asked.wheels:
         try:
-            for sentence in try_wheel(wheel):
+            for sentence in try_wheel(wheel, asked.wheels):
                 print(f"{wheel.name}: {sentence}", flush=True)
         except Missing as lack:
             print(f"{wheel.name}: not tried: {lack}", flush=True)
