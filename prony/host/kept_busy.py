@@ -13,7 +13,8 @@ from contextlib import contextmanager, suppress
 
 START_S = 0.1
 """Until an interpreter runs."""
-SPIN = "while True: pass"
+SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(9999))"
+"""Ends with who began it, also where that one is killed."""
 
 
 @contextmanager
@@ -25,7 +26,12 @@ def kept_busy(cpus: Sequence[int]) -> Iterator[tuple[int, ...]]:
     try:
         for cpu in cpus:
             with suppress(OSError):
-                one = subprocess.Popen([sys.executable, "-I", "-S", "-c", SPIN])
+                one = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", SPIN, str(os.getpid())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
                 spinning.append(one)
                 os.sched_setscheduler(one.pid, os.SCHED_IDLE, os.sched_param(0))
                 os.sched_setaffinity(one.pid, {cpu})

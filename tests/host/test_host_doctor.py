@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -279,6 +281,24 @@ def test_while_steal_is_read_each_cpu_has_something_to_run_and_afterwards_nothin
     assert after.idle - before.idle <= (after.total - before.total) / 10
     with pytest.raises(ProcessLookupError):
         os.kill(spinning, 0)
+
+
+def test_what_keeps_a_cpu_busy_ends_with_who_began_it_even_by_a_kill() -> None:
+    began = (
+        "import sys, time\nfrom prony.host.kept_busy import kept_busy\n"
+        "with kept_busy([int(sys.argv[1])]) as spinning:\n"
+        "    print(*spinning, flush=True)\n    time.sleep(60)"
+    )
+    cpu = str(min(os.sched_getaffinity(0)))
+    with subprocess.Popen([sys.executable, "-c", began, cpu], stdout=subprocess.PIPE, text=True) as one:
+        assert one.stdout is not None
+        spinning = int(one.stdout.readline())
+        one.kill()
+        assert one.stdout.read() == "", "nothing that goes on has its output"
+    end_s = time.monotonic() + 30
+    while Path(f"/proc/{spinning}").exists():
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
 
 
 def test_what_keeps_the_cpus_busy_is_no_other_load(monkeypatch: pytest.MonkeyPatch) -> None:
