@@ -16,6 +16,7 @@ from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descripto
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
+from prony.numbers import number
 from prony.plan.cell import Cell
 from prony.plan.plan import Plan, Skipped
 from prony.plan.planfile import NeedKeys
@@ -122,12 +123,29 @@ def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
     """What the forecasts doubt without refusing it, one sentence per cell."""
     said: list[str] = []
     for cell in plan.cells:
-        ports, descriptors = _forecasts(cell, targets.of(cell), testbed)
+        target = targets.of(cell)
+        if (crowd := _too_many_connections(cell, target)) is not None:
+            said.append(f"{cell.id}: {crowd}")
+        ports, descriptors = _forecasts(cell, target, testbed)
         doubtful = ports.status is Status.UNKNOWN and not cell.trial.connections.keep_alive
         for finding in (ports, descriptors):
             if finding.status is Status.SUSPECT or (doubtful and finding is ports):
                 said.append(f"{cell.id}: {in_words(finding)}")
     return said
+
+
+def _too_many_connections(cell: Cell, target: ServerUnderTest) -> str | None:
+    """Of users who each keep a connection, held against what the server declares to accept."""
+    facts, most = trial_facts(cell.trial, target), target.max_connections
+    if facts.users is None or most is None or not facts.keep_alive:
+        return None
+    needed = facts.shared_connections or facts.users * facts.connections_per_user
+    if needed <= most:
+        return None
+    return (
+        f"connections: {number(needed)} will be opened and {target.name} accepts {number(most)} at a time; "
+        "the others time out (fewer users, or a server that is set to accept more)"
+    )
 
 
 def _forecasts(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> tuple[Finding, Finding]:

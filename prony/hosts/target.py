@@ -83,6 +83,10 @@ class HostedServer:
         return self.here.closes_after
 
     @property
+    def max_connections(self) -> int | None:
+        return self.here.max_connections
+
+    @property
     def has_services(self) -> bool:
         return self.here.has_services
 

@@ -79,6 +79,10 @@ class ServerUnderTest(Protocol):
         """It closes a connection after this many requests, as it declares; None: nothing is declared."""
 
     @property
+    def max_connections(self) -> int | None:
+        """It accepts so many connections at a time, as it declares; None: nothing is declared."""
+
+    @property
     def built(self) -> Built | None:
         """What `prepare` built; None: nothing is built on this host, so conformance is not checked."""
 

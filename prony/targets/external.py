@@ -42,6 +42,7 @@ class ExternalServer:
     at: Url
     owned: bool = False
     closes_after: int | None = None
+    max_connections: int | None = None
     http_version: str | None = None
     built: None = None
 

@@ -65,6 +65,10 @@ class LaunchedServer:
         return self.spec.ceilings.closes_after
 
     @property
+    def max_connections(self) -> int | None:
+        return self.spec.ceilings.max_connections
+
+    @property
     def has_services(self) -> bool:
         return bool(self.spec.services)
 
@@ -92,7 +96,7 @@ class LaunchedServer:
         closed = isinstance(plan.load, ClosedLoad)
         at_once = {
             "users": plan.load.users if isinstance(plan.load, ClosedLoad) else None,
-            "connections": None if closed else self.spec.ceilings.max_connections,
+            "connections": None if closed else self.max_connections,
             "worker threads": self.spec.ceilings.workers(cpus),
         }
         return tuple(

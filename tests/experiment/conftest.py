@@ -62,8 +62,10 @@ def plan(*cells: Cell, parts: tuple[Part, ...] = (), command: str = "compare", *
 class FakeTarget:
     """A server under test of which nothing is started."""
 
+    name = "made up"
     built = None
     closes_after = None
+    max_connections: int | None = None
     http_version = None
     unix = None
     https = False

@@ -202,6 +202,20 @@ def test_published_tomcat_has_twenty_workers() -> None:
         assert after.threads - before.threads < 20
 
 
+def test_published_tomcat_takes_more_connections_than_its_default() -> None:
+    most = CATALOGUE.resolve("tomcat").ceilings.max_connections
+    assert most == 8192
+    assert CATALOGUE.resolve("tomcat:published").ceilings.max_connections == 20_000
+    with launch(built("tomcat:published")) as server, ExitStack() as connections:
+        ready(server)
+        for _ in range(most + 200):  # beyond the queue of the kernel, too
+            connection = connections.enter_context(
+                socket.create_connection((server.host, server.port), timeout=20)
+            )
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert connection.recv(64).startswith(b"HTTP/1.1 200")
+
+
 def busy(server: RunningServer) -> bool:
     """Whether a further request finds no worker."""
     try:

@@ -27,7 +27,7 @@ public final class Main {
     public static void main(String[] args) throws LifecycleException {
         Options options =
                 Options.parse(args, "host", "port", "static", "mode", "threads", "tls", "keystore", "password",
-                        "http2");
+                        "http2", "connections");
         Tomcat tomcat = new Tomcat();
         tomcat.setBaseDir(System.getProperty("java.io.tmpdir"));
         tomcat.setConnector(connector(options));
@@ -57,6 +57,9 @@ public final class Main {
         connector.setPort(options.number("port"));
         set(connector, "address", options.get("host"));
         set(connector, "maxThreads", options.get("threads"));
+        if (options.has("connections")) {
+            set(connector, "maxConnections", options.get("connections"));
+        }
         if (options.get("mode").equals("virtual")) {
             set(connector, "useVirtualThreads", "true");
         }
