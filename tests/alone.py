@@ -8,6 +8,7 @@ from pathlib import Path, PurePath
 
 PLACES = (
     "bench",
+    "explain/test_many_threads.py",
     "host",
     "hosts/test_hostile.py",
     "hosts/test_laboratory.py",

@@ -1,0 +1,71 @@
+"""Processes that burn their CPU in a function of a known name, and what a profiler sees of them. Must not
+know what a test expects.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from prony.errors import EnvironmentFault
+from prony.evidence.profile import Sampling
+from prony.explain.profilers.async_profiler import AsyncProfiler
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
+from prony.server.build import async_profiler, quiet
+
+
+@contextmanager
+def running(*command: str) -> Iterator[int]:
+    """A process that has said that it is ready."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline().strip() == "ready"
+            yield process.pid
+        finally:
+            process.kill()
+
+
+def profiled(
+    profiler: Profiler, slices: int = 3, slice_s: float = 1.1, longest_s: float = math.inf
+) -> Profiled:
+    try:
+        profiler.attach()
+    except Unavailable as fault:
+        pytest.skip(str(fault))
+    try:
+        begins_s = time.monotonic()
+        ends = tuple(begins_s + slice_s * (one + 1) for one in range(slices))
+        return profiler.profile(Schedule(begins_s, ends, threading.Event().wait, longest_s=longest_s))
+    finally:
+        profiler.detach()
+
+
+def share_of(found: Sampling | None, word: str) -> float:
+    """Of the samples that have a frame with this word."""
+    assert found is not None
+    stacks = found.all_stacks()
+    return sum(n for stack, n in stacks.items() if any(word in one for one in stack)) / sum(stacks.values())
+
+
+@contextmanager
+def java(*arguments: str) -> Iterator[int]:
+    if shutil.which("java") is None:
+        pytest.skip("no JDK is installed")
+    with running("java", "-Xmx64m", str(Path(__file__).with_name("Burns.java")), *arguments) as pid:
+        yield pid
+
+
+def the_async_profiler(pid: int) -> AsyncProfiler:
+    try:
+        return AsyncProfiler(pid, *async_profiler(quiet))
+    except EnvironmentFault as fault:
+        pytest.skip(str(fault))
