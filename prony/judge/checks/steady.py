@@ -90,7 +90,9 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     restless = evidence.warm_up is not None and evidence.warm_up.steady is False
     # Noise alone can keep a warm-up from ever looking steady, and a short window can miss a slow drift. Each
     # is weak evidence; both together are suspect, unless the trend is within its own standard error.
-    never = restless and any(abs(c.trend) > max(limits.steady_change, c.trend_error) for _, c in found)
+    doubtful = [
+        (name, c) for name, c in found if abs(c.trend) > max(limits.steady_change, c.trend_error) and restless
+    ]
     level = level_stretch(evidence, limits.steady)
     bound = still_to_come([level]) if level is not None else None
     said, advice, first = "no change above the limit", "", 0
@@ -102,8 +104,10 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
         said = _said(
             name, changes, rows[0].t_ms - rows[0].duration_ms, [row.t_ms - row.duration_ms for row in rows]
         )
-    elif never:
+    elif doubtful:
         status, first = Status.SUSPECT, 2
+        trends = ", ".join(f"{name} {_signed(c.trend)}" for name, c in doubtful)
+        said = f"a trend over the window that is not significant by itself ({trends})"
     elif len(found) < len(named):
         status, advice = Status.UNKNOWN, "look at rows without a response: too few have a p50"
         said += " of throughput; too many rows without p50"
@@ -126,7 +130,7 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
         value=largest,
         limit=limit,
         reason=said,
-        advice=advice or _advice(status, changes, never, protocol),
+        advice=advice or _advice(status, changes, bool(doubtful), protocol),
         source=SOURCE,
     )
 
@@ -189,12 +193,16 @@ def _drift(found: Sequence[tuple[str, Changes]], duration_s: float) -> str:
 
 
 def _said(name: str, changes: Changes, start_ms: float, begins_ms: list[float]) -> str:
-    by = f"{math.expm1(changes.largest) * 100:+.3g} %"
+    by = _signed(changes.largest)
     if changes.is_trend:
         return f"{name} moved by {by} over the window"
     steps = [abs(b - a) for a, b in pairwise(changes.levels)]
     at_s = (begins_ms[changes.cuts[steps.index(max(steps))]] - start_ms) / 1000
     return f"{name} stepped by {by} about {number(round(max(at_s, 0)))} s into the window"
+
+
+def _signed(log_change: float) -> str:
+    return f"{math.expm1(log_change) * 100:+.3g} %"
 
 
 def _resolution(found: list[tuple[str, Changes]]) -> float:
