@@ -2,8 +2,9 @@
 figure, nor anything that is judged.
 
 The command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache
-`~/.cache/prony`. The host is named by its fingerprint; a note keeps its text, not its author. Programs that
-ran beside the measurement, which are somebody's own, are "another process"; what they took stays.
+`~/.cache/prony`, the checkout `.`. The host is named by its fingerprint; a note keeps its text, not its
+author. Programs that ran beside the measurement, which are somebody's own, are "another process"; what
+they took stays.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ _PROCESS = re.compile(r"(.+ \(pid \d+\)), ", re.DOTALL)
 """At the head of `busiest_other`; a name may have any character, so it is taken from there and looked for."""
 _BUILT = re.compile(r"(/[^\s:=,;\"']*)/builds/[\w.+-]+-[0-9a-f]{16}/")
 """A build in the cache, whose folder is the group."""
+_CATALOGUE = re.compile(r"(?<![\w.~/-])(/[^\s:=,;\"']*)/servers/[\w.-]+/")
+"""A file beside a server's own, whose checkout is the group."""
 _HOME = re.compile(
     r"(?<![\w.~/-])(/root|/(?:var/|export/|usr/)?home/[^\s/:=,;\"']+|/Users/[^\s/:=,;\"']+)(?=/)"
 )
@@ -88,6 +91,7 @@ class _Names:
     def __init__(self, words: Iterable[str], homes: Iterable[str], others: Iterable[str]) -> None:
         said = list(words)
         short = {match[1]: CACHE for word in said for match in _BUILT.finditer(word)}
+        short |= {match[1]: "." for word in said for match in _CATALOGUE.finditer(word)}
         short |= {match[1]: "~" for word in said for match in _HOME.finditer(word)}
         short |= dict.fromkeys(homes, "~")
         self._rules = [

@@ -22,6 +22,7 @@ COMMAND = (
     "-javaagent:/home/eve/.cache/prony/builds/agent-063be0b31640e257/agent.jar=/tmp/prony-a/agent.sock",
     "-cp",
     "/data/cache-of-eve/builds/jetty-6c746aa8a413ba9b/app.jar:/root/lib/x.jar",
+    "--static=/data/prony-of-eve/servers/jetty/../static",
 )
 SENT = {"name": "page", "steps": [{"path": "/home/eve/", "body_file": "/home/eve/body.json"}]}
 SPEC = {"cells": [{"trial": {"workload": SENT}}], "hostname": "eves-laptop"}
@@ -58,7 +59,7 @@ def published(store: Store, identifier: str, file: Path, home: Path | None = Non
 
 def test_folders_are_short_and_what_is_sent_stays(measured: tuple[Store, str], tmp_path: Path) -> None:
     text = published(*measured, tmp_path / "file")
-    for gone in ("eves-laptop", "cache-of-eve", "/root/", "anonymous@", ".tmp"):
+    for gone in ("eves-laptop", "cache-of-eve", "prony-of-eve", "/root/", "anonymous@", ".tmp"):
         assert gone not in text
     lines = [json.loads(line) for line in text.splitlines()]
     record = json.loads(lines[1]["trial"]["record"])
@@ -68,6 +69,7 @@ def test_folders_are_short_and_what_is_sent_stays(measured: tuple[Store, str], t
         "-javaagent:~/.cache/prony/builds/agent-063be0b31640e257/agent.jar=/tmp/prony-a/agent.sock",
         "-cp",
         "~/.cache/prony/builds/jetty-6c746aa8a413ba9b/app.jar:~/lib/x.jar",
+        "--static=./servers/jetty/../static",
     ]
     spec = json.loads(lines[0]["experiment"]["spec"])
     assert spec["cells"][0]["trial"]["workload"]["steps"] == [
