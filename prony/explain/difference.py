@@ -90,7 +90,7 @@ WITNESSES: Mapping[str, tuple[str, int]] = {
     "switches_involuntary": ("involuntary context switches per request", 2),
     "system_calls": ("system calls per request", 1),
     "lock_waits_us": ("µs waiting for contended locks per request", 2),
-    "cpu_waits_us": ("µs waiting for a CPU per request", 2),
+    "cpu_waits_us": ("µs waiting for a CPU per request", 1),
     "throttled_us": ("µs throttled by the CPU quota per request", 2),
     "allocated_bytes": ("bytes allocated per request", 0),
     "collections_per_1000": ("collections per 1,000 requests", 3),

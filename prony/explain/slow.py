@@ -348,7 +348,7 @@ def sentences(found: SlowRequests) -> tuple[str, ...]:
             "them; measure for longer",
         )
     if not found.beside:
-        return ()
+        return (f"{who}: nothing was read beside enough of them to say anything",)
     shown = sorted((one for one in found.beside if one.shown), key=lambda one: -one.share)
     if not shown:
         return (f"{who}: nothing that was read ran beside more of them than by chance",)

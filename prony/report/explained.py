@@ -94,19 +94,19 @@ def budget_table(view: ExplanationView) -> Table | None:
     for part in Part:
         costs = [next((c for c in one.budget.parts if c.part is part), None) for one in told if one.budget]
         if any(costs):
-            rows.append(Row(part.value, tuple(map(_cost, costs)), unit="µs"))
+            rows.append(Row(part.value, tuple(map(_cost, costs))))
             rows += _named(part, costs)
     whole = tuple(
         TableCell(f"{one.budget.cpu_us:.1f}", _between(one.budget.low_us, one.budget.high_us))
         for one in told
         if one.budget is not None
     )
-    rows.append(Row("CPU time per request", whole, unit="µs"))
+    rows.append(Row("CPU time per request", whole))
     return Table(
         tuple(Column(one.named) for one in told),
         (Section(tuple(rows)),),
         title="CPU time per request by part",
-        note=f"the mean of the measured trials × the shares of the profile, 95 %{_suspect(view)}",
+        note=f"µs; the mean of the measured trials × the shares of the profile, 95 %{_suspect(view)}",
         heading="Part",
     )
 
@@ -124,9 +124,7 @@ def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
             next((one.us for one in cost.names if one.name == name), 0.0) if cost is not None else 0.0
             for cost in costs
         ]
-        rows.append(
-            Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values), unit="µs")
-        )
+        rows.append(Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values)))
     return [] if len(rows) == 1 and part.value == rows[0].label.removeprefix("· ") else rows
 
 

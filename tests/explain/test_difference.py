@@ -97,7 +97,7 @@ def test_waits_for_a_cpu_and_pauses_stand_beside_their_parts() -> None:
         side("plain", ONE, seed=1, cpu_waits_us=2.0, collection_pauses_us=0.4),
         side("busy", OTHER | {"runtime": 9.0}, seed=2, cpu_waits_us=31.5, collection_pauses_us=2.9),
     )
-    assert "(µs waiting for a CPU per request 31.50 against 2.00)" in found.sentence
+    assert "(µs waiting for a CPU per request 31.5 against 2.0)" in found.sentence
     assert "(µs of pauses for collections per request 2.90 against 0.40)" in found.sentence
 
 
