@@ -130,13 +130,14 @@ def maven(pinned: Path, lib: Path) -> None:
     )
 
 
-def hdrhistogram(pinned: Path, folder: Path) -> None:
-    """HdrHistogram's log processor."""
-    maven(pinned, folder / "lib")
-    script(
-        folder / "bin" / "HistogramLogProcessor",
-        f'{HERE}\nexec java -cp "$here/lib/*" org.HdrHistogram.HistogramLogProcessor "$@"',
-    )
+def main_class(name: str, starts: str) -> Callable[[Path, Path], None]:
+    """A program of this name: the libraries of a pom.xml, and the class that starts it."""
+
+    def fetch(pinned: Path, folder: Path) -> None:
+        maven(pinned, folder / "lib")
+        script(folder / "bin" / name, f'{HERE}\nexec java -cp "$here/lib/*" {starts} "$@"')
+
+    return fetch
 
 
 def search_node(pinned: Path, folder: Path) -> None:
@@ -215,7 +216,10 @@ PROGRAMS = {
     "axe": Program(axe, ("axe.min.js",)),
     "chromium": Program(chromium, ("chromium", "chromium-browser", "google-chrome")),
     "elasticsearch": Program(search_node, ()),
-    "hdrhistogram": Program(hdrhistogram, ()),
+    "hdrhistogram": Program(
+        main_class("HistogramLogProcessor", "org.HdrHistogram.HistogramLogProcessor"), ()
+    ),
+    "jfrconv": Program(main_class("jfrconv", "Main"), ("jfrconv",)),
     "jmeter": Program(jmeter, ("jmeter",)),
     "oha": Program(oha, ("oha",)),
     "opensearch": Program(search_node, ()),

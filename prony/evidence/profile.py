@@ -202,3 +202,10 @@ class Profile(Record):
     """CLOCK_MONOTONIC at the start of the window: the clock of the engine's requests."""
     missing: tuple[str, ...] = ()
     """What could not be collected and what it would take, a sentence each."""
+
+    @property
+    def timeline_to_s(self) -> float:
+        """Until when the runtime was asked for events: a profiler stops with its last slice."""
+        kinds = (kind for kind in (self.cpu, self.allocation, self.locks) if kind is not None)
+        ends_s = [one.end_s for kind in kinds for one in kind.slices]
+        return min(self.ended_s, max(ends_s, default=self.ended_s))

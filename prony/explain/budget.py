@@ -29,6 +29,8 @@ MIN_TRIALS = 3
 """With fewer measured trials the cost has no interval, and so no part of it."""
 MIN_SLICES = 4
 """With fewer slices a share has no interval."""
+UNSEEN = Place(Part.UNATTRIBUTED, "not seen by the profiler")
+"""CPU time of the server that no sample stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +166,7 @@ def shares(sampling: Sampling, rules: Rules, *, seen_share: float | None = None)
     left = [place for place in every if place.part is not Part.PROFILER]
     named = {place: float(kept[:, at].sum()) / total * seen for at, place in enumerate(left)}
     if seen < 1:
-        unseen = Place(Part.UNATTRIBUTED, "not seen by the profiler")
-        named[unseen] = named.get(unseen, 0.0) + 1 - seen
+        named[UNSEEN] = named.get(UNSEEN, 0.0) + 1 - seen
     parts: dict[Part, Estimate] = {}
     totals = kept.sum(axis=1)
     for part in Part:

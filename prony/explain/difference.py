@@ -64,6 +64,8 @@ class Difference:
     """The largest first."""
     witnesses: tuple[Witness, ...]
     sentence: str
+    where: str = ""
+    """Workload and load, where a part explains several."""
 
     @property
     def clear(self) -> bool:
@@ -88,8 +90,11 @@ WITNESSES: Mapping[str, tuple[str, int]] = {
     "switches_involuntary": ("involuntary context switches per request", 2),
     "system_calls": ("system calls per request", 1),
     "lock_waits_us": ("µs waiting for contended locks per request", 2),
+    "cpu_waits_us": ("µs waiting for a CPU per request", 1),
     "throttled_us": ("µs throttled by the CPU quota per request", 2),
     "allocated_bytes": ("bytes allocated per request", 0),
+    "collections_per_1000": ("collections per 1,000 requests", 3),
+    "collection_pauses_us": ("µs of pauses for collections per request", 2),
     "faults": ("page faults per request", 3),
     "request_bytes": ("bytes of the request", 0),
     "response_bytes": ("bytes of the response", 0),
@@ -101,8 +106,10 @@ FAR_APART = 1.25
 """A witness is given beside the sentence when one count is more than this many times the other."""
 
 
-def difference(a: Side, b: Side) -> Difference:
-    """Of the one that needs more. Raises ValueError where a server has no measured trial."""
+def difference(a: Side, b: Side, *, where: str = "") -> Difference:
+    """Of the one that needs more, under a load that both had. Raises ValueError where a server has no
+    measured trial.
+    """
     cost_a, cost_b = cost(a.values_us), cost(b.values_us)
     if cost_b.value > cost_a.value:
         a, b, cost_a, cost_b = b, a, cost_b, cost_a
@@ -130,6 +137,7 @@ def difference(a: Side, b: Side) -> Difference:
         tuple(parts),
         witnesses(a.per_request, b.per_request),
         "",
+        where,
     )
     return replace(result, sentence=sentence(result))
 
@@ -150,7 +158,7 @@ def witnesses(more: Mapping[str, float], less: Mapping[str, float]) -> tuple[Wit
 
 
 def sentence(found: Difference) -> str:
-    """What the intervals carry, and nothing else."""
+    """What the intervals carry, and nothing else. What is not attributed explains nothing: it stands last."""
     pair = f"{found.more} and {found.less}"
     if found.low_us is None or found.high_us is None:
         return (
@@ -159,7 +167,9 @@ def sentence(found: Difference) -> str:
         )
     size = f"{found.us:.1f} µs [{found.low_us:.1f}, {found.high_us:.1f}]"
     shown = [part for part in found.parts if part.shown]
-    if not found.clear and not shown:
+    shown.sort(key=lambda part: part.part is Part.UNATTRIBUTED)
+    explains = any(part.part is not Part.UNATTRIBUTED for part in shown)
+    if not found.clear and not explains:
         return (
             f"{pair}: no difference in CPU time per request is shown ({found.more_us:.1f} and "
             f"{found.less_us:.1f} µs; {size})"
@@ -169,8 +179,8 @@ def sentence(found: Difference) -> str:
         if found.clear
         else f"{pair}: no difference in CPU time per request is shown ({size}), but in its parts"
     )
-    if not shown:
-        return f"{head}; no part of it is shown by itself"
+    if not explains:
+        return f"{head}; no part of it is shown by itself{_unattributed(shown)}"
     told = [
         f"{part.us:+.1f} {part.part.value} [{part.low_us:.1f}, {part.high_us:.1f}]{_beside(part.part, found)}"
         for part in shown
@@ -181,10 +191,17 @@ def sentence(found: Difference) -> str:
     return f"{head}: {', '.join(told)}"
 
 
+def _unattributed(shown: Sequence[PartDifference]) -> str:
+    """Where nothing else is shown by itself."""
+    return "".join(
+        f", but {one.us:+.1f} is not attributed [{one.low_us:.1f}, {one.high_us:.1f}]" for one in shown
+    )
+
+
 _BESIDE: Mapping[Part, tuple[str, ...]] = {
-    Part.SCHEDULING: ("switches_voluntary", "lock_waits_us"),
+    Part.SCHEDULING: ("switches_voluntary", "lock_waits_us", "cpu_waits_us"),
     Part.NETWORK: ("system_calls", "tcp_segments"),
-    Part.RUNTIME: ("allocated_bytes",),
+    Part.RUNTIME: ("allocated_bytes", "collection_pauses_us"),
 }
 
 

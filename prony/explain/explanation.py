@@ -71,6 +71,11 @@ class Explanation:
     shares: Shares | None = field(default=None, repr=False)
     values_us: tuple[float, ...] = ()
 
+    @property
+    def named(self) -> str:
+        """The server, with its workload and load where a part explains several."""
+        return f"{self.server}, {self.where}" if self.where else self.server
+
 
 @dataclass(frozen=True)
 class ExplanationView:
@@ -168,5 +173,5 @@ def differences(explained: Sequence[Explanation]) -> tuple[Difference, ...]:
                     Side(side.server, side.values_us, found_shares, side.per_request)
                     for side, found_shares in ((one, one.shares), (other, other.shares))
                 ]
-                found.append(difference(*sides))
+                found.append(difference(*sides, where=one.where))
     return tuple(found)

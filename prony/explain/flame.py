@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from prony.evidence.profile import Sampling
+from prony.explain.budget import UNSEEN
 from prony.explain.rules import JAVA, Frame, Part, Place, Rules
 
 MOST_BOXES = 1500
@@ -87,8 +88,18 @@ def readable(text: str) -> str:
     return f"{frame.name} ({frame.place.rpartition('/')[2]})" if frame.place else frame.name
 
 
-def tree(sampling: Sampling, rules: Rules | None = None, *, total: float | None = None) -> Node:
-    """All slices as one tree. `total`: what the whole stands for, by default the samples."""
+def tree(
+    sampling: Sampling,
+    rules: Rules | None = None,
+    *,
+    total: float | None = None,
+    seen: float = 1.0,
+    threads: bool = True,
+) -> Node:
+    """All slices as one tree, without the profiler's own work. `total`: what the whole stands for, by default
+    the samples. `seen`: the share of it that they hold, as in a budget; the rest has a box of its own.
+    `threads`: whether the outermost boxes are threads; their names differ from server to server.
+    """
     root = Node("all")
     places = rules.places(sampling) if rules is not None else None
     nodes: list[Node] = []
@@ -96,28 +107,51 @@ def tree(sampling: Sampling, rules: Rules | None = None, *, total: float | None 
     for at, (parent, name) in enumerate(zip(sampling.parents, sampling.names, strict=True)):
         depth = depths[parent] + 1 if parent >= 0 else 1
         above = nodes[parent] if parent >= 0 else root
-        node = above if depth > MOST_DEPTH else above.child(readable(sampling.frames[name]))
+        frame = sampling.frames[name]
+        left_out = depth > MOST_DEPTH or (not threads and parent < 0 and frame.startswith("["))
+        node = above if left_out else above.child(readable(frame))
         if places is not None and node.place is None:
             node.place = places[at]
         nodes.append(node)
         depths.append(depth)
-    whole = sampling.total
-    scale = total / whole if total is not None and whole else 1.0
-    for part in sampling.slices:
-        for at, weight in part.weights.items():
-            nodes[at].weight += weight * scale
+    own = [place.part is Part.PROFILER for place in places] if places is not None else [False] * len(nodes)
+    kept = [(at, weight) for part in sampling.slices for at, weight in part.weights.items() if not own[at]]
+    whole = sum(weight for _, weight in kept)
+    scale = total * seen / whole if total is not None and whole else 1.0
+    for at, weight in kept:
+        nodes[at].weight += weight * scale
+    if total is not None and seen < 1:
+        unseen = root.child(UNSEEN.name)
+        unseen.weight, unseen.place = total * (1 - seen), UNSEEN
     _add_up(root)
     return root
 
 
 def compared(more: Node, less: Node) -> Node:
-    """The first tree with the weights of the second beside its own; what only the second has is left out."""
+    """The first tree with the weights of the second beside its own; what only the second has: `absent`."""
     for name, node in more.below.items():
         other = less.below.get(name)
         if other is not None:
             compared(node, other)
     more.other = less.weight
     return more
+
+
+def absent(more: Node, less: Node) -> dict[str, float]:
+    """What has no box in a graph of the first tree: the functions that only the second one has under these
+    callers, with the weight of all that they call, the heaviest first.
+    """
+    found: dict[str, float] = {}
+    waiting = [(more, less)]
+    while waiting:
+        node, other = waiting.pop()
+        for name, one in other.below.items():
+            same = node.below.get(name)
+            if same is not None:
+                waiting.append((same, one))
+            elif one.weight > 0:
+                found[name] = found.get(name, 0.0) + one.weight
+    return dict(sorted(found.items(), key=lambda one: -one[1]))
 
 
 def _add_up(root: Node) -> None:
@@ -205,7 +239,7 @@ def _svg(
     drawn, least = boxes(root)
     deepest = max((box.depth for box in drawn), default=0)
     height = (deepest + 1) * ROW + 4
-    left_out = sum(1 for _ in _every(root)) - len(drawn)
+    left_out = sum(node.weight > 0 for node in _every(root)) - len(drawn)
     words = title if not left_out else f"{title}. {left_out:,} boxes of at most {least:.2%} are not drawn."
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="flame" viewBox="0 0 {WIDTH} {height}" '

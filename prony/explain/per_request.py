@@ -21,13 +21,17 @@ def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]
     requests = counters.seconds * rate
     faults = None if counters.faults_minor is None else counters.faults_minor + (counters.faults_major or 0)
     calls = None if counters.system_calls is None else sum(counters.system_calls.values())
+    logged = _logged_s(profile, counters) * rate
     return _known(
         {
             "switches_voluntary": _per(counters.switches_voluntary, requests),
             "switches_involuntary": _per(counters.switches_involuntary, requests),
             "system_calls": _per(calls, (counters.system_calls_s or 0.0) * rate),
             "lock_waits_us": _lock_waits_us(profile, rate),
+            "cpu_waits_us": _per(_us(counters.run_queue_wait_s), requests),
             "allocated_bytes": _per(counters.allocated_bytes, _allocated_s(counters) * rate),
+            "collections_per_1000": _per(counters.collections, logged / 1000),
+            "collection_pauses_us": _per(_us(counters.collection_pause_s), logged),
             "faults": _per(faults, requests),
             "tcp_segments": _per(counters.tcp_segments, requests),
             "tcp_opened": _per(counters.tcp_opened, requests),
@@ -58,6 +62,17 @@ def _known(found: Mapping[str, float | None]) -> dict[str, float]:
 
 def _per(count: float | None, requests: float) -> float | None:
     return None if count is None or requests <= 0 else count / requests
+
+
+def _us(seconds: float | None) -> float | None:
+    return None if seconds is None else seconds * 1e6
+
+
+def _logged_s(profile: Profile, counters: Counters) -> float:
+    """How long the runtime was asked for its collections; evidence of an earlier version does not say."""
+    if profile.timeline_from_s is None:
+        return counters.seconds
+    return profile.timeline_to_s - profile.timeline_from_s
 
 
 def _allocated_s(counters: Counters) -> float:

@@ -26,6 +26,7 @@ from scipy import special as untyped_special
 
 from prony.evidence.engine import EngineReport
 from prony.evidence.profile import MOST_EVENTS, EventKind, Profile, Stalls, TimelineEvent
+from prony.numbers import milliseconds
 
 special: Any = untyped_special
 
@@ -204,10 +205,7 @@ def _of_the_runtime(profile: Profile, from_s: float) -> tuple[list[Watched], lis
     if "collection" in unread:
         unread.setdefault("safepoint", "safepoints: not all collections are known, which have safepoints too")
     every["safepoint"] = [one for one in every["safepoint"] if not _meets(one, every["collection"])]
-    ends_s = [
-        one.end_s for kind in (profile.cpu, profile.allocation, profile.locks) if kind for one in kind.slices
-    ]
-    to_s = min(profile.ended_s, max(ends_s, default=profile.ended_s))
+    to_s = profile.timeline_to_s
     kept = ((kind, events) for kind, events in every.items() if kind not in unread)
     return [Watched(kind, from_s, to_s, tuple(events)) for kind, events in kept], list(unread.values())
 
@@ -343,14 +341,14 @@ def interval(share: float, number: float, confidence: float) -> tuple[float, flo
 def sentences(found: SlowRequests) -> tuple[str, ...]:
     """What the intervals carry."""
     part = f"{100 * found.requests / max(1, found.of):.2g} %"
-    who = f"the slowest {part} ({found.requests:,} requests, {found.over_ms:.3g} ms and more)"
+    who = f"the slowest {part} ({found.requests:,} requests, {milliseconds(found.over_ms)} and more)"
     if found.requests < LEAST:
         return (
             f"the slowest 0.1 % are {found.requests} of {found.of:,} requests: too few to say anything of "
             "them; measure for longer",
         )
     if not found.beside:
-        return ()
+        return (f"{who}: nothing was read beside enough of them to say anything",)
     shown = sorted((one for one in found.beside if one.shown), key=lambda one: -one.share)
     if not shown:
         return (f"{who}: nothing that was read ran beside more of them than by chance",)

@@ -12,7 +12,7 @@ from prony.explain.before import against_before
 from prony.explain.budget import PartCost
 from prony.explain.cost import TrialCost
 from prony.explain.difference import WITNESSES
-from prony.explain.explanation import Explanation, ExplanationView, Measured, differences, explain
+from prony.explain.explanation import ExplanationView, Measured, differences, explain
 from prony.explain.per_request import of_trial
 from prony.explain.rules import Part, rules_for
 from prony.explain.slow import NAMES, Beside, requests_of, whole_percent
@@ -79,7 +79,7 @@ def cost_lines(view: ExplanationView) -> Lines:
     for one in view.servers:
         if one.profiler:
             event = f" ({one.event})" if one.event else ""
-            lines.append(f"{_name(one)}: {one.profiler}{event}; {one.cost.sentence}")
+            lines.append(f"{one.named}: {one.profiler}{event}; {one.cost.sentence}")
     return Lines(
         "Explanation", tuple(lines), note="one more trial per server with a profiler, in no figure above"
     )
@@ -94,19 +94,19 @@ def budget_table(view: ExplanationView) -> Table | None:
     for part in Part:
         costs = [next((c for c in one.budget.parts if c.part is part), None) for one in told if one.budget]
         if any(costs):
-            rows.append(Row(part.value, tuple(map(_cost, costs)), unit="µs"))
+            rows.append(Row(part.value, tuple(map(_cost, costs))))
             rows += _named(part, costs)
     whole = tuple(
         TableCell(f"{one.budget.cpu_us:.1f}", _between(one.budget.low_us, one.budget.high_us))
         for one in told
         if one.budget is not None
     )
-    rows.append(Row("CPU time per request", whole, unit="µs"))
+    rows.append(Row("CPU time per request", whole))
     return Table(
-        tuple(Column(_name(one)) for one in told),
+        tuple(Column(one.named) for one in told),
         (Section(tuple(rows)),),
         title="CPU time per request by part",
-        note="the mean of the measured trials × the shares of the profile, 95 %",
+        note=f"µs; the mean of the measured trials × the shares of the profile, 95 %{_suspect(view)}",
         heading="Part",
     )
 
@@ -124,9 +124,7 @@ def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
             next((one.us for one in cost.names if one.name == name), 0.0) if cost is not None else 0.0
             for cost in costs
         ]
-        rows.append(
-            Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values), unit="µs")
-        )
+        rows.append(Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values)))
     return [] if len(rows) == 1 and part.value == rows[0].label.removeprefix("· ") else rows
 
 
@@ -142,8 +140,8 @@ def _between(low: float | None, high: float | None) -> str:
 
 def difference_lines(view: ExplanationView) -> Lines | None:
     """A sentence per pair."""
-    lines = tuple(one.sentence for one in view.differences)
-    note = "intervals of a pair's parts hold together"
+    lines = tuple(f"{one.where}: {one.sentence}" if one.where else one.sentence for one in view.differences)
+    note = f"intervals of a pair's parts hold together{_suspect(view)}"
     return Lines("Differences in CPU time per request", lines, note=note, marked=True) if lines else None
 
 
@@ -163,7 +161,7 @@ def witness_table(view: ExplanationView) -> Table | None:
     ]
     if not rows:
         return None
-    columns = tuple(Column(_name(one)) for one in told)
+    columns = tuple(Column(one.named) for one in told)
     return Table(
         columns,
         (Section(tuple(rows)),),
@@ -175,7 +173,7 @@ def witness_table(view: ExplanationView) -> Table | None:
 def slow_lines(view: ExplanationView) -> Lines | None:
     """What ran beside the slowest requests of each server more often than by chance."""
     lines = tuple(
-        f"{_name(one)}: {sentence}"
+        f"{one.named}: {sentence}"
         for one in view.servers
         if one.slow is not None
         for sentence in one.slow.sentences
@@ -196,7 +194,7 @@ def slow_table(view: ExplanationView) -> Table | None:
     if not rows:
         return None
     return Table(
-        tuple(Column(_name(one)) for one in told),
+        tuple(Column(one.named) for one in told),
         (Section(rows),),
         title="Beside the slowest requests",
         note="share of the slowest 0.1 %, 95 % over all rows, and the share by chance",
@@ -214,10 +212,21 @@ def _beside(one: Beside | None) -> TableCell:
 
 
 def missing_lines(view: ExplanationView) -> Lines | None:
-    """What could not be said, and what it would take."""
-    lines = tuple(f"{_name(one)}: {what}" for one in view.servers for what in one.missing)
+    """What could not be said, and what it would take: once for all of whom it is true."""
+    of: dict[str, list[str]] = {}
+    for one in view.servers:
+        for what in one.missing:
+            of.setdefault(what, []).append(one.named)
+    lines = tuple(f"{_listed(names)}: {what}" for what, names in of.items())
     return Lines("Not explained", lines, style="yellow") if lines else None
 
 
-def _name(one: Explanation) -> str:
-    return f"{one.server}, {one.where}" if one.where else one.server
+def _suspect(view: ExplanationView) -> str:
+    """Whose parts are shares of a process that the profiler changed too much."""
+    names = [one.named for one in view.servers if one.budget is not None and one.cost.suspect]
+    return f"; suspect, as the profiler cost too much: {_listed(names)}" if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with their loads have commas of their own."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)

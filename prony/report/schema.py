@@ -211,7 +211,9 @@ class ExplanationOut(Out):
     event: str
     cost: ProfilerCost = Field(description="what the profiler changed, as shares")
     budget: Budget | None = Field(description="CPU time per request by part; the parts add up to cpu_us")
-    per_request: dict[str, float] = Field(description="counters of the explained trial per request")
+    per_request: dict[str, float] = Field(
+        description="counters of the explained trial per request, but for collections_per_1000"
+    )
     allocated: list[Allocated] = Field(description="the classes of which most bytes were allocated")
     slow: SlowRequests | None = Field(
         default=None, description="what ran beside the slowest requests, as shares; null: not known"

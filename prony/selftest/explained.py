@@ -37,8 +37,10 @@ DIFFERENCES = (
     "holds it",
     "other parts that are shown, µs",
 )
-ALLOCATED_WITHIN = 0.05
-ALLOCATED = ("program", "bytes allocated per request, by the program", "found", "within 5 %")
+COUNTED_WITHIN = 0.05
+COUNTED = ("program", "per request", "by the program", "found", "within 5 %")
+CLOCK_CALLS = 2
+"""System calls of each request beside those on purpose: its thread's clock, before and after it burns."""
 PLAIN = {"jvm": {"burn_us": 100}, "python": {"burn_us": 2000}}
 """Of an interpreter more: reading a clock is not free there."""
 
@@ -76,6 +78,18 @@ class Ran:
     """Of the CPU time of its process, by the clock of the thread that burns, while it was profiled."""
     profile: Profile
     rate: float
+
+    @property
+    def counts(self) -> dict[str, tuple[str, int]]:
+        """What a request counts on purpose: name of the counter -> what it is called, and how many."""
+        does = self.staged.does
+        known = {
+            "system_calls": ("system calls", does["calls"] + CLOCK_CALLS if "calls" in does else 0),
+            # There and back: each side waits once for the other.
+            "switches_voluntary": ("voluntary context switches", 2 * does.get("hand", 0)),
+            "allocated_bytes": ("bytes allocated", does.get("bytes", 0)),
+        }
+        return {key: (name, number) for key, (name, number) in known.items() if number}
 
     @property
     def side(self) -> Side:
@@ -151,7 +165,7 @@ def _line(program: Program) -> tuple[int, int, int]:
 
 
 def explain_tables(_share: float, say: Say) -> str:
-    """Four tables: shares, differences from the plain program of the same language, bytes, slow requests."""
+    """Four tables: shares, differences from the plain program of a language, counters, slow requests."""
     ran: dict[str, Ran] = {}
     told: list[tuple[str, ...]] = []
     for staged in STAGED:
@@ -173,7 +187,7 @@ def explain_tables(_share: float, say: Say) -> str:
         [
             table(head, told),
             table(DIFFERENCES, [row for row in rows if row]),
-            table(ALLOCATED, [row for one in ran.values() if (row := bytes_row(one)) is not None]),
+            table(COUNTED, [row for one in ran.values() for row in counter_rows(one)]),
             slow_table(say),
         ]
     )
@@ -198,16 +212,15 @@ def share_row(found: Ran) -> tuple[str, ...]:
     )
 
 
-def bytes_row(found: Ran) -> tuple[str, ...] | None:
-    """One program that allocates so many bytes with each request; None for others."""
-    known = found.staged.does.get("bytes")
-    if not known:
-        return None
-    counted = found.side.per_request.get("allocated_bytes")
-    if counted is None:
-        return found.staged.name, f"{known:,}", "not counted", "no"
-    right = abs(counted / known - 1) <= ALLOCATED_WITHIN
-    return found.staged.name, f"{known:,}", f"{counted:,.0f}", "yes" if right else "no"
+def counter_rows(found: Ran) -> list[tuple[str, ...]]:
+    """What one program counts on purpose with each request; of most programs nothing."""
+    rows: list[tuple[str, ...]] = []
+    for key, (name, known) in found.counts.items():
+        counted = found.side.per_request.get(key)
+        right = counted is not None and abs(counted / known - 1) <= COUNTED_WITHIN
+        told = "not counted" if counted is None else f"{counted:,.{0 if known >= 100 else 2}f}"
+        rows.append((found.staged.name, name, f"{known:,}", told, "yes" if right else "no"))
+    return rows
 
 
 def _plain(one: Ran, ran: Mapping[str, Ran]) -> Ran | None:

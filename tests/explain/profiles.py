@@ -95,6 +95,9 @@ def profile(cpu: Sampling | None, **changes: object) -> Profile:
             system_calls={"read": 1500, "write": 1500},
             system_calls_s=0.1,
             allocated_bytes=150_000_000,
+            run_queue_wait_s=0.5,
+            collections=4,
+            collection_pause_s=0.03,
         ),
         "timeline": (
             TimelineEvent(kind="collection", start_s=1.5, duration_s=0.004),

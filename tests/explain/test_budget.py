@@ -159,6 +159,17 @@ def test_what_has_seconds_of_its_own_is_divided_by_their_requests() -> None:
     assert per_request(profile(None, counters=old), 100.0)["allocated_bytes"] == 4000.0
 
 
+def test_collections_are_of_the_time_of_the_log_and_waits_for_a_cpu_of_the_window() -> None:
+    counters = Counters(seconds=10, run_queue_wait_s=0.02, collections=6, collection_pause_s=0.012)
+    cpu = sampling("samples", [(1.0, 9.0, {("a",): 5})])
+    logged = profile(cpu, counters=counters, timeline_from_s=1.0)
+    assert per_request(logged, 100.0) == pytest.approx(
+        {"cpu_waits_us": 20.0, "collections_per_1000": 7.5, "collection_pauses_us": 15.0}
+    )
+    old = per_request(profile(cpu, counters=counters), 100.0)
+    assert (old["collections_per_1000"], old["collection_pauses_us"]) == pytest.approx((6.0, 12.0))
+
+
 def test_what_the_engine_and_the_control_group_say_per_request() -> None:
     evidence = healthy()
     assert evidence.engine is not None

@@ -66,6 +66,23 @@ def test_two_trials_carry_no_sentence() -> None:
     assert found.sentence.endswith("without an interval: that takes 3 trials each")
 
 
+def test_what_is_not_attributed_stands_last_and_is_no_part_that_is_shown() -> None:
+    """Of both servers the same is seen; of one there is more that is not."""
+    seen = 0.7
+    half_blind = Side(
+        "half blind",
+        costs(50 / seen, 6, error=0.01, seed=2),
+        shares(staged(ONE, samples=20_000, slices=12, seed=2), JVM, seen_share=seen),
+        {},
+    )
+    found = difference(side("seen", ONE, seed=1), half_blind)
+    assert "; no part of it is shown by itself, but +2" in found.sentence
+    assert " is not attributed [" in found.sentence
+    moved = ONE | {"application": 22.0, "framework": 18.0}
+    told = difference(side("seen", moved, seed=3), half_blind).sentence
+    assert max(told.index("application"), told.index("framework")) < told.index("not attributed")
+
+
 def test_a_witness_is_not_given_for_a_difference_in_the_other_direction() -> None:
     found = difference(
         side("plain", ONE, seed=1, switches_voluntary=3.0),
@@ -73,6 +90,15 @@ def test_a_witness_is_not_given_for_a_difference_in_the_other_direction() -> Non
     )
     assert "voluntary" not in found.sentence
     assert [one.name for one in found.witnesses] == ["voluntary context switches per request"]
+
+
+def test_waits_for_a_cpu_and_pauses_stand_beside_their_parts() -> None:
+    found = difference(
+        side("plain", ONE, seed=1, cpu_waits_us=2.0, collection_pauses_us=0.4),
+        side("busy", OTHER | {"runtime": 9.0}, seed=2, cpu_waits_us=31.5, collection_pauses_us=2.9),
+    )
+    assert "(µs waiting for a CPU per request 31.5 against 2.0)" in found.sentence
+    assert "(µs of pauses for collections per request 2.90 against 0.40)" in found.sentence
 
 
 def test_equal_servers_are_seldom_told_apart() -> None:

@@ -7,12 +7,14 @@ from xml.etree import ElementTree
 
 import pytest
 
-from prony.evidence.profile import TimelineEvent, sampling
+from prony.evidence.profile import Stack, TimelineEvent, sampling
 from prony.explain.bars import MOST_MARKS, budget_bars, timeline
 from prony.explain.budget import budget, shares
 from prony.explain.flame import (
     MOST_BOXES,
     MOST_DEPTH,
+    Node,
+    absent,
     boxes,
     compared,
     difference_svg,
@@ -21,13 +23,14 @@ from prony.explain.flame import (
     readable,
     tree,
 )
-from prony.explain.rules import rules_for
+from prony.explain.rules import Part, rules_for
 
-from .profiles import recorded
+from .profiles import STAGED, recorded
 
 SVG = "{http://www.w3.org/2000/svg}"
 JVM = rules_for("jvm")
 A, B = ("main", "f_[j]", "g_[j]"), ("main", "f_[j]", "h_[j]")
+STAGED_COUNTS = {stack: 10 * (at + 1) for at, stack in enumerate(STAGED.values())}
 
 
 def simple(**weights: int) -> dict[tuple[str, ...], int]:
@@ -40,6 +43,26 @@ def test_a_tree_adds_up_and_is_scaled_to_the_cost() -> None:
     assert root.weight == main.weight == pytest.approx(50)
     assert main.below["f"].weight == pytest.approx(30)
     assert main.below["f"].below["g"].weight == pytest.approx(25)
+
+
+@pytest.mark.parametrize("seen", [1.0, 0.7])
+def test_a_flame_graph_and_its_budget_say_the_same_of_every_part(seen: float) -> None:
+    """Without what the profiler did itself, and with what it did not see."""
+    own = ("[Attach Listener tid=3]", "libasyncProfiler.so`dump")
+    stacks = {**STAGED_COUNTS, own: 25}
+    samples = sampling("samples", [(at, at + 1.0, stacks) for at in range(5)])
+    made = budget([50.0, 52.0, 54.0], shares(samples, JVM, seen_share=seen))
+    found: dict[Part, float] = {}
+    waiting = [tree(samples, JVM, total=made.cpu_us, seen=seen)]
+    assert waiting[0].weight == pytest.approx(52)
+    while waiting:
+        node = waiting.pop()
+        alone = node.weight - sum(one.weight for one in node.below.values())
+        if alone > 1e-9:
+            assert node.place is not None
+            found[node.place.part] = found.get(node.place.part, 0.0) + alone
+        waiting.extend(node.below.values())
+    assert found == pytest.approx({part.part: part.us for part in made.parts})
 
 
 def test_boxes_stand_within_their_caller() -> None:
@@ -113,6 +136,27 @@ def test_a_difference_is_red_where_there_is_more_and_blue_where_less() -> None:
     assert max(fill["same"]) - min(fill["same"]) < 10
     assert "up: 60 against 20 µs (+40)" in svg
     assert "down: 10 against 50 µs (−40)" in svg
+
+
+def test_what_only_the_second_profile_has_is_told_with_all_that_it_calls() -> None:
+    more = tree(sampling("samples", [(0, 1, {A: 60, ("main", "f_[j]"): 40})]), total=100)
+    own = ("main", "k_[j]", "l_[j]")
+    less = tree(sampling("samples", [(0, 1, {A: 20, B: 30, own: 50})]), total=100)
+    assert absent(more, less) == pytest.approx({"k": 50, "h": 30})
+    assert list(absent(more, less)) == ["k", "h"]
+    assert absent(less, more) == {}
+
+
+def test_the_names_of_threads_do_not_keep_the_same_work_apart() -> None:
+    def of(pool: str, *, threads: bool) -> Node:
+        stacks: dict[Stack, int] = {(f"[{pool}-1 tid=7]", *A): 6, (f"[{pool}-2 tid=8]", *A): 4}
+        return tree(sampling("samples", [(0, 1, stacks)]), threads=threads)
+
+    assert absent(of("exec", threads=True), of("qtp", threads=True)) == {"[qtp-*]": 10}
+    more, less = (of(pool, threads=False) for pool in ("exec", "qtp"))
+    assert absent(more, less) == {}
+    main = compared(more, less).below["main"]
+    assert (main.weight, main.other) == (10, 10)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from prony.evidence.profile import MOST_EVENTS, Profile, Stalls, TimelineEvent
 from prony.explain.slow import (
     Beside,
     Requests,
+    SlowRequests,
     Watched,
     beside,
     chance,
@@ -17,6 +20,7 @@ from prony.explain.slow import (
     interval,
     kinds,
     merged,
+    sentences,
     slow_requests,
     whole_percent,
 )
@@ -184,6 +188,15 @@ def test_where_nothing_is_more_frequent_the_sentence_says_so() -> None:
     draw = np.random.default_rng(6)
     (sentence,) = slow_requests(apart(draw), profile(timeline=pauses(draw))).sentences
     assert sentence.endswith(": nothing that was read ran beside more of them than by chance")
+
+
+def test_what_nothing_was_read_beside_is_said_and_seconds_are_told_as_seconds() -> None:
+    made = SlowRequests(27, 27_000, 1673.0, 5, (), (), ())
+    who = "the slowest 0.1 % (27 requests, 1.67 s and more)"
+    assert sentences(made) == (f"{who}: nothing was read beside enough of them to say anything",)
+    slow = replace(made, beside=(Beside("collection", 0.3, 0.0, 1.0, 0.07, events=3, time_share=0.03),))
+    (sentence,) = sentences(slow)
+    assert sentence.startswith(f"{who}: nothing that was read ran beside more")
 
 
 def test_too_few_slow_requests_say_nothing() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -10,18 +9,17 @@ import pytest
 
 from prony.report import exports
 from tests.exports.test_profile_formats import view
+from tests.programs import program
 
-GO = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
 
-
-@pytest.mark.skipif(GO is None, reason="go is not installed, which carries pprof")
+@pytest.mark.needs("go")
 def test_go_tool_pprof_reads_the_functions_and_their_samples(tmp_path: Path) -> None:
     file = tmp_path / "made.pb.gz"
     content = exports.named("pprof").write(view(1)).content
     assert isinstance(content, bytes)
     file.write_bytes(content)
     done = subprocess.run(
-        [str(GO), "tool", "pprof", "-top", "-nodecount=10", str(file)],
+        [program("go"), "tool", "pprof", "-top", "-nodecount=10", str(file)],
         capture_output=True,
         text=True,
         timeout=300,

@@ -111,6 +111,12 @@ class Tab:
         """The pointer, in CSS pixels of what is to be seen."""
         self._call("Input.dispatchMouseEvent", self._session, type="mouseMoved", x=x, y=y)
 
+    def click(self, x: float, y: float) -> None:
+        """The left button, once, at CSS pixels of what is to be seen."""
+        about = {"x": x, "y": y, "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self._call("Input.dispatchMouseEvent", self._session, type=kind, **about)
+
     def picture(self, side: int | None = None) -> bytes:
         """A PNG of what is to be seen without scrolling, or of a square of so many pixels in its corner."""
         corner = {"x": 0, "y": 0, "width": side, "height": side, "scale": 1}

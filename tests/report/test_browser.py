@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from prony.explain.flame import WIDTH
 from prony.report.exported import load_exported
 from prony.report.html import render_html, write_text
 
 from . import factory
 from .browser import browsing, opened
 from .page import Page, brightness, rendered
+from .test_explained import result as explained
 
 pytestmark = [pytest.mark.e2e, pytest.mark.needs("chromium")]
 
@@ -94,3 +96,89 @@ def test_bars_of_a_ranking_have_one_scale_whatever_is_said_beside_them(width: in
         )
     assert len(widths) == 7, "verdicts of different lengths"
     assert len(set(widths)) == 1
+
+
+FLAME = "document.querySelector('svg.flame')"
+BOXES = f"""Array.from({FLAME}.querySelectorAll('g[data-x]'), one => {{
+  const rect = one.querySelector('rect');
+  return {{
+    name: one.querySelector('title').textContent.split(': ')[0],
+    from: +one.dataset.x, to: +one.dataset.x + +one.dataset.w, shown: one.style.display !== 'none',
+    width: +rect.getAttribute('width'), found: rect.getAttribute('stroke') === '#000',
+    pale: one.style.opacity === '0.35' }}; }})"""
+"""Each box of the first flame graph: its place as shares of the whole, and how it is drawn now."""
+
+
+def box(at: int) -> str:
+    return f"{FLAME}.querySelectorAll('g[data-x]')[{at}]"
+
+
+def test_a_box_of_a_flame_graph_is_enlarged_by_click_and_by_enter(tmp_path: Path) -> None:
+    page = tmp_path / "explained.html"
+    write_text(rendered(explained), page)
+    with browsing(tmp_path, width=1280, height=800) as tab:
+        tab.go(page.as_uri())
+        tab.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        whole = tab.run(BOXES)
+        at, chosen = next((at, one) for at, one in enumerate(whole) if 0.1 < one["to"] - one["from"] < 0.5)
+        callers = [one["from"] <= chosen["from"] and one["to"] >= chosen["to"] for one in whole]
+        beside = [one["to"] <= chosen["from"] or one["from"] >= chosen["to"] for one in whole]
+        assert sum(callers) > 1
+        assert sum(beside) > 1
+
+        def enlarged() -> bool:
+            now = tab.run(BOXES)
+            wide = [one["shown"] and one["width"] > WIDTH - 1 for one in now]
+            hidden = [not one["shown"] for one in now]
+            return all(w for w, is_one in zip(wide, callers, strict=True) if is_one) and all(
+                h for h, is_one in zip(hidden, beside, strict=True) if is_one
+            )
+
+        assert not enlarged()
+        tab.run(f"{box(at)}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        x, y = tab.run(
+            f"(() => {{ const at = {box(at)}.querySelector('rect').getBoundingClientRect(); "
+            "return [at.x + at.width / 2, at.y + at.height / 2]; })()"
+        )
+        tab.click(x, y)
+        assert enlarged()
+        tab.run(f"{box(0)}.focus()")
+        tab.press("Enter")
+        again = tab.run(BOXES)
+        assert [one["shown"] for one in again] == [one["shown"] for one in whole], (
+            "the lowest shows all again"
+        )
+        assert [one["width"] for one in again] == pytest.approx([one["width"] for one in whole], abs=0.2)
+        tab.run(f"{box(at)}.focus()")
+        tab.press("Enter")
+        assert enlarged()
+        assert tab.console == ()
+
+
+def test_a_search_says_the_share_of_all_boxes_of_that_name(tmp_path: Path) -> None:
+    page = tmp_path / "explained.html"
+    write_text(rendered(explained), page)
+    with browsing(tmp_path, width=1280, height=800) as tab:
+        tab.go(page.as_uri())
+        tab.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        tab.run("document.querySelector('.flame-search input').focus()")
+        tab.type("Tomcat")
+        boxes = tab.run(BOXES)
+        found = [one for one in boxes if "tomcat" in one["name"].lower()]
+        assert [one["found"] for one in boxes] == [one in found for one in boxes]
+        assert [one["pale"] for one in boxes] == [one not in found for one in boxes]
+        covered = [
+            any(one["from"] <= place < one["to"] for one in found)
+            for place in ((at + 0.5) / 10_000 for at in range(10_000))
+        ]
+        share = sum(covered) / 100
+        assert 5 < share < 100, "a search that finds something, and not everything"
+        told = tab.run("document.querySelector('.flame-search output').textContent")
+        assert float(told.removesuffix(" %")) == pytest.approx(share, abs=0.2)
+        tab.run(
+            "(() => { const one = document.querySelector('.flame-search input'); one.value = ''; "
+            "one.dispatchEvent(new Event('input')); })()"
+        )
+        assert tab.run("document.querySelector('.flame-search output').textContent") == ""
+        assert not any(one["found"] or one["pale"] for one in tab.run(BOXES))
+        assert tab.console == ()

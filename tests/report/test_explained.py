@@ -10,12 +10,18 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.engine import Gap
-from prony.evidence.profile import TimelineEvent
+from prony.evidence.profile import Stack, TimelineEvent, sampling
+from prony.plan.cell import cell_of
+from prony.plan.load import ClosedLoad
+from prony.plan.part import Part
+from prony.plan.plan import Plan
+from prony.plan.target import Launch
 from prony.report.delivery import as_plain
-from prony.report.explained import explanations
+from prony.report.explained import blocks, explanations
 from prony.report.export import to_json
-from prony.report.html.explained_chapter import silences
+from prony.report.html.explained_chapter import silences, undrawn
 from prony.report.html.page import SCRIPT_HASH, render_html
+from prony.report.reading import build
 from prony.report.result import ResultView
 from prony.report.schema import json_schema
 from prony.report.terminal import render
@@ -39,6 +45,40 @@ def result(*, explained: bool = True, failure: str | None = None, blocks: int = 
         evidence = record.evidence.model_copy(update={"profile": found})
         trials.append(factory.trial(record.model_copy(update={"evidence": evidence})))
     return factory.experiment(trials, NAMES, quick=False, blocks=blocks, published=False)
+
+
+def under_two_loads() -> ResultView:
+    """The same two servers under two loads. What they call has the load's name, and the second one calls
+    something of its own.
+    """
+    cells = [
+        cell_of("main", name, Launch(address=name), factory.trial_plan(ClosedLoad(users=users)), 3)
+        for users in (10, 100)
+        for name in NAMES
+    ]
+    plan = Plan(
+        name="two",
+        command="run",
+        title="Two loads",
+        parts=(Part(name="main", title="Two loads"),),
+        cells=tuple(cells),
+        seed=1,
+    )
+    trials = []
+    for number, cell in enumerate(cells):
+        for block in range(4):
+            kind = "explained" if block == 3 else "trial"
+            record = factory.record(cell.server, block, number, quick=False, kind=kind)
+            placed = {"cell": cell.id, "load_name": cell.trial.load_name}
+            if kind == "explained":
+                called = f"shop/{cell.trial.load_name.title().replace('-', '')}.run_[j]"
+                stacks: dict[Stack, int] = {(f"[{cell.server}-1 tid=7]", called): 60}
+                stacks |= {("[other tid=8]", "shop/Own.run_[j]"): 40} if cell.server == NAMES[1] else {}
+                cpu = sampling("samples", [(at, at + 1.0, stacks) for at in range(8)])
+                evidence = record.evidence.model_copy(update={"profile": profile(cpu)})
+                record = record.model_copy(update={"evidence": evidence})
+            trials.append(factory.trial(record.model_copy(update=placed)))
+    return build(factory.row(plan.title), plan, trials)
 
 
 def terminal(view: ResultView) -> str:
@@ -67,11 +107,32 @@ def test_the_terminal_tells_cost_budget_differences_and_what_is_missing() -> Non
         "Differences in CPU time per request",
         "more CPU time per request than",
         "voluntary context switches",
-        "page faults: not readable here",
+        "spring-tomcat, spring-undertow: page faults: not readable here",
     ]
     places = [text.index(one) for one in order]
     assert places == sorted(places)
+    for row in ("µs waiting for a CPU", "collections per 1,000 requests", "µs of pauses for collections"):
+        assert row in text
     assert "Explanation" not in terminal(result(explained=False))
+
+
+def test_a_suspect_explanation_is_named_where_its_parts_and_differences_stand() -> None:
+    view = result().parts[0].explanation
+    assert view is not None
+    first, second = view.servers
+    changed = replace(view, servers=(replace(first, cost=replace(first.cost, suspect=True)), second))
+    notes = {block.title: block.note for block in blocks(changed)}
+    for title in ("CPU time per request by part", "Differences in CPU time per request"):
+        assert notes[title].endswith("; suspect, as the profiler cost too much: spring-tomcat")
+    assert not any("suspect" in block.note for block in blocks(view))
+
+
+def test_a_page_says_which_flame_graphs_it_has_no_room_for() -> None:
+    view = result().parts[0].explanation
+    assert view is not None
+    assert undrawn(view) == ()
+    (said,) = undrawn(replace(view, differences=view.differences * 7))
+    assert said.startswith("Differential flame graphs are drawn of the first 6 of 7 pairs. The export")
 
 
 def test_the_page_has_flame_graphs_and_only_their_script_may_run() -> None:
@@ -90,15 +151,43 @@ def test_the_json_holds_the_budget_and_fits_its_schema() -> None:
     (part,) = made["parts"]
     first, _ = part["explanations"]
     assert sum(one["us"] for one in first["budget"]["parts"]) == pytest.approx(first["budget"]["cpu_us"])
+    assert {"cpu_waits_us", "collections_per_1000", "collection_pauses_us"} <= set(first["per_request"])
     (apart,) = part["differences"]
     assert sum(one["us"] for one in apart["parts"]) == pytest.approx(apart["us"])
     assert apart["sentence"]
 
 
+def test_of_several_loads_each_difference_names_its_own_and_is_drawn_from_its_profiles() -> None:
+    view = under_two_loads()
+    loads = ("hello, closed-10", "hello, closed-100")
+    made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
+    apart = made["parts"][0]["differences"]
+    assert [one["where"] for one in apart] == list(loads)
+    text, page = " ".join(terminal(view).split()), render_html(view)
+    for one in apart:
+        assert f"{one['where']}: {one['sentence']}" in text
+        heading = f"Difference: {one['more']} against {one['less']}, {one['where']}</summary>"
+        graph = page.partition(heading)[2].partition("</details>")[0]
+        called = f"shop.{one['where'].partition(', ')[2].title().replace('-', '')}.run"
+        assert f"<title>{called}: " in graph
+        assert graph.count("<title>shop.") == 1, "nothing of the other load, nothing of the other server"
+    assert page.count("Flame graph: spring-tomcat, hello, closed-") == 2
+    assert page.count('aria-label="spring-tomcat, hello, closed-100: collections') == 1
+
+
+def test_what_only_the_cheaper_server_calls_is_named_below_the_graph_of_a_pair() -> None:
+    page = render_html(under_two_loads())
+    assert (
+        page.count("µs of a request of spring-undertow, in functions that spring-tomcat does not call") == 2
+    )
+    assert page.count(" in shop.Own.run.</p>") == 2
+
+
 def test_a_server_that_died_under_the_profiler_leaves_its_figures() -> None:
     view = result(failure="the server exited with code 134 under load")
     text = terminal(view)
-    assert "spring-tomcat: the server exited with code 134 under load" in text
+    assert "spring-tomcat, spring-undertow: the server exited with code 134 under load" in text
     assert "CPU time per request by part" not in text
     assert "vs spring-undertow" in text or "spring-undertow" in text
     assert 'class="flame"' not in render_html(view)

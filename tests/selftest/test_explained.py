@@ -12,7 +12,7 @@ from prony.selftest.explained import (
     STAGED,
     Ran,
     Staged,
-    bytes_row,
+    counter_rows,
     difference_row,
     explain_tables,
     share_row,
@@ -85,7 +85,31 @@ def test_bytes_allocated_are_right_within_five_hundredths(found: int | None, rig
         seconds=10.0, allocated_bytes=None if found is None else found * 5000 * 8, allocated_s=8.0
     )
     one = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
-    row = bytes_row(one)
-    assert row is not None
-    assert row[1:] == ("65,536", "not counted" if found is None else f"{found:,}", right)
-    assert bytes_row(ran(PLAIN, 100)) is None
+    (row,) = counter_rows(one)
+    told = "not counted" if found is None else f"{found:,}"
+    assert row[1:] == ("bytes allocated", "65,536", told, right)
+    assert counter_rows(ran(PLAIN, 100)) == []
+
+
+@pytest.mark.parametrize(
+    ("does", "counted", "row"),
+    [
+        ("calls", 40.2, ("system calls", "42", "40.20", "yes")),
+        ("calls", 39.8, ("system calls", "42", "39.80", "no")),
+        ("hand", 4.19, ("voluntary context switches", "4", "4.19", "yes")),
+        ("hand", 4.21, ("voluntary context switches", "4", "4.21", "no")),
+    ],
+)
+def test_calls_and_switches_are_right_within_five_hundredths(
+    does: str, counted: float, row: tuple[str, ...]
+) -> None:
+    """The clock that a request reads twice is a system call, too."""
+    program = next(one for one in STAGED if one.does.get(does) in (40, 2))
+    counters = Counters(
+        seconds=10.0,
+        switches_voluntary=round(counted * 5000 * 10),
+        system_calls={"write": round(counted * 5000 * 0.5)},
+        system_calls_s=0.5,
+    )
+    one = replace(ran(program, 100), profile=profile(ran(program, 100).profile.cpu, counters=counters))
+    assert [found[1:] for found in counter_rows(one)] == [row]

@@ -223,8 +223,12 @@ def _explained(part: PartView) -> Chapter:
     cost, *told = explained.blocks(view)
     bars = [Charts((drawn[0],), drawn[1], "large")] if drawn is not None else []
     items: list[Item] = [cost, *bars, *told]
-    for heading, drawing in explained_chapter.flames(part):
-        items.append(Folded(heading, (Charts((drawing,), form="large"),)))
+    for one in explained_chapter.flames(part):
+        said = (Lines("", one.said, listed=False),) if one.said else ()
+        items.append(Folded(one.heading, (Charts((one.drawing,), form="large"), *said)))
+    undrawn = explained_chapter.undrawn(view)
+    if undrawn:
+        items.append(Lines("", undrawn, listed=False))
     lines = tuple(explained_chapter.timelines(part))
     if lines:
         items.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"),)))
@@ -234,7 +238,8 @@ def _explained(part: PartView) -> Chapter:
     lead = (
         "CPU time of the server per request. The total is measured, without a profiler; its parts are the "
         "shares of one more trial with one, of one process. In a flame graph a box is a function, its width "
-        "the CPU time of all that it called; the callers stand below. Click a box to enlarge it."
+        "the CPU time of all that it called; the callers stand below. Click a box to enlarge it, and the "
+        "lowest one to see all again."
     )
     return Chapter("explained", "Where CPU time goes", tuple(items), lead)
 

@@ -5,14 +5,16 @@ Must not know how a chapter becomes HTML.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from markupsafe import Markup
 
 from prony.evidence.profile import Profile, TimelineEvent
 from prony.explain.bars import budget_bars, timeline
+from prony.explain.difference import LEAST_US, Difference
 from prony.explain.explanation import Explanation, ExplanationView
-from prony.explain.flame import Node, compared, difference_svg, flame_svg, legend, tree
+from prony.explain.flame import Node, absent, compared, difference_svg, flame_svg, legend, tree
 from prony.explain.kernel import cpu_samples
 from prony.explain.rules import Part, Rules, rules_for
 from prony.explain.slow import kinds, requests_of
@@ -25,10 +27,21 @@ from prony.report.result import PartView, TrialView
 MOST_FLAMES = 8
 """Servers of which a page holds flame graphs; further ones are in the exports."""
 MOST_DIFFERENCES = 6
+MOST_ABSENT = 5
+"""Functions that only the cheaper server of a pair has: those that are named."""
 MARKED_SHARE, MOST_MARKED = 0.01, 20_000
 """Of the requests: those marked in a time line."""
 STALLS = ("run-queue", "throttled", "disk")
 Key = tuple[Markup, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Flame:
+    """A flame graph under its heading, and what is said below it."""
+
+    heading: str
+    drawing: Drawing
+    said: tuple[str, ...] = ()
 
 
 def keys(parts: list[Part]) -> tuple[Key, ...]:
@@ -41,51 +54,82 @@ def keys(parts: list[Part]) -> tuple[Key, ...]:
 
 def bars(view: ExplanationView) -> tuple[Drawing, tuple[Key, ...]] | None:
     """Each server's budget on one scale."""
-    told = [(one.server, one.budget) for one in view.servers if one.budget is not None]
+    told = [(one.named, one.budget) for one in view.servers if one.budget is not None]
     if not told:
         return None
     parts = [part for part in Part if any(budget.share(part) for _, budget in told)]
     words = "CPU time per request by part. " + "; ".join(
-        f"{server}: " + ", ".join(f"{cost.part.value} {cost.us:.1f} µs" for cost in budget.parts)
-        for server, budget in told
+        f"{name}: " + ", ".join(f"{cost.part.value} {cost.us:.1f} µs" for cost in budget.parts)
+        for name, budget in told
     )
     return Drawing(words, Markup(budget_bars(told, title=words))), keys(parts)
 
 
-def flames(part: PartView) -> list[tuple[str, Drawing]]:
-    """A flame graph per server, then one per pair, then allocations: each with its heading."""
+def flames(part: PartView) -> list[Flame]:
+    """A flame graph per server, then one per pair, then allocations."""
     if part.explanation is None:
         return []
-    found: list[tuple[str, Drawing]] = []
+    found: list[Flame] = []
     for one, trial in _explained(part)[:MOST_FLAMES]:
         root = _tree(one, trial)
         if root is not None:
-            words = f"Flame graph of {one.server}, CPU time per request"
-            found.append((f"Flame graph: {one.server}", _drawing(flame_svg(root, title=words, unit="µs"))))
-    by_name = {(one.server, one.where): trial for one, trial in _explained(part)}
-    told = {(one.server, one.where): one for one, _ in _explained(part)}
+            words = f"Flame graph of {one.named}, CPU time per request"
+            drawn = flame_svg(root, title=words, unit="µs")
+            found.append(Flame(f"Flame graph: {one.named}", _drawing(drawn)))
+    told = {(one.server, one.where): (one, trial) for one, trial in _explained(part)}
     for apart in part.explanation.differences[:MOST_DIFFERENCES]:
-        where = next((key[1] for key in told if key[0] == apart.more), "")
-        more, less = (apart.more, where), (apart.less, where)
-        if more in told and less in told:
-            above, below = _tree(told[more], by_name[more]), _tree(told[less], by_name[less])
-            if above is not None and below is not None:
-                words = (
-                    f"Differential flame graph of {apart.more}: red is CPU time per request that "
-                    f"{apart.less} does not need in the same function under the same callers, blue is "
-                    "what it needs more"
-                )
-                drawn = difference_svg(compared(above, below), title=words, unit="µs")
-                found.append((f"Difference: {apart.more} against {apart.less}", _drawing(drawn)))
+        sides = (told[server, apart.where] for server in (apart.more, apart.less))
+        more, less = (_tree(one, trial, threads=False) for one, trial in sides)
+        if more is not None and less is not None:
+            found.append(_difference(apart, more, less))
     for one, trial in _explained(part)[:MOST_FLAMES]:
         profile = trial.record.evidence.profile
         if profile is not None and profile.allocation is not None and profile.allocation.total:
             each = one.per_request.get("allocated_bytes")
             root = tree(profile.allocation, _rules(one, profile), total=each)
-            words = f"Flame graph of {one.server}, allocated bytes"
+            words = f"Flame graph of {one.named}, allocated bytes"
             unit = "bytes per request" if each is not None else "bytes sampled"
-            found.append((f"Allocations: {one.server}", _drawing(flame_svg(root, title=words, unit=unit))))
+            drawn = flame_svg(root, title=words, unit=unit)
+            found.append(Flame(f"Allocations: {one.named}", _drawing(drawn)))
     return found
+
+
+def undrawn(view: ExplanationView) -> tuple[str, ...]:
+    """Which flame graphs a large part has no room for."""
+    said = []
+    if len(view.servers) > MOST_FLAMES:
+        said.append(f"Flame graphs are drawn of the first {MOST_FLAMES} of {len(view.servers)} profiles.")
+    if len(view.differences) > MOST_DIFFERENCES:
+        pairs = len(view.differences)
+        said.append(f"Differential flame graphs are drawn of the first {MOST_DIFFERENCES} of {pairs} pairs.")
+    if said:
+        said.append("The export formats collapsed, pprof and jfr hold every profile.")
+    return (" ".join(said),) if said else ()
+
+
+def _difference(apart: Difference, more: Node, less: Node) -> Flame:
+    """The graph of the dearer server, coloured by what the cheaper one needs in the same places."""
+    where = f", {apart.where}" if apart.where else ""
+    words = f"Differential flame graph of {apart.more} against {apart.less}{where}, CPU time per request"
+    said = [
+        f"A box is CPU time of {apart.more}: red where it needs more than {apart.less} in the same function "
+        "under the same callers, blue where it needs less; threads are taken together."
+    ]
+    gone = absent(more, less)
+    if sum(gone.values()) >= LEAST_US:
+        said.append(f"Without a box: {_absent(gone, apart)}")
+    drawn = difference_svg(compared(more, less), title=words, unit="µs")
+    return Flame(f"Difference: {apart.more} against {apart.less}{where}", _drawing(drawn), tuple(said))
+
+
+def _absent(gone: Mapping[str, float], apart: Difference) -> str:
+    """What the graph does not hold: the cheaper server's own, under callers that both have."""
+    named = [f"{us:.1f} in {name}" for name, us in gone.items() if us >= LEAST_US][:MOST_ABSENT]
+    more = " and others" if len(gone) > len(named) else ""
+    return (
+        f"{sum(gone.values()):.1f} µs of a request of {apart.less}, in functions that {apart.more} does not "
+        f"call from there: {', '.join(named)}{more}."
+    )
 
 
 def timelines(part: PartView) -> list[Drawing]:
@@ -100,11 +144,11 @@ def timelines(part: PartView) -> list[Drawing]:
         if events or slow_s:
             until_s = max([profile.ended_s, *(e.start_s + e.duration_s for e in events)])
             words = (
-                f"{one.server}: collections, compilations and stalls over the window of its explained trial, "
+                f"{one.named}: collections, compilations and stalls over the window of its explained trial, "
                 "and when its slowest requests ran"
             )
             drawn = timeline(events, until_s, silences_s=silences(trial), slow_s=slow_s, title=words)
-            found.append(Drawing(words, Markup(drawn), heading=one.server))
+            found.append(Drawing(words, Markup(drawn), heading=one.named))
     return found
 
 
@@ -138,7 +182,7 @@ def silences(trial: TrialView) -> list[tuple[float, float]]:
 def allocated_table(view: ExplanationView) -> Table | None:
     """The classes of which most bytes were allocated, a server after the other."""
     rows = [
-        Row(one.name, (TableCell(server.server), TableCell(rounded_percent(one.share, 1))))
+        Row(one.name, (TableCell(server.named), TableCell(rounded_percent(one.share, 1))))
         for server in view.servers
         for one in server.allocated
     ]
@@ -152,14 +196,17 @@ def _explained(part: PartView) -> list[tuple[Explanation, TrialView]]:
     return [(one, cell.explained[-1]) for one, cell in zip(of, cells, strict=True)]
 
 
-def _tree(one: Explanation, trial: TrialView) -> Node | None:
+def _tree(one: Explanation, trial: TrialView, *, threads: bool = True) -> Node | None:
     """In us per request; None without samples or a measured cost."""
     profile = trial.record.evidence.profile
     if profile is None or one.budget is None:
         return None
     rules = _rules(one, profile)
     samples = cpu_samples(profile, rules)
-    return tree(samples, rules, total=one.budget.cpu_us) if samples is not None and samples.total else None
+    if samples is None or not samples.total:
+        return None
+    seen = 1.0 if one.budget.seen_share is None else min(1.0, one.budget.seen_share)
+    return tree(samples, rules, total=one.budget.cpu_us, seen=seen, threads=threads)
 
 
 def _rules(one: Explanation, profile: Profile) -> Rules:
