@@ -31,7 +31,7 @@ USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
     "  -v, --version", "  -R, --rate        N   Requests per second, of all connections together (required)\n"
     "  -D, --dist        D   Of the arrivals: fixed or exp (default fixed)\n"
     "  -U, --u_latency       Print the latency that counts from the send, too\n  -v, --version"
-)  # fmt: skip
+) + "Refused: --batch_latency, and other distributions.\n"  # fmt: skip
 _LONG = [
     "connections=",
     "duration=",

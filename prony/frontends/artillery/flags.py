@@ -18,15 +18,21 @@ Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -o, --output FILE       Write a JSON report
   -e, --environment NAME  Use this part of config.environments
   -v, --variables JSON    Variables for the users, an object
-  -p, --payload FILE      The CSV file of config.payload
-  -c, --config FILE       TranslatedScript config from this file
+  -p, --payload FILE      The CSV file of config.payload, where that is one
+  -c, --config FILE       Take config from this file, over that of the script
+  -i, --input FILE        A further script, put over the first (repeatable)
       --overrides JSON    Values to put over those of the script
       --scenario-name X   Only this scenario
-      --dotenv FILE       Environment variables for {{ $env.X }}
+      --dotenv, --env-file FILE
+                          Environment variables for {{ $env.X }}
   -k, --insecure          Take any certificate
-  -q, --quiet             Print nothing but the checks of ensure
+  -q, --quiet             Print no metrics: only checks, and what functions print
   -s, --solo              One user
-Not done here: packages and I/O in functions, engines other than HTTP, the cloud, other platforms.
+      --name, --tags, --note TEXT
+                          Taken and not used
+Functions of config.processor run here, with packages that are installed beside the script.
+Refused, each with a sentence: engines other than HTTP, --record, --key, --count above 1, --platform other
+than local, --platform-opt.
 """
 VALUES = {
     "-t": "target", "-o": "output", "-e": "environment", "-v": "variables", "-p": "payload", "-c": "config",

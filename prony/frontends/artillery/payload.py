@@ -144,7 +144,7 @@ def _read(file: Path, node: ScriptNode, delimiter: str) -> tuple[list[str], list
     try:
         with file.open(newline="", encoding="utf-8") as stream:
             rows = [row for row in csv.reader(stream, delimiter=delimiter) if row]
-    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+    except (OSError, ValueError, csv.Error) as fault:  # ValueError: no UTF-8, or no name of a file
         reason = fault.strerror if isinstance(fault, OSError) else str(fault)
         raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
     if not rows:

@@ -13,6 +13,8 @@ from prony.plan.load import OpenLoad, RatePhase
 KEYS = frozenset({"duration", "arrivalRate", "rampTo", "arrivalCount", "maxVusers", "pause", "name", "mode"})
 MOST_USERS = 100_000
 """Places for users where the script sets no maxVusers: nobody is blocked before this many are under way."""
+MOST_ASKED = 10_000_000
+"""The largest maxVusers."""
 UNITS_S = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -63,6 +65,8 @@ def schedule(
         if rate.from_per_s or rate.to_per_s:
             cap = phase.get("maxVusers")
             most = None if cap is None else int(_value(cap, scope, "a number of users, 1 or more", least=1))
+            if cap is not None and most is not None and most > MOST_ASKED:
+                raise cap.wrong(f"a number of users, at most {MOST_ASKED:,}")
             rate = rate.model_copy(update={"max_users": most})
             caps.append(most)
             modes.add(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -45,6 +46,7 @@ CALLING = frozenset({"beforeRequest", "afterResponse"})
 """Functions around it."""
 MOST_REDIRECTS = 10
 """Of got, with which Artillery sends; a request may say otherwise with maxRedirects."""
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 SAFE = "%/:?#[]@!$&'()*+,;=-._~|"
 """Of a path; % stays: the script has encoded what it wanted encoded."""
 GOT_ERROR = "ERR_GOT_REQUEST_ERROR"
@@ -323,8 +325,12 @@ def _headers(
             lines = value.elements() if isinstance(value.value, list) else [value]
             if len(lines) > 1:
                 raise value.refused("a header of several lines", "write its values into one, with commas")
+            if not HEADER_NAME.fullmatch(name):
+                raise value.wrong(f"a header's name, not {name!r}")
             if lines and not is_undefined(lines[0], scope):
                 headers[name.lower()] = rendered(lines[0], scope)
+                if {"\r", "\n"} & {*headers[name.lower()]}:
+                    raise lines[0].wrong("a value in one line")
     if content_type is not None:
         headers.setdefault("content-type", content_type)
     gzip = params.children.get("gzip")

@@ -9,9 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prony.frontends import markup
+from prony.frontends.artillery import jmespath
+from prony.frontends.artillery.jmespath import JsonChecks
 from prony.frontends.artillery.json_values import ALONE
 from prony.frontends.artillery.paths import place, pointer, several
-from prony.frontends.artillery.script import ScriptNode, with_value
+from prony.frontends.artillery.script import ScriptNode
 from prony.frontends.artillery.templates import (
     NameScope,
     capture_name,
@@ -19,7 +21,7 @@ from prony.frontends.artillery.templates import (
     is_drawn,
     json_text,
     json_value,
-    str_of,
+    rendered,
 )
 from prony.plan.response import Capture, Expectation
 
@@ -38,8 +40,6 @@ EXPECTATIONS = frozenset({
     "notHasProperty", "matchesRegexp", "equals", "jmespath", "jpath",
 })  # fmt: skip
 REFUSED_EXPECTATIONS = {"cdnHit": "expect the header with headerEquals"}
-JMESPATH = re.compile(r"""\s*([\w.\[\]"-]+)\s*==\s*('[^']*'|`[^`]*`)\s*""")
-"""A place and a literal: the form of a check."""
 ANSWERED = tuple(range(200, 600))
 """Statuses that a response can have."""
 
@@ -81,13 +81,16 @@ class Expected:
     regexes: tuple[str, ...] = ()
     json_filled: Mapping[str, str] = field(default_factory=dict)
     """JSON pointer -> the value that must be there, as JSON with placeholders."""
+    json_matches: Mapping[str, str] = field(default_factory=dict)
+    """JSON pointer -> a regex that must be found in the value."""
     ignored: tuple[str, ...] = ()
     """What the plugin does not know, and passes over."""
 
     @property
     def body(self) -> bool:
         """Whether the body is looked into."""
-        return bool(self.json_exists or self.json_absent or self.regexes or self.json_filled)
+        json_asked = self.json_exists or self.json_absent or self.json_filled or self.json_matches
+        return bool(json_asked or self.regexes)
 
 
 NOTHING = Expected((), None, {})
@@ -209,10 +212,8 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
     checks: list[tuple[str, tuple[int, ...] | None]] = []
     statuses: tuple[int, ...] | None = None
     headers: dict[str, str] = {}
-    exists: list[str] = []
-    absent: list[str] = []
     regexes: list[str] = []
-    filled: dict[str, str] = {}
+    asked = JsonChecks()
     ignored: list[str] = []
     for part in _listed(node):
         # Of an element of a list the plugin reads the first key.
@@ -247,11 +248,11 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
                 wanted = str(constant(child, scope))
                 regexes.append(_regex(child, wanted, "write it without"))
             elif key == "equals":
-                filled |= _equal(child, params, scope)
+                asked.add(JsonChecks(filled=_equal(child, params, scope)), child)
             elif key in ("jmespath", "jpath"):
-                filled |= _jmespath(child)
+                asked.add(jmespath.checks(child), child)
             else:
-                (exists if key == "hasProperty" else absent).append(pointer(child))
+                (asked.exists if key == "hasProperty" else asked.absent).append(pointer(child))
             checks.append((label, None))
     if statuses == ():
         raise node.wrong("a status that all of its checks let pass")
@@ -259,16 +260,17 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
         tuple(checks),
         statuses,
         headers,
-        tuple(exists),
-        tuple(absent),
+        tuple(asked.exists),
+        tuple(asked.absent),
         tuple(regexes),
-        filled,
+        asked.filled,
+        asked.matches,
         tuple(ignored),
     )
 
 
 def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, str]:
-    """The check that several texts are the same: one is what this request captures from a place in its JSON,
+    """The check that several texts are the same: some are what this request captures from places in its JSON,
     the others say what must be there. Texts that are known before are compared at once.
     """
     instead = "compare a value that this request captures with a json path of one place with texts"
@@ -278,24 +280,21 @@ def _equal(node: ScriptNode, params: ScriptNode, scope: NameScope) -> dict[str, 
         if spec.get("as") is not None and spec.get("json") is not None
     }
     captured: list[str] = []
-    others: list[ScriptNode] = []
+    others: dict[str, ScriptNode] = {}
     for one in node.elements():
         alone = ALONE.fullmatch(one.value) if isinstance(one.value, str) else None
         if alone is not None and alone[1] in here:
             captured.append(pointer(here[alone[1]]))
         else:
-            others.append(one)
+            others[rendered(one, scope)] = one
     if not captured:
-        if (
-            any(is_drawn(one, scope) for one in others)
-            or len({str_of(constant(one, scope)) for one in others}) != 1
-        ):
+        if len(others) != 1 or any(is_drawn(one, scope) for one in others.values()):
             raise node.refused("expect equals without a value of this response", instead)
         return {}
     if len(others) != 1:
         raise node.refused("expect equals with other than two values", instead)
-    wanted = _as_json(others[0], scope)
-    return dict.fromkeys(captured, wanted)
+    (wanted,) = others.values()
+    return dict.fromkeys(captured, _as_json(wanted, scope))
 
 
 def _as_json(node: ScriptNode, scope: NameScope) -> str:
@@ -308,20 +307,6 @@ def _as_json(node: ScriptNode, scope: NameScope) -> str:
     return json_value(value).replace("${", "$${")
 
 
-def _jmespath(node: ScriptNode) -> dict[str, str]:
-    """A place and the value that must be there. Raises Refused for anything else of JMESPath."""
-    found = JMESPATH.fullmatch(node.text("a JMESPath"))
-    where = None if found is None else place(with_value(node, "$." + found[1]))
-    if found is None or where is None:
-        raise node.refused("this JMESPath", "compare one place with a literal: a.b[0] == 'text', or == `5`")
-    literal = found[2][1:-1]
-    try:
-        value = literal if found[2][0] == "'" else json.loads(literal)
-    except ValueError:
-        raise node.wrong("JSON between `` in a JMESPath") from None
-    return {where: json_value(value).replace("${", "$${")}
-
-
 def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Expectation:
     """What a right response is, for the engine and the verdict."""
     statuses = wanted.statuses or (RIGHT if follows else NOT_FOLLOWED)
@@ -332,6 +317,7 @@ def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Exp
         json_filled={**found.json_filled, **wanted.json_filled},
         json_exists=wanted.json_exists,
         json_absent=wanted.json_absent,
+        json_matches=dict(wanted.json_matches),
         body_matches=wanted.regexes,
     )
 

@@ -21,10 +21,25 @@ MOST_NODES = 200_000
 """A script that aliases blow up beyond this is no script."""
 
 
+class _TooLarge(Exception):
+    """More values than a script has."""
+
+
 class _Loader(yaml.SafeLoader):
     """YAML as Artillery's parser reads it: `yes`, `on` and dates stay words, tabs separate, and no key stands
     twice.
     """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._left = MOST_NODES
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Raises _TooLarge as soon as it is known, not after some minutes."""
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLarge
+        return super().compose_node(parent, index)
 
     def scan_to_next_token(self) -> None:
         """Past spaces, comments and tabs; a tab that indents a line of a block stays an error."""
@@ -121,7 +136,7 @@ class ScriptNode:
     @property
     def shown(self) -> str:
         """The value in a few characters."""
-        text = repr(self.value).replace("\n", " ")
+        text = "nothing" if self.value is None else repr(self.value).replace("\n", " ")
         return text if len(text) <= 60 else text[:59] + "…"
 
     def text(self, expected: str = "a text") -> str:
@@ -190,6 +205,17 @@ def parse(text: str, file: str) -> ScriptNode:
     except yaml.MarkedYAMLError as fault:
         line = fault.problem_mark.line + 1 if fault.problem_mark else 1
         raise UsageError(f"{file}:{line}: this is not valid YAML: {fault.problem}") from fault
+    except yaml.reader.ReaderError as fault:
+        line = text.count("\n", 0, fault.position) + 1
+        raise UsageError(
+            f"{file}:{line}: this has the character U+{fault.character:04X}, which no YAML holds; name an "
+            "Artillery script"
+        ) from fault
+    except _TooLarge:
+        raise UsageError(
+            f"{file}: this has more than {MOST_NODES:,} values, with what its aliases stand for; put data "
+            "into a CSV file (config.payload), and repeated requests into a loop"
+        ) from None
     except (yaml.YAMLError, ValueError) as fault:
         raise UsageError(f"{file}: this is not valid YAML: {' '.join(str(fault).split())}") from fault
     except RecursionError as fault:
@@ -210,7 +236,7 @@ class _Budget:
 def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> ScriptNode:
     budget.left -= 1
     if budget.left < 0:
-        raise ValueError(f"more than {MOST_NODES} values, with what its aliases stand for")
+        raise _TooLarge
     line = node.start_mark.line + 1
     children: dict[Key, ScriptNode] = {}
     if isinstance(node, yaml.MappingNode):
@@ -221,12 +247,22 @@ def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> Scri
                     None, None, "a key that is not a word (is a {{…}} not in quotes?)", key.start_mark
                 )
             built = _build(loader, value, file, budget)
-            children[key.value] = ScriptNode(built.value, file, key.start_mark.line + 1, built.children)
-        return ScriptNode({key: child.value for key, child in children.items()}, file, line, children)
+            name = _whole_characters(key.value)
+            children[name] = ScriptNode(built.value, file, key.start_mark.line + 1, built.children)
+        return ScriptNode({name: child.value for name, child in children.items()}, file, line, children)
     if isinstance(node, yaml.SequenceNode):
         children = {index: _build(loader, value, file, budget) for index, value in enumerate(node.value)}
         return ScriptNode([child.value for child in children.values()], file, line, children)
-    return ScriptNode(loader.construct_object(node), file, line, {})
+    return ScriptNode(_whole_characters(loader.construct_object(node)), file, line, {})
+
+
+def _whole_characters(value: Any) -> Any:
+    """Two escapes that JSON writes for one character (\\ud83d\\ude00) are that character; half of one is
+    U+FFFD, as JavaScript sends it.
+    """
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def merged(

@@ -24,6 +24,8 @@ CALLED = re.compile(r"\{\{\s*(\$[A-Za-z0-9_]+)\s*\(\s*[A-Za-z0-9_,\s]*\s*\)\s*\}
 """What it takes for a call of a function."""
 LETTERS = string.ascii_letters + string.digits
 FUNCTIONS = frozenset({"$randomNumber", "$randomString"})
+MOST_DRAWN = 2**53 - 1
+"""The largest whole number that JavaScript is sure of."""
 USER_UUID = "user_uuid"
 """The variable of a scenario that holds $uuid, drawn once for each user."""
 RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", "iteration", USER_UUID})
@@ -343,6 +345,8 @@ def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
         numbers = [int(word) for word in arguments]
     except ValueError:
         raise node.refused(f"{name}({', '.join(arguments)})", "give whole numbers") from None
+    if any(abs(number) > MOST_DRAWN for number in numbers):
+        raise node.refused(f"{name}({', '.join(arguments)})", f"give numbers up to {MOST_DRAWN:,}")
     if name == "$randomNumber":
         low, high = numbers[:2] if len(numbers) > 1 else (0, numbers[0] if numbers else 1)
         return RenderedPart(f"random int {min(low, high)} {max(low, high)}")

@@ -77,6 +77,15 @@ def read(argv: Sequence[str]) -> TranslatedScript:
     """Like `translate`, with what the report needs. Raises UsageError and Refused."""
     given = parse(argv)
     root = whole_script(given)
+    try:
+        return _read(given, root)
+    except ValidationError as fault:  # a bound of the plan model that is no bound of Artillery's
+        first = fault.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise UsageError(f"{root.file}: {where + ': ' if where else ''}{first['msg']}") from fault
+
+
+def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
     config, notes = config_of(root, given)
     notes += root.unread("the key", SCRIPT_KEYS)
     root = as_read(root, notes)
@@ -131,17 +140,14 @@ def read(argv: Sequence[str]) -> TranslatedScript:
         notes.append(
             "expect is not checked, as with Artillery: config.plugins does not name the plugin expect"
         )
-    try:
-        workload = Workload(
-            name=Path(given.scripts[0]).stem or "artillery",
-            scenarios=tuple(scenario for one in found for scenario in one.scenarios),
-            feeders=fed.feeders | lists_of((before, *found, after)),
-            cookies=not any(one.own_cookies for one in found),
-            prepare=before.steps,
-            cleanup=after.steps,
-        )
-    except ValidationError as fault:
-        raise UsageError(f"{root.file}: {fault.errors()[0]['msg']}") from fault
+    workload = Workload(
+        name=Path(given.scripts[0]).stem or "artillery",
+        scenarios=tuple(scenario for one in found for scenario in one.scenarios),
+        feeders=fed.feeders | lists_of((before, *found, after)),
+        cookies=not any(one.own_cookies for one in found),
+        prepare=before.steps,
+        cleanup=after.steps,
+    )
     trial = TrialPlan(
         workload=workload,
         load=planned.load,

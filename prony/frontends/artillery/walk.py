@@ -25,7 +25,7 @@ from prony.frontends.artillery.responses import Expected
 from prony.frontends.artillery.script import ScriptNode, UserFails, with_children
 from prony.frontends.artillery.templates import FeederColumn, NameScope, str_of
 from prony.frontends.artillery.thinks import is_constant, think_of
-from prony.plan.blocks import Condition, Loop, Parallel
+from prony.plan.blocks import MOST_AT_ONCE, Condition, Loop, Parallel
 from prony.plan.step import Block, Entry, Step, pauses, requests
 from prony.plan.think import Think
 from prony.plan.workload import MOST_STEPS
@@ -193,7 +193,12 @@ class Walk:
         inner = list(flattened(node.children["parallel"].elements()))
         limit = node.get("limit")
         most = 0 if limit is None else int(limit.number("a number of steps, 0 for 100"))
-        at_once = min(self.settings.pool or 1, most or MOST_TOGETHER, len(inner))
+        wanted = min(self.settings.pool or 1, most or MOST_TOGETHER, len(inner))
+        at_once = min(wanted, MOST_AT_ONCE)
+        if at_once < wanted:
+            self.note(
+                f"{node.place}: at most {at_once} of the {wanted} requests of parallel go out at a time"
+            )
         if at_once > 1 and not self.in_branch:
             self.in_branch = True
             branches = tuple(branch for one in inner for branch in self.branch(one, scope))

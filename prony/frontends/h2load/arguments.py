@@ -52,6 +52,7 @@ In which protocol:
   -f, --max-frame-size=SIZE      16K only
       --header-table-size=SIZE, --encoder-header-table-size=SIZE
                                  Table of header compression, the same either way (default 4K)
+      --sni=NAME                 With TLS; the name that the server is asked for
       --log-file=FILE            A line per request: start in us, status, duration in us
   -v, --verbose                  Taken; nothing more is printed
       --version                  The version

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from prony.frontends.artillery import run
+from prony.plan.blocks import MOST_AT_ONCE
 from prony.plan.step import Block
 from tests.frontends.artillery.test_config import text
 from tests.frontends.artillery.test_translate import script
@@ -89,3 +90,12 @@ def test_within_another_they_go_out_one_after_the_other(tmp_path: Path) -> None:
     made = script(tmp_path, text("http://h:80", inner, "  http: {pool: 3}\n"))
     assert made.trial.workload.requests_at_once == 2
     assert any("in a parallel step" in note for note in made.notes)
+
+
+def test_more_than_the_engine_has_at_once_are_as_many_as_it_has(tmp_path: Path) -> None:
+    branches = "".join(f"\n    - get: {{url: /{place}}}" for place in range(300))
+    steps = f"- limit: 300\n  parallel:{branches}"
+    made = script(tmp_path, text("http://h:80", steps, "  http: {pool: 300}\n"))
+    assert made.trial.workload.requests_at_once == MOST_AT_ONCE
+    assert any("s.yml:7: at most 256 of the 300 requests of parallel go out at a time" in note
+               for note in made.notes), made.notes  # fmt: skip

@@ -317,12 +317,6 @@ def test_a_captured_value_equals_what_is_expected(site: Quick) -> None:
             site.steps(f"- get: {{url: /items, {capture}, expect: [{{equals: {texts}}}]}}")
 
 
-@pytest.mark.parametrize("text", ["length(items)", "items[*].id == `1`", "a && b"])
-def test_other_jmespaths_are_refused(site: Quick, text: str) -> None:
-    with pytest.raises(Refused, match="this JMESPath"):
-        site.steps(f"- get: {{url: /, expect: [{{jmespath: '{text}'}}]}}")
-
-
 def test_200_is_expected_of_requests_that_expect_nothing(site: Quick) -> None:
     flow = """\
 - get: {url: /broken}

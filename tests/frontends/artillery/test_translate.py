@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prony.errors import PronyError, UsageError
+from prony.frontends.artillery.flags import SWITCHES, USAGE, VALUES
 from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused, Translated, explain
 from prony.plan.load import OpenLoad
@@ -377,6 +378,11 @@ def test_command_lines_that_are_refused(argv: list[str], said: str) -> None:
     with pytest.raises(UsageError) as refused:
         translate(argv)
     assert said in str(refused.value)
+
+
+def test_the_help_has_every_flag() -> None:
+    words = re.findall(r"-[\w-]+", USAGE)
+    assert {*VALUES, *SWITCHES} <= set(words)
 
 
 WORDS = st.sampled_from([
