@@ -22,6 +22,7 @@ PROGRAMS = {
     "hdrhistogram": (("HistogramLogProcessor",), FETCHED),
     "ip": (("ip",), "apt-get install iproute2"),
     "jmeter": (("jmeter",), FETCHED),
+    "jmeter-plugins": (("jmeter-plugins",), FETCHED),
     "memcached": (("memcached",), "apt-get install memcached"),
     "nghttpd": (("nghttpd",), "apt-get install nghttp2-server"),
     "node": (("node",), "install Node.js 18 or newer"),
