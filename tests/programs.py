@@ -24,6 +24,7 @@ PROGRAMS = {
     "ip": (("ip",), "apt-get install iproute2"),
     "jfrconv": (("jfrconv",), FETCHED),
     "jmeter": (("jmeter",), FETCHED),
+    "jmeter-plugins": (("jmeter-plugins",), FETCHED),
     "memcached": (("memcached",), "apt-get install memcached"),
     "nghttpd": (("nghttpd",), "apt-get install nghttp2-server"),
     "node": (("node",), "install Node.js 18 or newer"),

@@ -36,7 +36,7 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted", "markup")
+SHARED = ("base", "counted", "markup", "patterns")
 """Modules of `prony.frontends` that every front end may import."""
 
 

@@ -154,7 +154,9 @@ def search_node(pinned: Path, folder: Path) -> None:
 
 
 def jmeter(pinned: Path, folder: Path) -> None:
-    """The libraries that HTTP plans need, from Maven Central, laid out as JMeter expects."""
+    """The libraries that HTTP plans need, from Maven Central, laid out as JMeter expects; with plug-ins where
+    the pinned ones have them.
+    """
     lib, programs = folder / "lib", folder / "bin"
     (lib / "ext").mkdir(parents=True)
     (lib / "junit").mkdir()
@@ -164,11 +166,11 @@ def jmeter(pinned: Path, folder: Path) -> None:
         opened.extractall(folder, [name for name in opened.namelist() if name.startswith("bin/")])
     (start,) = lib.glob("ApacheJMeter-*.jar")
     start.rename(programs / "ApacheJMeter.jar")
-    for jar in lib.glob("ApacheJMeter_*.jar"):
+    for jar in (*lib.glob("ApacheJMeter_*.jar"), *lib.glob("jmeter-plugins-*.jar")):
         jar.rename(lib / "ext" / jar.name)
     options = "${JVM_ARGS:-} -Djava.awt.headless=true"
     script(
-        programs / "jmeter",
+        programs / pinned.name,
         f'{HERE}\nexec java {options} -cp "$here/bin/ApacheJMeter.jar" org.apache.jmeter.NewDriver "$@"',
     )
 
@@ -221,6 +223,7 @@ PROGRAMS = {
     ),
     "jfrconv": Program(main_class("jfrconv", "Main"), ("jfrconv",)),
     "jmeter": Program(jmeter, ("jmeter",)),
+    "jmeter-plugins": Program(jmeter, ()),
     "oha": Program(oha, ("oha",)),
     "opensearch": Program(search_node, ()),
     "postgresql": Program(postgresql, ("initdb",)),

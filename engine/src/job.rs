@@ -179,6 +179,7 @@ impl Job {
                     || step.think.is_some(),
                 most_redirects: step.follow_redirects,
                 end_on: step.end_on.clone(),
+                ends_run_on_error: step.ends_run_on_error,
                 most_ns: step.expect.max_ms.map(ms_to_ns),
                 looks: compiled.look.is_some() || shows || step.follow_redirects > 0,
                 looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,

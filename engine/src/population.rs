@@ -17,6 +17,8 @@ pub struct Population {
     /// The number of its first user.
     pub first: u32,
     pub users: u32,
+    /// Of its group, in populations before this one.
+    before: u32,
     /// After the start of the run.
     start_ns: u64,
     ramp_up: Ramp,
@@ -42,6 +44,7 @@ impl Populations {
             place: 0,
             first: 0,
             users,
+            before: 0,
             start_ns: 0,
             ramp_up,
             end_ns: None,
@@ -102,7 +105,12 @@ impl Population {
     }
 
     /// The user's number in its group, from 0.
-    pub fn number_within(&self, number: u64) -> u64 {
+    pub fn number_in_group(&self, number: u64) -> u64 {
+        u64::from(self.before) + self.number_within(number)
+    }
+
+    /// The user's number in this population, from 0.
+    fn number_within(&self, number: u64) -> u64 {
         number - u64::from(self.first)
     }
 
@@ -137,6 +145,7 @@ fn several(plan: &Plan, populations: &[PopulationPlan]) -> Vec<Population> {
             place,
             first,
             users: one.users,
+            before: one.users_before,
             start_ns,
             ramp_up: ramp(one.ramp_up_ms, one.ramp_up_steps),
             end_ns: one.duration_ms.map(|span_ms| start_ns + ms_to_ns(span_ms)),
@@ -209,7 +218,7 @@ mod tests {
             .map(|number| all.of(number.into()).start_ns(number) / 1000)
             .collect();
         assert_eq!(starts, [0, 12_500, 25_000, 37_500, 100_000, 125_000]);
-        assert_eq!(all.of(5).number_within(5), 1);
+        assert_eq!(all.of(5).number_in_group(5), 1);
         assert_eq!((all.of(3).iterations, all.of(4).iterations), (1, 2));
         let ends: Vec<u64> = all
             .ends_in(&one_of(0, 1))

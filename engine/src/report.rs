@@ -161,6 +161,8 @@ pub enum Reason {
     Stopped,
     /// The script made an error, see `script.error`.
     Script,
+    /// One of a step with `ends_run_on_error`.
+    RequestFailed,
     Signal,
     StdinClosed,
 }

@@ -61,6 +61,41 @@ fn each_group_walks_its_own_scenario_so_many_times_and_the_run_ends_with_the_las
 }
 
 #[test]
+fn users_of_a_group_in_several_populations_are_numbered_on() {
+    for driver in drivers() {
+        let (server, counts) = counting();
+        let plan = plan(server.address, driver, |plan| {
+            plan["load"] = json!({"model": "closed", "populations": [
+                {"name": "first", "users": 2, "iterations_per_user": 1, "scenarios": ["wave"], "feeders": ["own"]},
+                {"name": "others", "users": 3, "iterations_per_user": 1, "scenarios": ["others"], "feeders": []},
+                {"name": "second", "users": 2, "users_before": 2, "iterations_per_user": 1, "scenarios": ["wave"],
+                    "feeders": ["own"]},
+            ]});
+            plan["feeders"] = json!([{"name": "own", "columns": ["id"], "rows": [["a"], ["b"], ["c"], ["d"]],
+                "order": "unique_per_user", "at_end": "stop"}]);
+            plan["scenarios"] = json!([
+                {"name": "wave", "steps": [{"path": "/${user}/${own.id}"}]},
+                {"name": "others", "steps": [{"path": "/others/${user}"}]},
+            ]);
+            plan["stop"] = json!({"after_ms": 20_000});
+        });
+        run(&plan);
+        let asked: Vec<String> = counts.lock().unwrap().keys().cloned().collect();
+        // A row goes by the number among those who draw, which no population counts for the next one.
+        let expected = [
+            "/1/a",
+            "/2/b",
+            "/3/c",
+            "/4/d",
+            "/others/1",
+            "/others/2",
+            "/others/3",
+        ];
+        assert_eq!(asked, expected);
+    }
+}
+
+#[test]
 fn a_group_whose_time_is_over_asks_for_nothing_more_while_others_go_on() {
     for driver in drivers() {
         let (server, counts) = counting();

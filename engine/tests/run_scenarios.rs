@@ -82,6 +82,41 @@ fn crud() -> Value {
 }
 
 #[test]
+fn a_failed_request_ends_the_run_where_its_step_says_so_and_nowhere_else() {
+    for driver in drivers() {
+        for (path, kind) in [("/wrong", "expect_status"), ("/nonsense", "protocol")] {
+            let (server, requests) =
+                recording(|request| match request.split(' ').nth(1).unwrap() {
+                    "/wrong" => "HTTP/1.1 500 Oh\r\nContent-Length: 0\r\n\r\n".into(),
+                    "/nonsense" => "nonsense\r\n\r\n".into(),
+                    _ => ok("x"),
+                });
+            let plan = plan(server.address, driver, |plan| {
+                plan["load"] = json!({"model": "closed", "populations": [
+                    {"name": "patient", "users": 2, "think": {"kind": "constant", "ms": 5}, "scenarios": ["patient"]},
+                    {"name": "strict", "users": 1, "start_ms": 100, "scenarios": ["strict"]},
+                ]});
+                plan["scenarios"] = json!([
+                    {"name": "patient", "steps": [{"path": "/wrong", "expect": {"status": [200]}}]},
+                    {"name": "strict", "steps": [
+                        {"path": "/right", "expect": {"status": [200]}, "ends_run_on_error": true},
+                        {"path": path, "expect": {"status": [200]}, "ends_run_on_error": true,
+                            "think": {"kind": "constant", "ms": 100_000}}]},
+                ]);
+            });
+            let ended = run(&plan);
+            let finished = ended.finished();
+            assert_eq!(finished["reason"], "request_failed", "{driver} {path}");
+            assert!(finished["totals"]["errors"][kind].as_u64() >= Some(1));
+            // The other group had failed before this one began.
+            let asked = paths(&requests);
+            assert_eq!(asked[0], "/wrong");
+            assert_eq!(asked.iter().filter(|path| *path == "/right").count(), 1);
+        }
+    }
+}
+
+#[test]
 fn a_scenario_walks_through_the_reference_server() {
     let server = Reference::start();
     for driver in drivers() {

@@ -102,12 +102,16 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
 
         seeded = plan.model_copy(update={"seed": options.seed(common.seed)})
         done = measure.measured(seeded, common, progress)
-        if common.report is not None:
+
+        def write_page(file: Path) -> None:
             from prony.report.html import write_html
             from prony.report.reading import load_result
 
-            write_html(load_result(done.store, done.identifier), common.report)
-        return Ran(done.identifier, done.store.trials(done.identifier)[0], done.interrupted)
+            write_html(load_result(done.store, done.identifier), file)
+
+        if common.report is not None:
+            write_page(common.report)
+        return Ran(done.identifier, done.store.trials(done.identifier)[0], done.interrupted, write_page)
 
     return offer
 

@@ -419,6 +419,10 @@ class ScriptReport(EngineRecord):
     printed_left_out: bool = False
 
 
+REQUEST_FAILED = "request_failed"
+"""The reason of a run that a failed request has ended, as its step says."""
+
+
 class EngineReport(EngineRecord):
     """Everything one run of the engine said."""
 

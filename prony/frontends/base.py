@@ -86,6 +86,8 @@ class Ran:
     trial: StoredTrial
     interrupted: bool
     """The user ended it; what had been measured until then is here."""
+    write_page: Callable[[Path], None]
+    """Write the report's page into this file. Raises PronyError."""
 
     @property
     def evidence(self) -> Evidence:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from prony.evidence.engine import (
+    REQUEST_FAILED,
     AddressCounts,
     Counters,
     EngineReport,
@@ -35,7 +36,7 @@ RESPONSES_LISTED = 32
 SHORTEST_GAP_NS = 20_000_000
 GAPS_KEPT = 256
 """Both as for the engine."""
-WORST_FIRST = ("script", "stdin_closed", "signal", "stopped", "duration")
+WORST_FIRST = ("script", REQUEST_FAILED, "stdin_closed", "signal", "stopped", "duration")
 """Of several reasons for an end the first of these that is among them is given."""
 
 Number = TypeVar("Number", int, float)

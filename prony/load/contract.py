@@ -341,6 +341,7 @@ def _population(one: Population, load: ClosedLoad, workload: Workload) -> dict[s
     return {
         "name": one.name,
         "users": one.users,
+        **({"users_before": one.users_before} if one.users_before else {}),
         "start_ms": one.start_s * 1000,
         "ramp_up_ms": one.ramp_up_s * 1000,
         "ramp_up_steps": one.ramp_up_steps,
@@ -416,6 +417,8 @@ def _step(step: Step) -> dict[str, Any]:
         plan["follow_redirects"] = step.follow_redirects
     if step.end_on:
         plan["end_on"] = list(step.end_on)
+    if step.ends_run_on_error:
+        plan["ends_run_on_error"] = True
     if step.auth is not None:
         plan["auth"] = step.auth.model_dump(exclude_none=True)
     if step.think is not None:

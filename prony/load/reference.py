@@ -145,7 +145,13 @@ def _for_reference(workload: Workload) -> Workload:
         }
         right = Expectation(status=(200,))
         return step.model_copy(
-            update={"server": None, "expect": right, "capture": captures, "header_lines": None}
+            update={
+                "server": None,
+                "expect": right,
+                "capture": captures,
+                "header_lines": None,
+                "ends_run_on_error": False,
+            }
         )
 
     prepared = dict.fromkeys(given.captured(workload.prepare), "0")

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import EngineReport, IntervalRow, Mark, Ready
+from prony.evidence.engine import REQUEST_FAILED, EngineReport, IntervalRow, Mark, Ready
 from prony.load.adding import merged_mark, merged_ready, merged_reason, merged_report
 from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
@@ -228,6 +228,8 @@ class EnginesTogether:
                     return
                 if row is not None:
                     self._seconds.add(host.name, row)
+                if event.get("reason") == REQUEST_FAILED:  # it ends the whole run, not one engine's part
+                    self._stop_all()
             if all(event.get("event") == "interval" for event in news):
                 self._settle_rows()
             else:

@@ -18,6 +18,8 @@ class Population(Record):
 
     name: str = Field(min_length=1)
     users: int = Field(ge=1)
+    users_before: int = Field(default=0, ge=0)
+    """Users of the same group in populations before this one: `${user}` counts on from them."""
     start_s: float = Field(default=0.0, ge=0)
     """Its first user starts so long after the start of the run."""
     ramp_up_s: float = Field(default=0.0, ge=0)

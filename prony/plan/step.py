@@ -109,6 +109,8 @@ class Step(Record):
     """
     end_on: tuple[Literal["unanswered", "capture", "redirect", "body"], ...] = ()
     """What ends the iteration after this step; without it a user goes on whatever came of it."""
+    ends_run_on_error: bool = False
+    """A request of it that fails ends the whole run."""
 
     @field_validator("path")
     @classmethod

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import EngineReport
+from prony.evidence.engine import REQUEST_FAILED, EngineReport
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
@@ -24,6 +24,7 @@ from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageRepor
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad, Slowest, engine_load
 from prony.load.handle import HostLost
+from prony.load.short import complaint
 from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.stage import Stage
 from prony.plan.trial import TrialPlan
@@ -249,7 +250,14 @@ class _Trial:
                 raise EnvironmentFault(f"the preparation of {self.plan.workload.name} failed: {wrong}")
         if self.plan.before is not None:
             self.listener.phase("prepare", None)
-            self._stages += (self._stage(server, self.plan.before, "before"),)
+            stage = self._stage(server, self.plan.before, "before")
+            self._stages += (stage,)
+            if stage.report.reason == REQUEST_FAILED:
+                self._clean_up()
+                raise EnvironmentFault(
+                    f"the load before the measured one ended with its first failed request, as the plan "
+                    f"says: {complaint(stage.report)}; nothing was sent after it"
+                )
 
     def _made(self) -> Preparation:
         assert self._preparation is not None, "the server has been started"
@@ -283,6 +291,8 @@ class _Trial:
             if engine.ready is not None:
                 self._host_rows = sampler.series(engine.ready.started_monotonic_ns / 1e9)
         engine.stop()
+        if engine.end_reason == REQUEST_FAILED:
+            self._note("a failed request ended the load before its time, as the plan says")
         read = None if counted is None else server.request_count()
         if counted is not None and read is not None:
             self._server_count = ServerCount(requests=read - counted)

@@ -11,14 +11,18 @@ import pytest
 from tests.programs import program
 
 needs_jmeter = pytest.mark.needs("jmeter")
+needs_plug_ins = pytest.mark.needs("jmeter-plugins")
+"""JMeter with the thread groups and the shaping timer of jmeter-plugins."""
 
 
-def run_jmeter(argv: Sequence[str], folder: Path, cwd: Path | None = None) -> None:
-    """JMeter with these arguments; its own log goes into the folder."""
-    subprocess.run(
-        [program("jmeter"), *argv, "-j", str(folder / "jmeter.log")],
-        check=True,
-        timeout=240,
-        capture_output=True,
-        cwd=cwd,
-    )
+def run_jmeter(argv: Sequence[str], folder: Path, cwd: Path | None = None, name: str = "jmeter") -> None:
+    """JMeter with these arguments, which exits with 0; its own log goes into the folder. `name`: of the
+    program.
+    """
+    assert exits(argv, folder, cwd, name) == 0
+
+
+def exits(argv: Sequence[str], folder: Path, cwd: Path | None = None, name: str = "jmeter") -> int:
+    """Its exit code."""
+    command = [program(name), *argv, "-j", str(folder / "jmeter.log")]
+    return subprocess.run(command, check=False, timeout=240, capture_output=True, cwd=cwd).returncode

@@ -113,6 +113,16 @@ REFUSED = {
         "the condition 'vars.get('a').trim() == 'x''",
     ),
     "variable": (sampler("/${nobody}"), "the variable ${nobody} has no value and stands in the path"),
+    "pattern": (
+        sampler(
+            below=element(
+                "RegexExtractor",
+                prop("RegexExtractor.refname", "x"),
+                prop("RegexExtractor.regex", "(?&lt;=a)(b)"),
+            )
+        ),
+        "the pattern '(?<=a)(b)' with look-around",
+    ),
     "property": (
         sampler(more=prop("HTTPSampler.sample_timeout", "9")),
         "the property HTTPSampler.sample_timeout is '9'",
@@ -277,6 +287,49 @@ def test_options_that_jmeter_does_not_have(tmp_path: Path) -> None:
     for wrong in (["--duration", "0"], ["--duration"], ["--csv-dir", "nowhere"], ["--skip-unsupported=no"]):
         with pytest.raises(UsageError, match=f"jmeter: {wrong[0].partition('=')[0]}"):
             parse([*plan, *wrong])
+
+
+def test_a_log_format_that_is_the_usual_one() -> None:
+    plan = ["-n", "-t", "p.jmx", "-J"]
+    assert parse([*plan, "jmeter.save.saveservice.output_format=csv"]).properties
+    with pytest.raises(UsageError, match="changes what JMeter sends or writes"):
+        parse([*plan, "jmeter.save.saveservice.output_format=xml"])
+
+
+def test_where_the_page_in_place_of_the_dashboard_is_written() -> None:
+    plan = ["-n", "-t", "p.jmx", "-l", "o.jtl"]
+    assert parse(plan).page is None
+    assert parse([*plan, "-e"]).page == Path("report-output", "index.html")
+    for more in (["-e", "-o", "rep"], ["-e", "-orep"], ["--reportatendofloadtests", "-o", "rep"]):
+        assert parse([*plan, *more]).page == Path("rep", "index.html")
+
+
+def test_the_page_of_a_run_is_written_where_jmeter_writes_its_dashboard(
+    serve: Callable[..., Served], front: Front, tmp_path: Path
+) -> None:
+    page = tmp_path / "new" / "rep" / "index.html"
+    argv = [*customers(serve(), 1, 1), "-l", str(tmp_path / "o.jtl"), "-e", "-o", str(page.parent)]
+    jmeter.run(argv, front.context())
+    assert page.read_text(encoding="utf-8").startswith("<!")
+    assert f"{page} is Prony's page of the run" in front.err.getvalue()
+    with pytest.raises(UsageError, match="is there already"):
+        jmeter.run(argv, front.context())
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="cannot be made"):
+        jmeter.run([*argv[:-1], str(tmp_path / "file" / "rep")], front.context())
+
+
+def test_the_longest_connect_timeout_holds_for_all() -> None:
+    def one(ms: object) -> str:
+        return sampler(more=prop("HTTPSampler.connect_timeout", ms))
+
+    made = translated_of(one(500) + one(900))
+    assert made.trial.connect_timeout_ms == 900
+    assert "the longest connect timeout, 900 ms, holds for all connections" in made.notes
+    made = translated_of(one(500) + one(""))
+    assert made.trial.connect_timeout_ms == 20_000
+    assert any(note.endswith("(20000 ms where a sampler has none)") for note in made.notes)
+    assert not any("connect timeout" in note for note in translated_of(one(500) + one(500)).notes)
 
 
 def test_properties_of_a_file_are_below_those_of_the_command_line(tmp_path: Path) -> None:

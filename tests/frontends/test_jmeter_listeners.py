@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pytest
+
+from prony.experiment.testbed import Progress
 from prony.frontends import jmeter
+from prony.frontends.base import Asked, Translated
 from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.listeners import COLUMNS, RowsFile, Wanted
 from prony.frontends.jmeter.translate import JMeterPlan, of_tree
-from tests.frontends.conftest import Served, quick_desk
+from tests.frontends.conftest import QuickDesk, Served, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, prop, repeated, sampler, variables
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 from tests.frontends.site import Response, site
@@ -136,9 +143,7 @@ def made(inside: str, beside: str = "") -> JMeterPlan:
 
 def test_what_a_listener_is_told() -> None:
     assert made(sampler() + listener("")).files == ()
-    assert made(sampler() + listener("x.jtl")).files == (
-        RowsFile(Path("x.jtl"), wanted=(Wanted(None, "G"),)),
-    )
+    assert made(sampler() + listener("x.jtl")).files == (RowsFile(Path("x.jtl"), wanted=(Wanted(None, 2),)),)
     (home,) = made(sampler(), listener("~/x.jtl", "xml", "label", "responseData")).files
     assert (home.path, home.xml, home.titles, home.columns) == (PLANS / "x.jtl", True, False, ("label",))
     assert COLUMNS[0] == "timeStamp"
@@ -173,3 +178,24 @@ def test_a_file_that_cannot_be_written_does_not_stop_the_run(
     assert jmeter.run(["-n", "-t", str(tmp_path / "p.jmx")], desk) == 0
     assert "a listener's file is not written" in err.getvalue()
     assert server.ended()["requests"] == 1
+
+
+def test_the_log_of_requests_is_kept_where_temporary_files_are(
+    serve: Callable[..., Served], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Beside the file of -l there may be no room for another, as beside /dev/null."""
+    places: list[Path] = []
+
+    class Desk(QuickDesk):
+        __slots__ = ()
+
+        def measure(self, translated: Translated, progress: Progress) -> Any:
+            places.append(Path(translated.trial.log or "").parent.parent)
+            return super().measure(translated, progress)
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    page = sampler("/", prop("HTTPSampler.port", serve().port))
+    (tmp_path / "p.jmx").write_bytes(document(page))
+    desk = Desk(Asked(), quick_desk()[0].offer, io.StringIO(), io.StringIO())
+    assert jmeter.run(["-n", "-t", str(tmp_path / "p.jmx"), "-l", "/dev/null"], desk) == 0
+    assert places == [tmp_path]

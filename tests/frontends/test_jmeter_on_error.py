@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from prony.errors import UsageError
-from prony.evidence.engine import IntervalRow
+from prony.errors import EnvironmentFault, UsageError
 from prony.frontends import jmeter
 from prony.frontends.base import Refused
-from prony.frontends.jmeter import Summariser, jmx
+from prony.frontends.jmeter import jmx
 from prony.frontends.jmeter.translate import of_tree
-from tests.frontends.conftest import Served, quick_desk
+from tests.frontends.conftest import Front, Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
+from tests.frontends.test_jmeter_groups import document as groups_of
+from tests.frontends.test_jmeter_groups import group as thread_group
+from tests.frontends.test_jmeter_groups import scheduled
 
 FAILS = element(
     "ResponseAssertion",
@@ -73,15 +76,116 @@ def test_a_request_without_a_response_is_an_error_too(serve: Callable[..., Serve
     assert rows(log) == "a-" * 4
 
 
-def test_the_test_is_stopped_by_the_first_second_with_an_error() -> None:
-    tree = jmx.parse(document(sampler(), group=group("stoptest", threads=2)), "p.jmx")
-    made = of_tree(tree, PLANS / "p.jmx", {})
-    assert made.stops_on_error
-    summariser = Summariser(io.StringIO(), 2, made.stops_on_error)
-    base = {"t_ms": 1000.0, "duration_ms": 1000.0, "completed": 3}
-    summariser.row(IntervalRow.model_construct(**base, errors={}, in_window=True))  # type: ignore[arg-type]
-    with pytest.raises(KeyboardInterrupt):
-        summariser.row(IntervalRow.model_construct(**base, errors={"expect_body": 1}))  # type: ignore[arg-type]
+def both(port: int, strict: str, patient: str) -> bytes:
+    """A group that an error lets end the run, beside one that goes on after errors."""
+    one = prop("HTTPSampler.port", port)
+    stops = prop("ThreadGroup.on_sample_error", "stoptest")
+    wait = element("ConstantTimer", prop("ConstantTimer.delay", 100))
+    return groups_of(
+        thread_group("strict", wait + sampler("/s", one, strict, name="s"), 1, 3).replace(
+            prop("ThreadGroup.on_sample_error", "continue"), stops
+        )
+        + thread_group("patient", wait + sampler("/p", one, patient, name="p"), 1, 3)
+    )
+
+
+def ran(who: str, plan: Path, log: Path) -> str:
+    """The rows of a run by JMeter or Prony, in any order."""
+    argv = ["-n", "-t", str(plan), "-l", str(log)]
+    if who == "theirs":
+        run_jmeter(argv, plan.parent, cwd=plan.parent)
+    else:
+        assert jmeter.run(argv, quick_desk()[0]) == 0
+    return "".join(sorted(re.findall(r"\w+[+-]", rows(log))))
+
+
+@pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_jmeter)])
+def test_errors_of_a_group_that_goes_on_end_no_run(
+    who: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    plan = tmp_path / "p.jmx"
+    plan.write_bytes(both(serve().port, strict="", patient=FAILS))
+    assert ran(who, plan, tmp_path / "out.jtl") == "p-" * 3 + "s+" * 3
+
+
+@pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_jmeter)])
+def test_an_error_ends_the_run_for_the_others_too(
+    who: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    plan = tmp_path / "p.jmx"
+    content = both(serve().port, strict=FAILS, patient="")
+    endless = repeated(-1) + scheduled(60, 0)
+    before = repeated(3).encode()
+    at = content.rindex(before)
+    plan.write_bytes(content[:at] + endless.encode() + content[at + len(before) :])
+    found = ran(who, plan, tmp_path / "out.jtl")
+    # The other one sends no more than what is under way then.
+    assert re.fullmatch(r"(p\+){0,3}s-", found), found
+
+
+def test_only_a_group_that_says_so_lets_an_error_end_the_run() -> None:
+    made = of_tree(jmx.parse(both(80, "", ""), "p.jmx"), PLANS / "p.jmx", {}).translated
+    assert [step.ends_run_on_error for step in made.trial.workload.all_steps] == [True, False]
+    assert explained(made).workload.scenarios == made.trial.workload.scenarios
+
+
+def in_set_up(port: int, mode: str) -> bytes:
+    """A log-in that fails, before three threads that go on."""
+    one = prop("HTTPSampler.port", port)
+    login = thread_group("log in", sampler("/login", one, FAILS, name="login"), tag="SetupThreadGroup")
+    said = prop("ThreadGroup.on_sample_error", "continue")
+    return groups_of(
+        login.replace(said, prop("ThreadGroup.on_sample_error", mode))
+        + thread_group("shop", sampler("/a", one, name="a"), 3)
+        + thread_group("bye", sampler("/bye", one, name="bye"), tag="PostThreadGroup")
+    )
+
+
+SENT_AFTER = {"continue": "a+a+a+bye+login-", "stoptest": "login-", "stoptestnow": "login-"}
+
+
+@needs_jmeter
+@pytest.mark.parametrize("mode", SENT_AFTER)
+def test_jmeter_itself_begins_no_load_after_it_was_stopped(
+    mode: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served, plan = serve(), tmp_path / "p.jmx"
+    plan.write_bytes(in_set_up(served.port, mode))
+    assert ran("theirs", plan, tmp_path / "out.jtl") == SENT_AFTER[mode]
+
+
+@pytest.mark.parametrize("mode", ["stoptest", "stoptestnow"])
+def test_an_error_in_set_up_may_keep_the_load_from_beginning(
+    mode: str, serve: Callable[..., Served], tmp_path: Path, front: Front
+) -> None:
+    served, plan, log = serve(), tmp_path / "p.jmx", tmp_path / "out.jtl"
+    plan.write_bytes(in_set_up(served.port, mode))
+    with pytest.raises(
+        EnvironmentFault, match="the load before the measured one ended with its first failed"
+    ):
+        jmeter.run(["-n", "-t", str(plan), "-l", str(log)], front.context())
+    assert rows(log) == SENT_AFTER[mode]
+    assert served.ended()["requests"] == 1
+    assert "nothing else is sent, as in JMeter" in front.err.getvalue()
+
+
+def test_an_error_in_set_up_is_otherwise_passed_over(serve: Callable[..., Served], tmp_path: Path) -> None:
+    plan = tmp_path / "p.jmx"
+    plan.write_bytes(in_set_up(serve().port, "continue"))
+    assert ran("ours", plan, tmp_path / "out.jtl") == SENT_AFTER["continue"]
+
+
+def test_tear_down_after_a_stopped_test_is_said() -> None:
+    stops = prop("ThreadGroup.on_sample_error", "stoptest")
+    said = prop("ThreadGroup.on_sample_error", "continue")
+    groups = thread_group("a", sampler()).replace(said, stops)
+    groups += thread_group("bye", sampler(), tag="PostThreadGroup")
+    for tells, noted in ((True, False), (False, True)):
+        content = groups_of(groups).replace(
+            b"</TestPlan>", flag("TestPlan.tearDown_on_shutdown", tells).encode() + b"</TestPlan>"
+        )
+        notes = of_tree(jmx.parse(content, "p.jmx"), PLANS / "p.jmx", {}).translated.notes
+        assert any("the tearDown groups run also" in note for note in notes) == noted
 
 
 def test_a_word_that_jmeter_does_not_know() -> None:
@@ -121,7 +225,7 @@ def test_jmeter_itself_heeds_a_handler(serve: Callable[..., Served], tmp_path: P
 
 
 @needs_jmeter
-@pytest.mark.parametrize("mode", ["startnextloop", "stopthread"])
+@pytest.mark.parametrize("mode", SENT)
 def test_jmeter_itself_sends_the_same_after_an_error(
     mode: str, serve: Callable[..., Served], tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ times expected were seen with jmeter-plugins-casutg 2.10 in JMeter 5.6.3.
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from prony.frontends.jmeter.plugin_groups import CONCURRENCY, STEPPING, ULTIMATE
 from prony.frontends.jmeter.translate import JMeterPlan, of_tree
 from prony.plan.load import ClosedLoad
 from tests.frontends.conftest import Served, explained, quick_desk
-from tests.frontends.jmx_text import PLANS, element, flag, prop, repeated, sampler
+from tests.frontends.jmx_text import PLANS, element, flag, prop, repeated, sampler, translated_of
+from tests.frontends.real_jmeter import needs_plug_ins, run_jmeter
 from tests.frontends.test_jmeter_groups import document
 from tests.frontends.test_jmeter_groups import group as thread_group
 
@@ -33,20 +35,29 @@ def ultimate(*rows: str, below: str = "", loops: object = -1) -> str:
     return element(ULTIMATE, held, repeated(loops), below=below or sampler(), name="G")
 
 
-def stepping(**given: object) -> str:
+def stepping(below: str = "", **given: object) -> str:
     properties = "".join(prop(name.replace("_", " "), value) for name, value in given.items())
     return element(
-        STEPPING, properties.replace("threads", "ThreadGroup.num_threads"), repeated(-1), below=sampler()
-    )
+        STEPPING, properties.replace("threads", "ThreadGroup.num_threads"), repeated(-1),
+        below=below or sampler(),
+    )  # fmt: skip
 
 
 def concurrency(
-    target: object, up: object, steps: object, hold: object, unit: str = "S", more: str = ""
+    target: object, up: object, steps: object, hold: object, unit: str = "S", more: str = "", below: str = ""
 ) -> str:
     given = {"TargetLevel": target, "RampUp": up, "Steps": steps, "Hold": hold, "Unit": unit}
     return element(
-        CONCURRENCY, *(prop(name, value) for name, value in given.items()), more, below=sampler(), name="G"
-    )
+        CONCURRENCY, *(prop(name, value) for name, value in given.items()), more, below=below or sampler(),
+        name="G",
+    )  # fmt: skip
+
+
+USERS = (
+    '<elementProp name="ThreadGroup.main_controller" '
+    'elementType="com.blazemeter.jmeter.control.VirtualUserController"/>'
+)
+"""What the plug-in gives a Concurrency Thread Group."""
 
 
 def plan(groups: str) -> JMeterPlan:
@@ -135,3 +146,59 @@ def test_the_rows_have_the_names_of_one_group(serve: Callable[..., Served], tmp_
     assert {one["threadName"] for one in rows} == {"G 1-1", "G 1-2", "G 1-3"}
     assert max(int(one["grpThreads"]) for one in rows) == 3
     assert rows[0]["threadName"] == "G 1-3"
+
+
+def test_threads_are_numbered_within_their_group_and_not_within_a_wave() -> None:
+    made = plan(ultimate(row(2, 0, 2, 2, 0), row(3, 5, 0, 2, 0)) + thread_group("other", sampler(), 2))
+    load = made.translated.trial.load
+    assert isinstance(load, ClosedLoad)
+    assert [(one.users_before, one.users) for one in load.populations] == [(0, 1), (1, 1), (2, 3), (0, 2)]
+    assert explained(made.translated).load == load
+
+
+def numbered(port: int, kind: str) -> bytes:
+    """Threads that come one after the other, each asking for its number a few times."""
+    wait = element("ConstantTimer", prop("ConstantTimer.delay", 150))
+    page = wait + sampler("/${__threadNum}", prop("HTTPSampler.port", port), name="n")
+    return document(
+        {
+            "ultimate": ultimate(row(3, 0, 0.6, 1, 0), row(2, 1, 0, 1, 0.5), below=page),
+            "stepping": stepping(
+                threads=4, Start_users_count=1, Start_users_count_burst=2, Start_users_period=1, rampUp=0,
+                Stop_users_count=4, Stop_users_period=1, flighttime=1, below=page,
+            ),
+            "concurrency": concurrency(3, 2, 3, 1, more=USERS, below=page),
+        }[kind]
+    )  # fmt: skip
+
+
+THREADS = {"ultimate": 5, "stepping": 4, "concurrency": 3}
+
+
+@pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_plug_ins)])
+@pytest.mark.parametrize("kind", THREADS)
+def test_what_threads_call_themselves_on_the_wire_and_in_the_log(
+    kind: str, who: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    served, file, log = serve(), tmp_path / "p.jmx", tmp_path / "out.jtl"
+    file.write_bytes(numbered(served.port, kind))
+    argv = ["-n", "-t", str(file), "-l", str(log)]
+    if who == "theirs":
+        run_jmeter(argv, tmp_path, tmp_path, "jmeter-plugins")
+    else:
+        assert jmeter.run(argv, quick_desk()[0]) == 0
+    every = {str(number) for number in range(1, THREADS[kind] + 1)}
+    asked = set(re.findall(rb"GET /(\d+) ", served.recorded()))
+    assert {one.decode() for one in asked} == every
+    with log.open(newline="") as text:
+        rows = [(one["threadName"], one["URL"]) for one in csv.DictReader(text)]
+    starter = "-ThreadStarter" if kind == "concurrency" else ""
+    group = "it" if kind == "stepping" else "G"
+    assert {name for name, _ in rows} == {f"{group}{starter} 1-{number}" for number in every}
+    assert all(name.rpartition("-")[2] == url.rpartition("/")[2] for name, url in rows)
+
+
+def test_a_script_of_a_thread_knows_the_same_number() -> None:
+    script = element("JSR223PreProcessor", prop("script", 'vars.put("n", ctx.getThreadNum() + "")'))
+    made = translated_of(sampler("/${n}", below=script), group=prop("ThreadGroup.num_threads", 2))
+    assert "${user | plus -1}" in made.trial.workload.model_dump_json()

@@ -238,3 +238,13 @@ def test_where_it_runs() -> None:
     assert step.path == f"/{socket.gethostname()}"
     with pytest.raises(Refused, match="not known to Prony"):
         load_of(sampler("/${__regexFunctionOfSomePlugin(1)}"))
+
+
+def test_rows_without_names_in_a_controller_are_nothing(tmp_path: Path) -> None:
+    written(tmp_path)
+    loop = element(
+        "LoopController", prop("LoopController.loops", 2),
+        below=data(str(tmp_path / "few.csv"), " ") + sampler("/a"),
+    )  # fmt: skip
+    made = load_of(loop + sampler("/b")).workload
+    assert [step.path for step in made.all_steps] == ["/a", "/b"]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from prony.frontends import jmeter
+from prony.frontends.jmeter.marks import MARK
 from prony.frontends.jmeter.outline import Style, outlines
 from prony.frontends.jmeter.samples import Chain, Made, samples
 from prony.load.request_log import LoggedRequest
@@ -224,3 +225,13 @@ def test_a_sampler_that_no_request_stands_beside_is_named(
     assert found == (["page", "debug"] if where == "beside" else ["page"])
     said = "no rows of samplers that no request stands beside: debug" in err.getvalue()
     assert said == (where == "alone")
+
+
+def test_transactions_of_one_name_are_kept_apart_by_their_elements() -> None:
+    """One is the parent of its samples, the other is not; their rows say which is which."""
+    walk = [of(f"t{MARK}1", GET), of(f"t{MARK}2", GET)]
+    workload = Workload(scenarios=(Scenario(name="s", steps=tuple(walk)),))
+    outlined = outlines(workload, {f"t{MARK}2": Style(parent=True)})
+    found = samples([row(0, 0), row(1, 10)], outlined)
+    seen = [(one.label, one.element) if isinstance(one, Made) else one.step for one in found]
+    assert seen == ["r0", ("t", 1), ("t", 2), "r1"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -17,7 +18,18 @@ from prony.plan.blocks import Pace, PacePhase
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.step import Block
 from tests.frontends.conftest import Served, as_asked, explained, offered
-from tests.frontends.jmx_text import PLANS, element, flag, load_of, prop, repeated, sampler, translated_of
+from tests.frontends.jmx_text import (
+    PLANS,
+    element,
+    flag,
+    load_of,
+    prop,
+    repeated,
+    sampler,
+    translated_of,
+)
+from tests.frontends.jmx_text import document as in_a_group
+from tests.frontends.real_jmeter import needs_plug_ins, run_jmeter
 from tests.frontends.test_jmeter_groups import document
 from tests.frontends.test_jmeter_plugin_groups import row
 
@@ -114,3 +126,15 @@ def test_it_lets_no_more_through_than_the_schedule_has(serve: Callable[..., Serv
     report = offered(translated_of(inside, group=FOREVER))
     assert 1 <= report.totals.completed <= 41
     assert not report.totals.errors
+
+
+@needs_plug_ins
+def test_the_plug_in_itself_lets_through_what_the_schedule_has_and_ends_the_threads(
+    serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    server = serve()
+    inside = timer(row(10, 10, 3)) + sampler("/", prop("HTTPSampler.port", server.port))
+    (tmp_path / "p.jmx").write_bytes(in_a_group(inside, group=FOREVER))
+    run_jmeter(["-n", "-t", str(tmp_path / "p.jmx")], tmp_path, tmp_path, "jmeter-plugins")
+    # It ends by itself, though its threads have no end; a second's share may come at once at the start.
+    assert 1 <= server.ended()["requests"] <= 45

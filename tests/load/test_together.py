@@ -197,6 +197,20 @@ def test_a_host_that_vanishes_stops_the_others_and_is_named() -> None:
     assert run.told()["b"]["engine"] is None
 
 
+def test_a_failed_request_that_ends_the_run_ends_it_on_all_hosts() -> None:
+    hosts = [obedient("a"), obedient("b")]
+    run = canned(*hosts)
+    while run.ready is None:
+        run.next_event(1)
+    hosts[0].say({**FINISHED, "reason": "request_failed"})
+    hosts[0].end()
+    _, fault = events_until_fault(run)
+    assert fault is None
+    assert hosts[1].commands[-1]["command"] == "stop"
+    assert run.end_reason == "request_failed"
+    run.close()
+
+
 def test_a_reader_that_fails_for_any_reason_names_its_host() -> None:
     class Broken(Canned):
         def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:

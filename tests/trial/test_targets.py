@@ -343,3 +343,29 @@ def test_a_load_after_the_measured_one_that_cannot_run_does_not_cost_the_trial(
     assert outcome.notes == (
         "the load after the measured one failed: the engine could not be started: Too many open files",
     )
+
+
+STRICT = HELLO.model_copy(
+    update={"steps": (Step(path="/", expect=Expectation(status=(404,)), ends_run_on_error=True),)}
+)
+"""Its first request fails and ends the run."""
+
+
+def test_a_load_before_the_measured_one_may_end_the_trial(url: Url) -> None:
+    users = Population(name="first", users=2, iterations_per_user=50)
+    before = Stage(workload=STRICT, loads=ClosedLoad(users=2, populations=(users,)))
+    outcome = measured(OnAnotherHost(url), Heard(), before=before)
+    assert str(outcome.fault).startswith(
+        "the load before the measured one ended with its first failed request, as the plan says: "
+    )
+    assert outcome.evidence.engine is None
+    (stage,) = outcome.evidence.stages
+    assert stage.report.reason == "request_failed"
+
+
+def test_a_load_that_a_failed_request_ends_is_a_result_with_a_note(url: Url) -> None:
+    outcome = measured(OnAnotherHost(url), Heard(), workload=STRICT, preflight=False)
+    assert (outcome.failure, outcome.interrupted) == (None, False)
+    assert outcome.evidence.engine is not None
+    assert outcome.evidence.engine.reason == "request_failed"
+    assert outcome.notes == ("a failed request ended the load before its time, as the plan says",)

@@ -37,6 +37,8 @@ pub struct StepJob {
     pub most_redirects: u32,
     /// What ends the iteration.
     pub end_on: Vec<Ending>,
+    /// A request of it that fails ends the run.
+    pub ends_run_on_error: bool,
     /// The pause after it.
     pub think: ThinkTime,
 }

@@ -11,6 +11,9 @@ use super::{Load, Plan, Think};
 pub struct PopulationPlan {
     pub name: String,
     pub users: u32,
+    /// Users of the same group in populations before this one: `${user}` counts on from them.
+    #[serde(default)]
+    pub users_before: u32,
     /// Its first user starts so long after the start of the run.
     #[serde(default)]
     pub start_ms: f64,

@@ -136,6 +136,9 @@ pub struct Step {
     /// What ends the iteration after this step; without it a user goes on whatever came of it.
     #[serde(default)]
     pub end_on: Vec<Ending>,
+    /// A request of it that fails, however it does, ends the whole run.
+    #[serde(default)]
+    pub ends_run_on_error: bool,
 }
 
 /// A way in which a request may fail.

@@ -34,6 +34,8 @@ pub enum Notice {
     },
     /// The script made an error, which it keeps.
     ScriptFailed,
+    /// A request failed that ends the run.
+    RequestFailed,
 }
 
 /// A request that ended.
@@ -333,6 +335,7 @@ impl Record {
     ) {
         if let Some(kind) = failed {
             self.recorder.counters.fail(kind);
+            self.failed(ended);
         }
         if self.recorder.counts_steps() {
             let figure = self.job.scenarios.steps[usize::from(ended.step)].figure;
@@ -407,7 +410,15 @@ impl Record {
         }
     }
 
+    /// Whatever was wrong.
+    fn failed(&mut self, ended: &Ended) {
+        if self.job.steps[usize::from(ended.step)].ends_run_on_error {
+            self.notices.push(Notice::RequestFailed);
+        }
+    }
+
     fn failure_row(&mut self, ended: &Ended, kind: ErrorKind, now_ns: u64) {
+        self.failed(ended);
         let outcome = Outcome {
             error: Some(kind),
             ..Outcome::default()

@@ -119,6 +119,7 @@ impl Coordinator<'_> {
                 }
             }
             WorkerMessage::ScriptFailed => self.end(Reason::Script),
+            WorkerMessage::RequestFailed => self.end(Reason::RequestFailed),
             WorkerMessage::Failed(message) => return Err(message),
         }
         Ok(())

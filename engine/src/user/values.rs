@@ -146,7 +146,7 @@ impl UserValues {
             }
             let vars = state.vars.get_or_insert_with(|| Box::new(Vars::new(shape)));
             if starts {
-                vars.number = population.number_within(number);
+                vars.number = population.number_in_group(number);
             }
             vars.unix_ns = unix_ns;
             if starts {

@@ -36,6 +36,8 @@ pub enum WorkerMessage {
     },
     /// The script made an error, which it keeps.
     ScriptFailed,
+    /// A request failed that ends the run.
+    RequestFailed,
     Failed(String),
 }
 
@@ -56,6 +58,7 @@ impl From<Notice> for WorkerMessage {
             Notice::Segment(segment) => Self::Segment(segment),
             Notice::MarkReached { mark, at_ns } => Self::MarkReached { mark, at_ns },
             Notice::ScriptFailed => Self::ScriptFailed,
+            Notice::RequestFailed => Self::RequestFailed,
         }
     }
 }

@@ -23,6 +23,7 @@ from prony.frontends.artillery.templates import (
     json_value,
     rendered,
 )
+from prony.frontends.patterns import NotTaken, pattern
 from prony.plan.response import Capture, Expectation
 
 RIGHT = tuple(range(200, 300))
@@ -151,7 +152,7 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
     own = spec.children.get("strict")
     # Artillery empties the variable then, whatever it held.
     default = None if (strict if own is None else own.value is not False) else ""
-    path, pattern, header = spec.get("json"), spec.get("regexp"), spec.get("header")
+    path, regexp, header = spec.get("json"), spec.get("regexp"), spec.get("header")
     if path is not None:
         multiple = spec.children.get("multiple")
         every = multiple is not None and multiple.value is False
@@ -163,9 +164,9 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
         return Capture(json=where, default=default)  # type: ignore[call-arg]
     if header is not None:
         return Capture(header=header.text("a header's name"), default=default)
-    if pattern is None and spec.get("selector") is not None:
+    if regexp is None and spec.get("selector") is not None:
         return _selected(spec, default)
-    if pattern is None:
+    if regexp is None:
         raise spec.refused("this capture", ONLY_CAPTURES)
     flags = spec.get("flags")
     letters = "" if flags is None else flags.text("a text of flags")
@@ -173,9 +174,7 @@ def _capture(spec: ScriptNode, strict: bool) -> Capture:
         raise flags.refused(f"the flags '{letters}' of a regexp", "use i, m and s")
     group = spec.get("group")
     number = 0 if group is None else int(group.number("the number of a group"))
-    text = _regex(
-        pattern, pattern.text("a regular expression"), "write it with a group around what is wanted"
-    )
+    text = _regex(regexp, regexp.text("a regular expression"), "write it with a group around what is wanted")
     regex = f"(?{letters}){text}" if letters else text
     return Capture(regex=regex, group=number, default=default)
 
@@ -199,9 +198,11 @@ def _selected(spec: ScriptNode, default: str | None) -> Capture:
 
 
 def _regex(node: ScriptNode, text: str, instead: str) -> str:
-    if re.search(r"\(\?<?[=!]|\\[1-9]", text):
-        raise node.refused("look-around or a back reference in a regexp", instead)
-    return text
+    """One of JavaScript as the engine reads it. Raises Refused."""
+    try:
+        return pattern(text, javascript=True).text
+    except NotTaken as why:
+        raise node.refused(f"{why} in a regexp", instead) from why
 
 
 def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expected:

@@ -4,29 +4,20 @@ offer load or judge.
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import IO
 
 from prony.errors import UsageError
 from prony.evidence.engine import IntervalRow, Window
 from prony.frontends.base import Context, FrontEnd, Ran, Translated
-from prony.frontends.jmeter import jtl
+from prony.frontends.jmeter import row_files
 from prony.frontends.jmeter.arguments import TOOL, USAGE, VERSION, JMeterArguments, parse
-from prony.frontends.jmeter.jtl_xml import XmlLog
-from prony.frontends.jmeter.listeners import RowsFile
-from prony.frontends.jmeter.outline import outlines
-from prony.frontends.jmeter.samples import samples
 from prony.frontends.jmeter.summary import Count, Threads, line, moment
-from prony.frontends.jmeter.thread_names import ThreadGroup, ThreadNames
 from prony.frontends.jmeter.translate import JMeterPlan, plan
-from prony.load.request_log import LoggedRequest, read_log
-from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
-from prony.trial.stages import stage_log
 
 EVERY_S = 30
 """JMeter's summariser.interval."""
@@ -35,10 +26,8 @@ EVERY_S = 30
 class Summariser(SilentProgress):
     """A pair of lines at every half minute of the clock, as JMeter prints them."""
 
-    def __init__(self, stream: IO[str], users: int, stops_on_error: bool = False) -> None:
-        """`stops_on_error`: the first failed request ends the run, as Ctrl-C does."""
+    def __init__(self, stream: IO[str], users: int) -> None:
         self._stream = stream
-        self._stops_on_error = stops_on_error
         self._users = users
         self._rows: list[IntervalRow] = []
         self._all: list[IntervalRow] = []
@@ -50,8 +39,6 @@ class Summariser(SilentProgress):
         if time.time() >= self._next_s:
             self._next_s += EVERY_S
             self.say()
-        if self._stops_on_error and row.errors:
-            raise KeyboardInterrupt
 
     def say(self) -> None:
         """The rows since the last line, and all of them."""
@@ -141,91 +128,44 @@ def run(argv: Sequence[str], context: Context) -> int:
 
 def _run(asked: JMeterArguments, made: JMeterPlan, context: Context) -> int:
     out = context.stdout
+    if asked.page is not None:
+        _check_page(asked.page, asked.replace_log)
     print("Creating summariser <summary>", file=out)
     print(f"Created the tree successfully using {asked.plan}", file=out)
     print(f"Starting standalone test {moment(time.time())}", file=out, flush=True)
     if made.delay_s:
         time.sleep(made.delay_s)
-    summariser = Summariser(out, made.users, made.stops_on_error)
-    files = _files(asked, made)
-    ran = _logged(files, made, context, summariser) if files else context.measure(made.translated, summariser)
+    summariser = Summariser(out, made.users)
+    ran = row_files.measured(asked, made, context, summariser)
     if summariser.said:
         summariser.say()
     print(line(total(ran)), file=out)
     print(f"Tidying up ...    {moment(time.time())}", file=out)
     print("... end of run", file=out)
+    if asked.page is not None:
+        ran.write_page(asked.page)
+        print(
+            f"prony: note: {asked.page} is Prony's page of the run, in place of JMeter's dashboard",
+            file=context.stderr,
+        )
     return context.end(ran, 0)
 
 
-Files = Sequence[tuple[RowsFile, bool]]
-"""Each with whether what is in it goes first."""
-
-
-def _files(asked: JMeterArguments, made: JMeterPlan) -> Files:
-    """The file of -l and those of listeners, each once."""
-    found = [(RowsFile(asked.log), asked.replace_log)] if asked.log is not None else []
-    known = {asked.log.absolute()} if asked.log is not None else set()
-    return [*found, *((file, False) for file in made.files if file.path.absolute() not in known)]
-
-
-def _logged(files: Files, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
-    """The run with a row for every request, which become JMeter's when it has ended."""
-    servers_of: list[jtl.Servers] = []
-    names_of: list[ThreadNames] = []
-
-    def record_of(row: LoggedRequest) -> jtl.Record:
-        return jtl.request_record(row, servers_of[-1].of(row), names_of[-1])
-
-    with ExitStack() as stack:
-        logs: list[tuple[RowsFile, jtl.Log]] = []
-        for file, replaced in files:
-            log: jtl.Log
-            try:
-                log = XmlLog(file, record_of) if file.xml else jtl.CsvLog(file, record_of, replaced)
-            except UsageError as fault:
-                if file in made.files:  # as JMeter, which goes on without it
-                    print(f"prony: note: a listener's file is not written: {fault}", file=context.stderr)
-                    continue
-                raise
-            stack.callback(log.close)
-            logs.append((file, log))
-        folder = Path(stack.enter_context(TemporaryDirectory(dir=_beside(logs), prefix=".jtl-")))
-        rows = folder / "requests.csv"
-        ran = context.measure(made.translated.logged(rows), progress)
-        count, unplaced = 0, list[str]()
-        for part, thread_groups, workload in _logs(rows, made):
-            names_of.append(ThreadNames(thread_groups, read_log(part)))
-            servers_of.append(jtl.Servers(made.translated.target.url, workload))
-            outlined = outlines(workload, made.transactions)
-            count += jtl.write(samples(read_log(part), outlined), logs, servers_of[-1], names_of[-1])
-            unplaced += [name for outline in outlined.values() for name in outline.unplaced]
-    cost = ran.report.log
-    waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
-    named = ", ".join(str(file.path) for file, _ in logs)
-    if logs:
-        print(f"prony: note: {named}: {count} requests{waited}", file=context.stderr)
-    if unplaced:
-        names = ", ".join(unplaced)
-        print(
-            f"prony: note: {named}: no rows of samplers that no request stands beside: {names}",
-            file=context.stderr,
+def _check_page(page: Path, replace: bool) -> None:
+    """Before any time is spent on measuring. Raises UsageError."""
+    if page.exists() and not replace:
+        raise UsageError(
+            f"jmeter: {page} is there already; name another folder with -o, or replace it with -f"
         )
-    return ran
-
-
-def _beside(logs: Sequence[tuple[RowsFile, jtl.Log]]) -> Path | None:
-    """Where there is room for the log of requests; None: where the system has its temporary files."""
-    return logs[0][0].path.parent if logs else None
-
-
-def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Sequence[ThreadGroup], Workload]]:
-    """The logs of the setUp groups, the load and the tearDown groups, their threads and what they walk."""
-    trial = made.translated.trial
-    if trial.before is not None:
-        yield stage_log(rows, "before"), made.before, trial.before.workload
-    yield rows, made.thread_groups, trial.workload
-    if trial.after is not None:
-        yield stage_log(rows, "after"), made.after, trial.after.workload
+    try:
+        page.parent.mkdir(parents=True, exist_ok=True)
+        writable = os.access(page.parent, os.W_OK)
+    except OSError as fault:
+        raise UsageError(
+            f"jmeter: the folder {page.parent} cannot be made: {fault.strerror or fault}; name another"
+        ) from fault
+    if not writable:
+        raise UsageError(f"jmeter: you may not write into {page.parent}; name another folder with -o")
 
 
 FRONT_END = FrontEnd(

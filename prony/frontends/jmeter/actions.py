@@ -8,6 +8,8 @@ from prony.frontends.jmeter import parameters, plain_scripts, timers
 from prony.frontends.jmeter.extractors import EXTRACTORS
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.marks import marked
+from prony.frontends.jmeter.outline import silent
 from prony.frontends.jmeter.responses import ASSERTIONS
 from prony.frontends.jmeter.scope import TreeScope, inner
 from prony.frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, TreeWalk
@@ -78,8 +80,8 @@ def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> 
 
 def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
     node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
-    name = walk.values.label(node)
-    return [*_waits(node, scope, walk), silent(name), *_afterwards(node, scope, walk)]
+    made = silent(marked(walk.values.label(node), node))
+    return [*_waits(node, scope, walk), made, *_afterwards(node, scope, walk)]
 
 
 def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
@@ -89,8 +91,8 @@ def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext)
     waits = _waits(node, scope, walk)
     values = walk.values
     values.note(f"{node.element}: its script is translated; in the log its row has no length and no time")
-    name = values.label(node)
-    return [*waits, *plain_scripts.done([node], values), silent(name), *_afterwards(node, scope, walk)]
+    made = silent(marked(values.label(node), node))
+    return [*waits, *plain_scripts.done([node], values), made, *_afterwards(node, scope, walk)]
 
 
 def _afterwards(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
@@ -98,11 +100,6 @@ def _afterwards(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     own = [below for below in node.below if below.enabled]
     here = [*scope.processors, *own]
     return plain_scripts.done([one for one in here if one.tag in plain_scripts.AFTER], walk.values)
-
-
-def silent(name: str) -> Block:
-    """A sample without a request: it has a row in the log (`prony.frontends.jmeter.outline`)."""
-    return Block(transaction=name, steps=(Block(pause=Think(kind="constant", ms=0.0)),))
 
 
 def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
@@ -123,7 +120,8 @@ def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) 
     if node.flag("WAITING", True):
         waits += _pause(raw, node, values, "RESPONSE_TIME")
     values.note(f"{node.element}: it sends nothing; in the log its row has no length, as its time is a pause")
-    return [*waits, silent(values.label(node)), *_afterwards(node, scope, walk)]
+    made = silent(marked(values.label(node), node))
+    return [*waits, made, *_afterwards(node, scope, walk)]
 
 
 ACTIONS: dict[str, Controller] = {

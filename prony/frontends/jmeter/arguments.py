@@ -18,6 +18,8 @@ usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]
     -t, --testfile FILE          The test plan (.jmx)
     -l, --logfile FILE           One line per request, CSV with JMeter's default columns
     -f, --forceDeleteResultFile  Delete the file of -l first; without it lines are added
+    -e, --reportatendofloadtests Writes Prony's page of the run, in place of JMeter's dashboard
+    -o, --reportoutputfolder DIR Its folder (DIR/index.html); report-output without it
     -J, --jmeterproperty N=V     A property, for ${__P(name)}
     -D, --systemproperty N=V     A property of the Java system, for ${__P(name)} as well
     -p, --propfile FILE          Properties
@@ -32,20 +34,18 @@ usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]
 LONG = {
     "nongui": "n", "testfile": "t", "logfile": "l", "forceDeleteResultFile": "f", "jmeterproperty": "J",
     "systemproperty": "D", "propfile": "p", "addprop": "q", "jmeterlogfile": "j", "loglevel": "L",
-    "version": "v", "help": "h",
+    "version": "v", "help": "h", "reportatendofloadtests": "e", "reportoutputfolder": "o",
 }  # fmt: skip
-WITH_VALUE = "tlJDpqjL"
+WITH_VALUE = "tlJDpqjLo"
 OWN = {"duration": True, "csv-dir": True, "skip-unsupported": False}
 """Options that JMeter does not have -> whether they need a value."""
-ALONE = "nfvh?"
+ALONE = "nfvh?e"
 ELSEWHERE = {
     "r": ("servers of a distributed test", "run prony jmeter on each host"),
     "R": ("servers of a distributed test", "run prony jmeter on each host"),
     "X": ("servers of a distributed test", "run prony jmeter on each host"),
     "G": ("a property for remote servers", "use -J"),
     "S": ("a file of system properties", "use -q"),
-    "e": ("JMeter's dashboard", "prony report makes one of the stored result"),
-    "o": ("JMeter's dashboard", "prony report makes one of the stored result"),
     "g": ("JMeter's dashboard of an old log", "prony report makes one of a stored result"),
     "H": ("a proxy", "name the server itself"),
     "P": ("a proxy", "name the server itself"),
@@ -61,6 +61,10 @@ CHANGING = ("jmeter.save.saveservice.", "summariser.", "httpclient", "http.", "h
             "timer.", "hc.parameters.", "user.properties", "plugin_dependency", "sampleresult.",
             "system.properties")  # fmt: skip
 """Properties that begin so change what JMeter sends or writes."""
+UNCHANGED = {"jmeter.save.saveservice.output_format": "csv"}
+"""But those that have the value which they have anyway."""
+PAGE, PAGES = "index.html", "report-output"
+"""The page of -e, and its folder where -o names none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +87,8 @@ class JMeterArguments:
     properties: dict[str, str]
     version: bool
     help: bool
+    page: Path | None = None
+    """Where Prony's page of the run is wanted."""
     wishes: Wishes = Wishes()
 
 
@@ -111,7 +117,7 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         known.update(_property_file(Path(file)))
     known.update(properties)
     for name, value in known.items():
-        if name.startswith(CHANGING):
+        if name.startswith(CHANGING) and UNCHANGED.get(name) != value.strip():
             raise Refused(
                 f"the property {name}", TOOL, None, f"it changes what JMeter sends or writes ('{value}')",
                 "leave it out, or say the same in the test plan",
@@ -130,6 +136,7 @@ def parse(argv: Sequence[str]) -> JMeterArguments:
         properties=known,
         version="v" in flags,
         help=helped,
+        page=Path(values.get("o", PAGES)) / PAGE if "e" in flags else None,
         wishes=_wishes(values, flags, known),
     )
 

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from prony.frontends import patterns
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.frontends.jmeter.responses import JAVA_ONLY
 from prony.plan.blocks import Condition, Op
 
 Held = Condition | bool
@@ -209,22 +209,30 @@ class _Parser:
         return side
 
     def _matched(self, left: _Side, method: str) -> Held:
-        pattern, plain = PATTERNS[method]
+        form, plain = PATTERNS[method]
+        pattern = engines = form
         if not self._next("("):
             raise self._refused()
         if method != ".isEmpty":
             given = self._side().text.constant
-            if given is None or (not plain and JAVA_ONLY.search(given)):
+            if given is None:
                 raise self._refused()
-            pattern = pattern.format(re.escape(given) if plain else given)
+            pattern = form.format(re.escape(given) if plain else given)
+            engines = pattern if plain else form.format(self._taken(given))
         if not self._next(")"):
             raise self._refused()
         constant = left.text.constant
         if constant is None:
-            return Condition(left=left.text.engine, op="matches", right=pattern)
+            return Condition(left=left.text.engine, op="matches", right=engines)
         try:
             return re.search(pattern, constant) is not None
         except re.error as fault:
+            raise self._refused() from fault
+
+    def _taken(self, given: str) -> str:
+        try:
+            return patterns.pattern(given).text
+        except patterns.NotTaken as fault:
             raise self._refused() from fault
 
     def _alone(self, side: _Side) -> Held:

@@ -125,3 +125,14 @@ def longest(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
     if len(known) > 1:
         values.note(f"the longest response timeout, {max(known)} ms, holds for all requests")
     return max(known)
+
+
+def longest_to_connect(requests: Sequence[SamplerRequest], values: KnownValues) -> int:
+    """The time that connecting may take, in ms: the longest of any sampler."""
+    known = {one.connect_ms or CONNECT_MS for one in requests}
+    if len(known) > 1:
+        usual = (
+            f" ({CONNECT_MS} ms where a sampler has none)" if any(not r.connect_ms for r in requests) else ""
+        )
+        values.note(f"the longest connect timeout, {max(known)} ms, holds for all connections{usual}")
+    return max(known)

@@ -12,6 +12,7 @@ from prony.frontends.jmeter.branches import BRANCHES
 from prony.frontends.jmeter.conditions import Held
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.marks import marked
 from prony.frontends.jmeter.outline import Style
 from prony.frontends.jmeter.requests import SAMPLERS
 from prony.frontends.jmeter.scope import TreeScope
@@ -53,8 +54,8 @@ def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopCont
             "between them; its rows in the log include them"
         )
     found = walk.below(node, scope, loop)
-    name = walk.values.label(node)
-    walk.shared.transactions.setdefault(name, style)
+    name = marked(walk.values.label(node), node)
+    walk.shared.transactions[name] = style
     return [Block(transaction=name, steps=tuple(found))] if found else []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from prony.frontends import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.frontends.jmeter.responses import JAVA_ONLY, from_top, pointer_of
+from prony.frontends.jmeter.responses import from_top, pointer_of, taken
 from prony.frontends.markup import AttributeOf, TextOf
 from prony.plan.response import Capture
 
@@ -119,12 +119,8 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     template = node.value("RegexExtractor.template", "$1$") or "$1$"
     group = re.fullmatch(r"\$(\d{1,3})\$", template)
     last = max(map(int, re.findall(r"\$(\d{1,3})\$", template)), default=0)
-    try:
-        groups = re.compile(text).groups
-    except re.error as fault:
-        raise node.wrong(f"a regular expression; {fault}") from fault
-    if JAVA_ONLY.search(text):
-        raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
+    found = taken(text, node)
+    groups = found.groups
     if last > groups:
         raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")
     variable = node.value("RegexExtractor.refname")
@@ -140,7 +136,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
         yield (
             own,
             {
-                "regex": text,
+                "regex": found.text,
                 "group": number,
                 **_part(node, "RegexExtractor", values),
                 **which,
@@ -150,7 +146,7 @@ def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
     yield (
         variable,
         {
-            "regex": text,
+            "regex": found.text,
             **({"group": int(group.group(1))} if group else {"template": template}),
             **_part(node, "RegexExtractor", values),
             **which,

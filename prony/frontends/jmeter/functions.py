@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote_plus, unquote_plus
 
+from prony.errors import UsageError
 from prony.frontends.base import Refused
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.blocks import Pace
@@ -144,6 +145,10 @@ class KnownValues:
     """The name of the sampler that is read."""
     stores: list[tuple[str, str]] | None = None
     """What its functions store, in order: variable and text of the engine; None outside of a sampler."""
+    faults: dict[int, str] = field(default_factory=dict)
+    """The number of a sampler that fails and sends nothing -> why, in JMeter's words."""
+    unsent: UsageError | None = None
+    """The same of the first of them, for a plan that sends nothing at all."""
     referred: set[str] = field(default_factory=set)
     """Variables that something has read while they did not change."""
 

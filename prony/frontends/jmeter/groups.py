@@ -130,16 +130,19 @@ def _known(end_s: float | None, group: Group) -> float:
 
 
 def _of_waves(group: Group, begins_s: float, feeders: Sequence[str]) -> Iterator[Population]:
+    before = 0
     for number, wave in enumerate(group.waves, 1):
         yield Population(
             name=group.name if number == 1 else f"{group.name} #{number}",
             users=wave.threads,
+            users_before=before,
             start_s=begins_s + wave.start_s,
             duration_s=None if math.isinf(wave.end_s) else wave.end_s - wave.start_s,
             iterations_per_user=group.measured.iterations_per_user,
             scenarios=(group.name,),
             feeders=tuple(feeders),
         )
+        before += wave.threads
 
 
 def named(groups: Sequence[Group]) -> tuple[Group, ...]:

@@ -41,6 +41,8 @@ class JmxNode:
     """Names of set properties that JMeter passes over, as far as the element was read."""
     below: list[JmxNode] = field(default_factory=list)
     """Of a test element: those in its hashTree."""
+    number: int = 0
+    """Its own in the plan (`prony.frontends.jmeter.marks`)."""
     refusal: tuple[str, str] | None = None
     """What it asks for and Prony does not do, and what to do, known from the whole plan."""
 

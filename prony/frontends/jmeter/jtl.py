@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from http.client import responses
 from pathlib import Path
 from typing import IO, Protocol
@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from prony.errors import UsageError
 from prony.frontends.jmeter import samples
 from prony.frontends.jmeter.listeners import RowsFile
+from prony.frontends.jmeter.outline import Outline
 from prony.frontends.jmeter.places import PORTS
 from prony.frontends.jmeter.samples import Chain, Made, Sample
 from prony.frontends.jmeter.thread_names import ThreadNames
@@ -111,22 +112,30 @@ def write(
     logs: Sequence[tuple[RowsFile, Log]],
     servers: Servers,
     thread_names: ThreadNames,
+    outlined: Mapping[str, Outline],
 ) -> int:
     """Each sample that ended to those who want it; returns how many are requests."""
     count = 0
     for row in rows:
         if isinstance(row, Made):
             record = made_record(row, thread_names)
-            of = row.of
+            of, element = row.of, row.element
         else:
             record = request_record(row, servers.of(row), thread_names)
-            of = row
+            of, element = row, _element(row, outlined)
             count += row.requests if isinstance(row, Chain) else 1
-        key = (thread_names.group(of), str(record["label"]), record["success"] == "true")
+        key = (thread_names.group(of), element, record["success"] == "true")
         for file, log in logs:
             if any(key in wanted for wanted in file.wanted):
                 log.write(record, row)
     return count
+
+
+def _element(row: LoggedRequest, outlined: Mapping[str, Outline]) -> int:
+    """The number of its sampler."""
+    outline = outlined.get(row.scenario)
+    known = [] if outline is None else outline.elements
+    return known[row.step_index] if row.step_index < len(known) else 0
 
 
 def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> Record:

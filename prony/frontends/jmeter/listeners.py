@@ -40,18 +40,18 @@ class Wanted:
 
     success: bool | None = None
     """Only those that succeeded, or only the others."""
-    group: str | None = None
-    """Only those of this thread group,"""
-    labels: frozenset[str] | None = None
-    """and only those of these names."""
+    group: int | None = None
+    """Only those of the thread group of this number (`prony.frontends.jmeter.marks`),"""
+    elements: frozenset[int] | None = None
+    """and only those of these samplers and transactions."""
 
-    def __contains__(self, row: tuple[str, str, bool]) -> bool:
-        """Whether it wants a row, by thread group, label and success."""
-        group, label, success = row
+    def __contains__(self, row: tuple[int, int, bool]) -> bool:
+        """Whether it wants a row, by the numbers of thread group and element, and success."""
+        group, element, success = row
         return (
             self.success in (None, success)
             and self.group in (None, group)
-            and (self.labels is None or label in self.labels)
+            and (self.elements is None or element in self.elements)
         )
 
 
@@ -89,7 +89,7 @@ def files(found: Sequence[Writing], groups: frozenset[str], values: KnownValues)
         if not name:
             continue
         path = values.folder / name[2:] if name.startswith("~/") else Path(name)
-        file = _file(node, path, _wanted(node, above, groups, values))
+        file = _file(node, path, _wanted(node, above, groups))
         known = made.get(path)
         made[path] = file if known is None else replace(known, wanted=(*known.wanted, *file.wanted))
         if file.xml:
@@ -122,7 +122,7 @@ def _name(node: JmxNode, values: KnownValues) -> str:
     return found.strip()
 
 
-def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str], values: KnownValues) -> Wanted:
+def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str]) -> Wanted:
     errors, successes = (
         node.flag("ResultCollector.error_logging"), node.flag("ResultCollector.success_only_logging")
     )  # fmt: skip
@@ -130,11 +130,9 @@ def _wanted(node: JmxNode, above: Sequence[JmxNode], groups: frozenset[str], val
     group = next((one for one in above if one.tag in groups), None)
     if group is None:
         return Wanted(success)
-    name = values.constant(group.label, group)
     if above[-1] is group:
-        return Wanted(success, name)
-    inside = [one for one in above[-1].everything() if "${" not in one.label]
-    return Wanted(success, name, frozenset(one.label for one in inside))
+        return Wanted(success, group.number)
+    return Wanted(success, group.number, frozenset(one.number for one in above[-1].everything()))
 
 
 def _file(node: JmxNode, path: Path, wanted: Wanted) -> RowsFile:

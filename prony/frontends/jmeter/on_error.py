@@ -13,6 +13,8 @@ from enum import StrEnum
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.guards import Guard, filled
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.marks import parted
+from prony.frontends.jmeter.outline import silent_name
 from prony.plan.blocks import Loop
 from prony.plan.response import Capture
 from prony.plan.step import Block, Entry, Step
@@ -69,7 +71,7 @@ def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: Kn
     name = values.unique("went_well")
     values.initial[name] = "yes"
     values.used.add(name)
-    walk = _Noting(filled(name), name)
+    walk = _Noting(filled(name), name, node, frozenset(values.faults), ends_run=action in STOPS_ALL)
     found = [walk.entry(entry) for entry in entries]
     if action is OnError.NEXT_LOOP:
         return [Block(set={name: "yes"}), *found]
@@ -78,8 +80,10 @@ def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: Kn
             f"{node.element}: a thread that a failed request stops sends nothing more; it counts as a user "
             "until the group ends"
         )
-    else:
-        values.note(f"{node.element}: a failed request stops its thread, and within about a second the run")
+    elif action in STOPS_ALL:
+        values.note(
+            f"{node.element}: a failed request ends the run at once; JMeter waits for the samples under way"
+        )
     return found
 
 
@@ -88,9 +92,25 @@ class _Noting(Guard):
     """One group's steps with the guard before each, which each request sets anew."""
 
     name: str
+    node: JmxNode
+    faults: frozenset[int]
+    """Samplers that fail without a request, by their numbers."""
+    ends_run: bool
+    """A request that fails ends it for all groups."""
+
+    def entry(self, entry: Entry) -> Entry:
+        silent = silent_name(entry)
+        if silent is None or parted(silent)[1] not in self.faults:
+            return Guard.entry(self, entry)
+        if self.ends_run:
+            raise self.node.refused(
+                f"the end of the run after '{parted(silent)[0]}', which fails without a request",
+                "correct that sampler, or let the thread go on",
+            )
+        return Block(condition=self.held, steps=(entry, Block(set={self.name: ""})))
 
     def step(self, step: Step) -> Entry:
         noted = {**step.capture, self.name: Capture(status=True, optional=True)}
-        once = step.model_copy(update={"repeat": 1, "capture": noted})
+        once = step.model_copy(update={"repeat": 1, "capture": noted, "ends_run_on_error": self.ends_run})
         made = Block(condition=self.held, steps=(Block(set={self.name: ""}), once))
         return made if step.repeat == 1 else Block(loop=Loop(count=step.repeat), steps=(made,))

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from prony.frontends.jmeter.marks import parted
 from prony.plan.step import Block, Entry, Step
+from prony.plan.think import Think
 from prony.plan.workload import Workload
 
 
@@ -28,6 +30,8 @@ class Transaction:
     """At one place of a scenario."""
 
     name: str
+    element: int
+    """The number of its controller."""
     style: Style
     first: int | None = None
     """The request that it always begins with; None where that depends."""
@@ -44,15 +48,27 @@ class Transaction:
         return request <= before and not again
 
 
+@dataclass(frozen=True, slots=True)
+class Silent:
+    """A sampler that sends nothing."""
+
+    name: str
+    element: int
+    fault: str = ""
+    """Why it fails, in JMeter's words."""
+
+
 @dataclass(slots=True)
 class Outline:
     """One scenario; requests are known by their place in it, as in the log."""
 
+    elements: list[int] = field(default_factory=list)
+    """By request: the number of its sampler."""
     within: list[tuple[Transaction, ...]] = field(default_factory=list)
     """By request: the transactions that it stands in, the outermost first."""
-    after: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
-    """Samplers that send nothing after a request: how many transactions they stand in, and their names."""
-    before: dict[int, list[tuple[int, str]]] = field(default_factory=dict)
+    after: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
+    """Samplers that send nothing after a request: how many transactions they stand in, and what they are."""
+    before: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
     follows: set[int] = field(default_factory=set)
     """Requests whose redirects are followed."""
     embedded: dict[int, int] = field(default_factory=dict)
@@ -61,9 +77,13 @@ class Outline:
     """Those of which it is not known beforehand which request comes before or after them."""
 
 
-def outlines(workload: Workload, styles: Mapping[str, Style]) -> dict[str, Outline]:
-    """By scenario. `styles`: by the name of the transaction."""
-    return {walk.name: _Reader(styles).read(walk.steps) for walk in workload.walks}
+def outlines(
+    workload: Workload, styles: Mapping[str, Style], faults: Mapping[int, str] | None = None
+) -> dict[str, Outline]:
+    """By scenario, of a workload whose names have their marks. `styles`: by the name of the transaction;
+    `faults`: of samplers that fail and send nothing, by their numbers.
+    """
+    return {walk.name: _Reader(styles, faults or {}).read(walk.steps) for walk in workload.walks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +99,8 @@ NOTHING = _Ends(sends=False)
 
 
 class _Reader:
-    def __init__(self, styles: Mapping[str, Style]) -> None:
-        self._styles = styles
+    def __init__(self, styles: Mapping[str, Style], faults: Mapping[int, str]) -> None:
+        self._styles, self._faults = styles, faults
         self._found = Outline()
         self._open: list[Transaction] = []
         self._pages: dict[str, int] = {}
@@ -105,10 +125,11 @@ class _Reader:
         sending = [one for one in ends if one.sends]
         return _Ends(sending[0].first, sending[-1].last) if sending else NOTHING
 
-    def _place(self, name: str, before: Sequence[_Ends], after: Sequence[_Ends]) -> None:
+    def _place(self, marked: str, before: Sequence[_Ends], after: Sequence[_Ends]) -> None:
         last = next((one.last for one in reversed(before) if one.sends), None)
         first = next((one.first for one in after if one.sends), None)
-        at = (len(self._open), name)
+        name, element = parted(marked)
+        at = (len(self._open), Silent(name, element, self._faults.get(element, "")))
         if last is not None:
             self._found.after.setdefault(last, []).append(at)
         elif first is not None:
@@ -120,6 +141,7 @@ class _Reader:
         number = len(self._found.within)
         if isinstance(entry, Step):
             self._found.within.append(tuple(self._open))
+            self._found.elements.append(parted(entry.name)[1])
             if entry.follow_redirects:
                 self._found.follows.add(number)
             if self._page is not None:
@@ -146,7 +168,7 @@ class _Reader:
         return inside if entry.group else _Ends()
 
     def _transaction(self, entry: Block, name: str) -> _Ends:
-        made = Transaction(name, self._styles.get(name, Style()))
+        made = Transaction(*parted(name), self._styles.get(name, Style()))
         self._open.append(made)
         inside = self._list(entry.steps)
         self._open.pop()
@@ -158,8 +180,13 @@ class _Reader:
             transaction.loops.append(range(begin, len(self._found.within)))
 
 
+def silent(name: str) -> Block:
+    """A sample without a request, which has a row in the log. `name`: with the mark of its sampler."""
+    return Block(transaction=name, steps=(Block(pause=Think(kind="constant", ms=0.0)),))
+
+
 def silent_name(entry: Entry) -> str | None:
-    """The name of a sampler that sends nothing (`prony.frontends.jmeter.actions.silent`)."""
+    """The name of such a sample."""
     if isinstance(entry, Step) or entry.transaction is None or len(entry.steps) != 1:
         return None
     (only,) = entry.steps

@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 from urllib.parse import quote, unquote_to_bytes, urlsplit
 
+from prony.errors import UsageError
 from prony.frontends.jmeter.functions import KnownValues, Text, TextPart
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.sampler_values import SamplerValues
@@ -23,6 +24,20 @@ NOT_IN_NAMES = re.compile(r"[\s/?#@\[\]]")
 PLACE = re.compile("\0(\\d+)\0")
 
 
+class NotSent(Exception):
+    """JMeter makes no request of a sampler, but an error: `str()` is its message."""
+
+    def __init__(self, url: str, refusal: UsageError) -> None:
+        """`url`: with the bracket of a variable without a value; `refusal`: the same for its author."""
+        at, begin = url.index("{"), url.index("://") + 3
+        host, _, target = url[begin:].partition("/")
+        part = "query" if "{" not in target.partition("?")[0] else "path"
+        if "{" in host:
+            part, at = "authority", begin
+        super().__init__(f"Illegal character in {part} at index {at}: {url}")
+        self.refusal = refusal
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a request goes."""
@@ -35,7 +50,7 @@ class Place:
 
 
 def place(asked: SamplerValues) -> Place:
-    """Raises Refused and UsageError."""
+    """Raises Refused, UsageError and NotSent."""
     node, values = asked.node, asked.values
     path = values.text(asked.raw("HTTPSampler.path"), node)
     start = path.parts[0].text if path.parts and not path.parts[0].dynamic else ""
@@ -57,12 +72,31 @@ def place(asked: SamplerValues) -> Place:
     if not host:
         raise node.wrong("a server name, here or in HTTP Request Defaults")
     if "${" in host:
-        raise node.wrong(f"a server name, found '{host}', a variable without a value")
+        refusal = node.wrong(f"a server name, found '{host}', a variable without a value")
+        raise NotSent(_shown(scheme, host, port, path), refusal)
     if NOT_IN_NAMES.search(host):
         raise node.wrong(f"a server name, found '{host}'")
     shown = f"[{host}]" if ":" in host else host
     base = f"{scheme}://{shown}:{_port(port, scheme, node, values)}"
-    return Place(base, _written(path, node, values), whole is not None)
+    unknown = next((name for name in values.undefined if "${" + name + "}" in _constants(path)), None)
+    if unknown is not None:
+        refusal = node.refused(
+            f"the variable ${{{unknown}}} has no value and stands in the path (JMeter fails with a "
+            "URISyntaxException)",
+            "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
+        )
+        raise NotSent(_shown(scheme, host, port, path), refusal)
+    return Place(base, _written(path, node), whole is not None)
+
+
+def _constants(path: Text) -> str:
+    return "".join(part.text for part in path.parts if not part.dynamic)
+
+
+def _shown(scheme: str, host: str, port: str, path: Text) -> str:
+    """The URL as JMeter prints it."""
+    at = f":{port}" if _is_set(port, scheme) else ""
+    return f"{scheme}://{host}{at}{path.engine.replace('$${', '${')}"
 
 
 def _begins(path: Text) -> bool:
@@ -96,7 +130,7 @@ def _server(asked: SamplerValues) -> tuple[str, str, str, str]:
     if host != given and not given.startswith("["):
         values.note(
             f"{node.element}: a server name is a name alone; at '{given}' JMeter 5.6.3 on Java 17 fails with "
-            f"a MalformedURLException and sends nothing, here the request is sent to {host}{before}"
+            f"an exception and sends nothing, here the request is sent to {host}{before}"
         )
     bare = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\]", host)
     return scheme, host if bare is None else bare.group(1), port, before
@@ -117,16 +151,9 @@ def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
     return number if number > 0 else PORTS[scheme]
 
 
-def _written(path: Text, node: JmxNode, values: KnownValues) -> Text:
+def _written(path: Text, node: JmxNode) -> Text:
     """Blanks and what is not ASCII as %XX; what is escaped stays. What java.net.URI refuses is wrong."""
     for part in path.parts:
-        unknown = next((name for name in values.undefined if "${" + name + "}" in part.text), None)
-        if not part.dynamic and unknown is not None:
-            raise node.refused(
-                f"the variable ${{{unknown}}} has no value and stands in the path (JMeter fails with a "
-                "URISyntaxException)",
-                "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
-            )
         if not part.dynamic and ILLEGAL.search(part.text):
             raise node.wrong(f"%XX for characters that no URL may hold, found '{part.text.strip()}'")
     dynamic = [part for part in path.parts if part.dynamic]

@@ -19,6 +19,7 @@ from prony.frontends.jmeter.contents import content, encoding, form_parts
 from prony.frontends.jmeter.extractors import captures
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.jmeter.marks import marked
 from prony.frontends.jmeter.multipart import Multipart
 from prony.frontends.jmeter.places import PORTS, place
 from prony.frontends.jmeter.resources import Embedded
@@ -64,7 +65,7 @@ class SamplerRequest:
 
 
 def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared) -> SamplerRequest:
-    """The sampler at this place. Raises Refused and UsageError."""
+    """The sampler at this place. Raises Refused, UsageError and NotSent."""
     asked = SamplerValues(node, scope, values)
     _refuse_extras(asked)
     method = (asked.constant("HTTPSampler.method") or "GET").upper()
@@ -101,7 +102,7 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     expect = expectation(scope.assertions, follows, values, held_to)
     shared.server = shared.server or base
     given: dict[str, Any] = {
-        "name": name,
+        "name": marked(name, node),
         "server": None if base == shared.server else base,
         "method": method,
         "path": path.engine,
@@ -134,7 +135,7 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
         headers, added_at = _headers(asked, base, keep_alive, again, False, None)
         resource = step.model_copy(
             update={
-                "name": f"{name} (embedded)",
+                "name": marked(f"{name} (embedded)", node),
                 "method": "GET",
                 "headers": headers,
                 "added_headers_at": added_at if adds else None,

@@ -6,13 +6,12 @@ Must not know how a request is written.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
-from prony.frontends.jmeter.responses import JAVA_ONLY
+from prony.frontends.patterns import NotTaken, pattern
 from prony.plan.blocks import MOST_AT_ONCE, Loop, Parallel
 from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
@@ -77,17 +76,15 @@ def _pattern(text: str, node: JmxNode, values: KnownValues) -> str | None:
     if not text.strip():
         return None
     try:
-        re.compile(text)
-    except re.error:
-        values.note(f"{node.element}: '{text}' is no regular expression and, as in JMeter, does not count")
-        return None
-    if JAVA_ONLY.search(text):
-        raise node.refused(
-            f"the pattern '{text}' for embedded resources",
-            "use one without look-around and back references; what must not match belongs into 'URLs must "
-            "not match'",
-        )
-    return f"^(?:{text})$"
+        return f"^(?:{pattern(text).text})$"
+    except NotTaken as why:
+        if not why.malformed:
+            raise node.refused(
+                f"the pattern '{text}' for embedded resources with {why}",
+                "write one without; what must not match belongs into 'URLs must not match'",
+            ) from why
+    values.note(f"{node.element}: '{text}' is no regular expression and, as in JMeter, does not count")
+    return None
 
 
 def fetched(page: Step, one: Step, what: Embedded) -> list[Entry]:

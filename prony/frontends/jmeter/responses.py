@@ -11,6 +11,7 @@ from typing import Any
 from prony.frontends import markup
 from prony.frontends.jmeter.functions import KnownValues
 from prony.frontends.jmeter.jmx import JmxNode
+from prony.frontends.patterns import NotTaken, Pattern, pattern
 from prony.plan.response import Expectation
 
 ASSERTIONS = frozenset(
@@ -42,8 +43,6 @@ OF_PAGE = OF_REQUEST | {"children"}
 """a page, which JMeter has among its sub-samples,"""
 OF_EMBEDDED = frozenset({"all", "children"})
 """and what is fetched for a page."""
-JAVA_ONLY = re.compile(r"\(\?(?:=|!|<[=!]|>)|\\[1-9]|[*+?}]\+")
-"""Look-around, atomic groups, back references and possessive repetitions."""
 
 
 @dataclass(slots=True)
@@ -137,7 +136,12 @@ def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
             f"the field {where.removeprefix('Assertion.')}",
             "test the text response, the response code, the response message or the response headers",
         )
-    _checked(node, texts, rule, inverse, enough)
+    if enough and inverse:
+        raise node.refused(
+            "patterns of which one must not be there (Not, Or)", "make an assertion of each that must not be"
+        )
+    if rule in (MATCH, CONTAINS):
+        texts = [taken(text, node).text for text in texts]
     FIELDS[where](texts, rule, inverse, enough, found)
     if assume:
         found.status = set(EVERY)
@@ -157,14 +161,12 @@ def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
     return scope not in found.scopes
 
 
-def _checked(node: JmxNode, texts: list[str], rule: int, inverse: bool, enough: bool) -> None:
-    for text in texts:
-        if rule in (MATCH, CONTAINS) and JAVA_ONLY.search(text):
-            raise node.refused(f"the pattern '{text}'", "use one without look-around and back references")
-    if enough and inverse:
-        raise node.refused(
-            "patterns of which one must not be there (Not, Or)", "make an assertion of each that must not be"
-        )
+def taken(text: str, node: JmxNode) -> Pattern:
+    """A regular expression of the plan as the engine reads it. Raises Refused."""
+    try:
+        return pattern(text)
+    except NotTaken as why:
+        raise node.refused(f"the pattern '{text}' with {why}", "write one without") from why
 
 
 def _body(texts: list[str], rule: int, inverse: bool, enough: bool, found: _Expected) -> None:
@@ -285,7 +287,7 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     pointer = json_pointer(values.constant(node.value("JSON_PATH"), node), node)
     compares = node.flag("JSONVALIDATION")
     expected = values.constant(node.value("EXPECTED_VALUE"), node)
-    pattern = node.flag("ISREGEX", True)
+    is_regex = node.flag("ISREGEX", True)
     null = node.flag("EXPECT_NULL")
     inverse = node.flag("INVERT")
     if "" not in found.scopes:  # it has no scope: it looks at the main sample
@@ -302,12 +304,10 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
         value: Any = json.loads(expected)
     except ValueError:
         value = expected
-    if not pattern or (isinstance(value, str) and not PATTERN.search(expected)):
+    if not is_regex or (isinstance(value, str) and not PATTERN.search(expected)):
         found.values[pointer] = value
         return
-    if JAVA_ONLY.search(expected):
-        raise node.refused(f"the pattern '{expected}'", "use one without look-around and back references")
-    found.matches[pointer] = f"^(?:{expected})$"
+    found.matches[pointer] = f"^(?:{taken(expected, node).text})$"
 
 
 def _xpath(node: JmxNode, found: _Expected, values: KnownValues) -> None:

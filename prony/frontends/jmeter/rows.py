@@ -72,6 +72,8 @@ def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
             "in a controller it has rows for each thread", "share them, or move it into the thread group"
         )
     placed = _placed(node, values, on_use=True)
+    if not placed:  # its variables have no names
+        return []
     feeder = next(iter(placed.values())).parts[0].text.partition(".")[0]
     sets = {values.changing(variable, node): text.engine for variable, text in placed.items()}
     return [Block(set={values.unique("drawn"): f"${{next {feeder}}}", **sets})]

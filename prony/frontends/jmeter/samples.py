@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from prony.frontends.jmeter.outline import Outline, Transaction
+from prony.frontends.jmeter.outline import Outline, Silent, Transaction
 from prony.load.request_log import COLUMNS, LoggedRequest
 
 NS_PER_MS = 1_000_000
+NOT_SENT = "Non HTTP response code: java.net.URISyntaxException"
 FOLLOWED = (301, 302, 303, 307, 308)
 
 
@@ -35,6 +36,8 @@ class Made:
     latency_ms: int = 0
     connect_ms: int = 0
     code: str = "200"
+    element: int = 0
+    """The number of its sampler or controller."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,7 @@ class _Walk:
         whole_ms = max(ended_ms(self.last) - self.start_ms, self.elapsed_ms)
         return Made(
             label=self.transaction.name,
+            element=self.transaction.element,
             of=self.last,
             start_ms=self.start_ms,
             elapsed_ms=whole_ms if style.timers else self.elapsed_ms,
@@ -257,23 +261,27 @@ def _request(thread: _Thread, row: LoggedRequest, outline: Outline) -> Iterator[
         yield from _closed(thread)
     begin_ms = start_ms(row) if thread.before is None else ended_ms(thread.before)
     thread.open += [_Walk(transaction, begin_ms) for transaction in within[kept:]]
-    for _, name in outline.before.get(number, ()):
-        yield from _silent(thread, name, row, begin_ms)
+    for _, silent in outline.before.get(number, ()):
+        yield from _silent(thread, silent, row, begin_ms)
     for walk in thread.open:
         walk.add(row)
     yield from _held(thread, row)
-    for depth, name in sorted(outline.after.get(number, ()), key=lambda at: -at[0]):
+    for depth, silent in sorted(outline.after.get(number, ()), key=lambda at: -at[0]):
         while len(thread.open) > depth:
             yield from _closed(thread)
-        yield from _silent(thread, name, row, ended_ms(row))
+        yield from _silent(thread, silent, row, ended_ms(row))
     while thread.open and thread.open[-1].transaction.last == number:
         yield from _closed(thread)
 
 
-def _silent(thread: _Thread, name: str, row: LoggedRequest, at_ms: int) -> Iterator[Sample]:
+def _silent(thread: _Thread, silent: Silent, row: LoggedRequest, at_ms: int) -> Iterator[Sample]:
+    made = Made(silent.name, row, at_ms, element=silent.element)
+    if silent.fault:
+        made.success, made.code, made.message = False, NOT_SENT, f"Non HTTP response message: {silent.fault}"
     for walk in thread.open:
         walk.samples += 1
-    yield from _held(thread, Made(name, row, at_ms))
+        walk.failing += not made.success
+    yield from _held(thread, made)
 
 
 def _closed(thread: _Thread) -> Iterator[Sample]:

@@ -87,7 +87,7 @@ class Shared:
     server: str | None = None
     """Scheme, host and port of the first request: the load's own server."""
     transactions: dict[str, Style] = field(default_factory=dict)
-    """How they count, by their names."""
+    """How they count, by their names with their marks."""
     paces: dict[int, str] = field(default_factory=dict)
     """A throughput timer (its identity) -> the name of its pace."""
     given: dict[int, tuple[Entry, ...]] = field(default_factory=dict)
@@ -276,10 +276,13 @@ def cache_of(node: JmxNode, new_users: bool, values: KnownValues) -> Cache | Non
 
 
 def user_variables(node: JmxNode, name: str, values: KnownValues) -> None:
-    """User-defined variables; functions in them are evaluated once."""
-    for entry in node.members("Arguments.arguments", name):
-        variable = entry.value("Argument.name")
-        values.variables[variable] = values.text(entry.value("Argument.value"), entry, once=True)
+    """User-defined variables; functions in them are evaluated once. Those of one element know nothing of each
+    other, as in JMeter: they are defined together.
+    """
+    values.variables |= {
+        entry.value("Argument.name"): values.text(entry.value("Argument.value"), entry, once=True)
+        for entry in node.members("Arguments.arguments", name)
+    }
 
 
 def _headers(node: JmxNode, values: KnownValues) -> Headers:

@@ -30,6 +30,8 @@ class ThreadGroup:
     """Of the group, from 1."""
     before: int = 0
     """Threads of the same group in front of these."""
+    element: int = 0
+    """The number of its element in the plan (`prony.frontends.jmeter.marks`)."""
 
     @property
     def population(self) -> Population:
@@ -66,9 +68,9 @@ class ThreadNames:
         of = self._thread_groups[place]
         return f"{of.label} {of.number}-{of.before + row.user - self._firsts[place] + 1}"
 
-    def group(self, row: LoggedRequest) -> str:
-        """The name of its thread group, as the plan has it."""
-        return self._thread_groups[self._place(row.user)].label.removesuffix(STARTER)
+    def group(self, row: LoggedRequest) -> int:
+        """The number of its thread group's element."""
+        return self._thread_groups[self._place(row.user)].element
 
     def at_work(self, row: LoggedRequest) -> tuple[int, int]:
         """Threads of its group, and of all groups, when it ended."""

@@ -15,6 +15,7 @@ from prony.frontends.jmeter import (
     jmx,
     last_sample,
     listeners,
+    marks,
     modules,
     on_error,
     plug_ins,
@@ -22,10 +23,10 @@ from prony.frontends.jmeter import (
 )
 from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
 from prony.frontends.jmeter.connections import (
-    CONNECT_MS,
     TranslatedGroup,
     connections,
     longest,
+    longest_to_connect,
     target,
 )
 from prony.frontends.jmeter.cookies import CookieRules, check_managers
@@ -34,7 +35,7 @@ from prony.frontends.jmeter.groups import Group
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.listeners import RowsFile
 from prony.frontends.jmeter.on_error import STOPS_ALL, OnError
-from prony.frontends.jmeter.outline import Style
+from prony.frontends.jmeter.outline import Outline, outlines
 from prony.frontends.jmeter.plain_scripts import AFTER
 from prony.frontends.jmeter.scope import (
     Shared,
@@ -54,6 +55,18 @@ from prony.plan.population import Population
 from prony.plan.stage import Stage
 from prony.plan.step import Block
 from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """The setUp groups, the load, or the tearDown groups: what their rows in a log need."""
+
+    thread_groups: tuple[ThreadGroup, ...]
+    """In the order in which their users are numbered."""
+    workload: Workload
+    outlines: Mapping[str, Outline]
+    """By scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,17 +74,17 @@ class JMeterPlan:
     """A load, and what its lines of output need."""
 
     translated: Translated
-    thread_groups: tuple[ThreadGroup, ...]
-    """Of the load, in the order in which its users are numbered."""
-    before: tuple[ThreadGroup, ...]
-    after: tuple[ThreadGroup, ...]
+    load: Phase
+    before: Phase | None
+    after: Phase | None
     delay_s: float
-    transactions: Mapping[str, Style]
-    """How they count in the log, by their names."""
-    stops_on_error: bool = False
-    """Whether a failed request ends the run."""
     files: tuple[RowsFile, ...] = ()
     """Of listeners."""
+
+    @property
+    def thread_groups(self) -> tuple[ThreadGroup, ...]:
+        """Of the load."""
+        return self.load.thread_groups
 
     @property
     def users(self) -> int:
@@ -95,19 +108,22 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     shared = Shared(path.parent, values.feeders)
     modules.expand(top, path.parent)
     plug_ins.become_own(top)
+    marks.number(top)
     writing = listeners.writing(top)
     inert.remove(top, values, wishes.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
     rows.check_files(top, values)
     written = listeners.files(writing, groups.KINDS, values)
-    before, main, after = _groups(top, values)
-    everywhere = [*before, *main, *after]
+    setup, main, teardown = _groups(top, values)
+    everywhere = [*setup, *main, *teardown]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
     values.above = outside
-    check_shared_state(outside, before, main, after)
+    check_shared_state(outside, setup, main, teardown)
     scope = inner(TreeScope(), outside, values, shared, rows_at=True)
-    found = [groups.named([groups.group(node, values) for node in nodes]) for nodes in (before, main, after)]
+    found = [
+        groups.named([groups.group(node, values) for node in nodes]) for nodes in (setup, main, teardown)
+    ]
     users = [one.users for one in found[1]]
     beside = counted(outside, values, None if None in users else sum(one or 0 for one in users))
     everybodys = CommonElements(scope, beside, tuple(shared.feeders), shared.cookies)
@@ -118,22 +134,28 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     alone = not (before_load or after_load) or main[0].tag != groups.CLOSED
     several = len(of_load) > 1 or bool(found[1][0].waves) or not alone
     _check_beginnings(parts)
+    _note_end(found, top, values)
     load, measured = found[1][0].load, found[1][0].measured
     populations: tuple[Population, ...] = ()
     if several:
         load, measured = _crowd(of_load, one_after_the_other, values), WholeRun()
         populations = load.populations
+    before, after = (
+        _stage(f"{path.stem}-{name}", some, one_after_the_other, values, shared)
+        for name, some in (("setup", before_load), ("teardown", after_load))
+    )
+    walked = workload(path.stem, of_load, values, shared, alone=not several)
     trial = TrialPlan(
-        workload=workload(path.stem, of_load, values, shared, alone=not several),
+        workload=marks.unmarked(walked),
         load=load,
         measured=measured,
         warm_up=fixed(0.0),
         connections=connections(parts),
         request_timeout_ms=longest(requests, values),
-        connect_timeout_ms=max(r.connect_ms or CONNECT_MS for r in requests),
+        connect_timeout_ms=longest_to_connect(requests, values),
         preflight=False,
-        before=_stage(f"{path.stem}-setup", before_load, one_after_the_other, values, shared),
-        after=_stage(f"{path.stem}-teardown", after_load, one_after_the_other, values, shared),
+        before=None if before is None else before.stage,
+        after=None if after is None else after.stage,
     )
     delay_s = 0.0 if several else found[1][0].delay_s
     if delay_s:
@@ -142,19 +164,44 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     inert.note_foreign(top, values)
     return JMeterPlan(
         Translated(TOOL, target(requests, shared), trial, f"jmeter {path.name}", tuple(values.notes)),
-        _thread_groups(found[1], populations),
-        _thread_groups(found[0], () if trial.before is None else trial.before.loads.populations),
-        _thread_groups(found[2], () if trial.after is None else trial.after.loads.populations),
+        _phase(found[1], populations, walked, values, shared),
+        None if before is None else _phase(found[0], before.populations, before.walked, values, shared),
+        None if after is None else _phase(found[2], after.populations, after.walked, values, shared),
         delay_s,
-        shared.transactions,
-        any(one.on_error in STOPS_ALL for one in found[1]),
         written,
     )
 
 
+def _phase(
+    found: Sequence[Group],
+    populations: Sequence[Population],
+    walked: Workload,
+    values: KnownValues,
+    shared: Shared,
+) -> Phase:
+    outlined = outlines(walked, shared.transactions, values.faults)
+    return Phase(_thread_groups(found, populations), walked, outlined)
+
+
+def _note_end(found: Sequence[Sequence[Group]], top: JmxNode, values: KnownValues) -> None:
+    """What comes after a group that a failed request lets end the run."""
+    before, main, after = found
+    stops = [[one for one in phase if one.on_error in STOPS_ALL] for phase in (before, main)]
+    if stops[0]:
+        values.note(
+            f"{stops[0][0].node.element}: after a request of it that fails nothing else is sent, as in JMeter"
+        )
+    if stops[1] and after and not top.flag("TestPlan.tearDown_on_shutdown"):
+        values.note(
+            "the tearDown groups run also where a failed request has ended the load; this plan says that "
+            "JMeter does not"
+        )
+
+
 def _note_undefined(values: KnownValues) -> None:
-    if values.undefined:
-        names = ", ".join(f"${{{name}}} (line {where.line})" for name, where in values.undefined.items())
+    sent = {name: where for name, where in values.undefined.items() if where.number not in values.faults}
+    if sent:
+        names = ", ".join(f"${{{name}}} (line {where.line})" for name, where in sent.items())
         values.note(f"variables that have no value are sent as they are written, as JMeter does: {names}")
 
 
@@ -168,6 +215,7 @@ def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) ->
                 0.0,
                 one.load.ramp_up_s if isinstance(one.load, ClosedLoad) else 0.0,
                 number,
+                element=one.node.number,
             )
             for number, one in enumerate(found, 1)
         )
@@ -177,7 +225,15 @@ def _thread_groups(found: Sequence[Group], populations: Sequence[Population]) ->
         before = 0
         for wave in islice(left, len(one.waves) or 1):
             made.append(
-                ThreadGroup(one.thread_label, wave.users, wave.start_s, wave.ramp_up_s, number, before)
+                ThreadGroup(
+                    one.thread_label,
+                    wave.users,
+                    wave.start_s,
+                    wave.ramp_up_s,
+                    number,
+                    before,
+                    one.node.number,
+                )
             )
             before += wave.users
     return tuple(made)
@@ -247,7 +303,9 @@ def _parts(
         silent += [one for one, part in made if part is None]
         parts.append(tuple(part for _, part in made if part is not None))
     if not parts[1]:
-        raise found[1][0].node.wrong("at least one HTTP request that is enabled and that a user can come to")
+        raise values.unsent or found[1][0].node.wrong(
+            "at least one HTTP request that is enabled and that a user can come to"
+        )
     if silent:
         values.note(
             f"these groups send no request and are left out: {', '.join(one.node.element for one in silent)}"
@@ -305,18 +363,37 @@ def _crowd(parts: Sequence[TranslatedGroup], one_after_the_other: bool, values: 
     return ClosedLoad(users=sum(one.users for one in populations), populations=populations)
 
 
+@dataclass(frozen=True, slots=True)
+class TranslatedStage:
+    """What comes before the load, or after it."""
+
+    walked: Workload
+    """With the marks of elements."""
+    loads: ClosedLoad
+
+    @property
+    def stage(self) -> Stage:
+        """For the plan."""
+        return Stage(workload=marks.unmarked(self.walked), loads=self.loads)
+
+    @property
+    def populations(self) -> Sequence[Population]:
+        """Its users."""
+        return self.loads.populations
+
+
 def _stage(
     name: str,
     parts: Sequence[TranslatedGroup],
     one_after_the_other: bool,
     values: KnownValues,
     shared: Shared,
-) -> Stage | None:
-    """What comes before the load, or after it."""
+) -> TranslatedStage | None:
+    """None without groups that send something."""
     if not parts:
         return None
     loads = _crowd(parts, one_after_the_other, values)
-    return Stage(workload=workload(name, parts, values, shared), loads=loads)
+    return TranslatedStage(workload(name, parts, values, shared), loads)
 
 
 def _check_beginnings(phases: Sequence[Sequence[TranslatedGroup]]) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from prony.frontends.jmeter import (
     calls,
     extractors,
+    last_sample,
     meeting,
     parameters,
     plain_scripts,
@@ -22,6 +23,9 @@ from prony.frontends.jmeter import (
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.frontends.jmeter.leaving import Way, leaves
+from prony.frontends.jmeter.marks import marked
+from prony.frontends.jmeter.outline import silent
+from prony.frontends.jmeter.places import NotSent
 from prony.frontends.jmeter.requests import SAMPLERS, SamplerRequest, request
 from prony.frontends.jmeter.scope import (
     CONFIGURATION,
@@ -164,7 +168,10 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     first += plain_scripts.done(here.scripts, values)
     waits = timers.waits(here.timers, values)
     with calls.within(values.label(node), values) as stores:
-        asked = request(node, here, values, walk.shared)
+        try:
+            asked = request(node, here, values, walk.shared)
+        except NotSent as why:
+            return [*first, *(Block(pause=think) for think in waits), *_not_sent(node, why, values)]
     walk.requests.append(asked)
     if len(walk.requests) > MOST_STEPS:
         raise node.refused(f"a group of more than {MOST_STEPS} requests", "use loops in place of copies")
@@ -180,6 +187,17 @@ def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
     if asked.embedded is not None and asked.resource is not None:
         return [*before, *resources.fetched(step, asked.resource, asked.embedded), *after.entries]
     return [*before, step, *after.entries]
+
+
+def _not_sent(node: JmxNode, why: NotSent, values: KnownValues) -> list[Entry]:
+    """A sampler of which JMeter makes an error and no request."""
+    values.faults[node.number] = str(why)
+    values.unsent = values.unsent or why.refusal
+    values.note(f"{node.element}: as in JMeter it sends nothing, and its row in the log is an error: {why}")
+    return [
+        silent(marked(values.label(node), node)),
+        Block(set={values.values[last_sample.VARIABLE]: "false"}),
+    ]
 
 
 def named_round(node: JmxNode, walk: TreeWalk) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from prony.frontends.jmeter.connections import TranslatedGroup, other_addresses
 from prony.frontends.jmeter.functions import KnownValues
+from prony.frontends.jmeter.marks import parted
 from prony.frontends.jmeter.requests import SamplerRequest
 from prony.frontends.jmeter.scope import Shared, cache_of
 from prony.plan.workload import Cache, Cookies, Workload
@@ -70,7 +71,7 @@ def _cache(requests: Sequence[SamplerRequest], new_users: bool, values: KnownVal
         node = one.scope.cache or first
         assert node is not None
         raise node.refused(
-            f"the request '{one.step.name}' has another cache than the first one, or none",
+            f"the request '{parted(one.step.name)[0]}' has another cache than the first one, or none",
             "put one cache manager into the thread group or above it",
         )
     return None if first is None else cache_of(first, new_users, values)

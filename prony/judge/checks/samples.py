@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from prony.evidence.engine import REQUEST_FAILED
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, always, check
 from prony.judge.finding import Finding, Status, no_window, unknown
@@ -20,6 +21,9 @@ COUNT_TOLERANCE = 0.01
 """The histogram's count may differ by this share from the counter of completed requests; it may also hold
 failed ones.
 """
+
+CUT_SHORT = ("stopped", REQUEST_FAILED, "signal", "stdin_closed")
+"""The engine's reasons for the end of a protocol before its time."""
 
 SECONDS_DIFFER = 2.0
 """From here on it is the seconds that make requests count for less: few of them alone make it 1.3 in a window
@@ -114,6 +118,6 @@ def _wide(times: Times, confidence: float) -> list[str]:
 
 
 def _ended_early(evidence: Evidence) -> bool:
-    """A whole run ends when its protocol is complete; any other end was an interruption."""
+    """A whole run ends when its protocol is complete; any other end came before its time."""
     ended = evidence.engine.reason if evidence.engine is not None else ""
-    return evidence.load.claim == "protocol" and ended in ("stopped", "signal", "stdin_closed")
+    return evidence.load.claim == "protocol" and ended in CUT_SHORT

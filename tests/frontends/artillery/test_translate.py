@@ -194,7 +194,7 @@ def test_captures_matches_and_expectations(tmp_path: Path) -> None:
     url: /x
     capture:
       - {json: "$.a['b c'][0].d", as: one}
-      - {regexp: 'id=(\\d+)', group: 1, as: two, strict: false}
+      - {regexp: '{"id=(\\d+)', group: 1, as: two, strict: false}
       - {header: etag, as: uuid}
     match: {json: $.ok, value: true}
     expect: [{statusCode: [200, 201]}, {contentType: json}, {hasHeader: etag}, {hasProperty: a.b}]
@@ -203,7 +203,7 @@ def test_captures_matches_and_expectations(tmp_path: Path) -> None:
     assert first.expect is not None
     assert first.capture["one"].json_pointer == "/a/b c/0/d"
     assert (first.capture["two"].regex, first.capture["two"].group, first.capture["two"].default) == (
-        "id=(\\d+)", 1, "",
+        '\\{"id=(\\d+)', 1, "",
     )  # fmt: skip
     assert first.expect.status == (200, 201)
     assert first.expect.headers == {"content-type": "application/json", "etag": ""}
