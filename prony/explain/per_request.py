@@ -19,6 +19,8 @@ def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]
     if profile is None or counters is None or not rate or counters.seconds <= 0:
         return {}
     requests = counters.seconds * rate
+    # What one of several processes did is of so many requests as its share of the work.
+    profiled_rate = rate * (1.0 if profile.cpu_share is None else profile.cpu_share)
     faults = None if counters.faults_minor is None else counters.faults_minor + (counters.faults_major or 0)
     calls = None if counters.system_calls is None else sum(counters.system_calls.values())
     return _known(
@@ -26,8 +28,8 @@ def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]
             "switches_voluntary": _per(counters.switches_voluntary, requests),
             "switches_involuntary": _per(counters.switches_involuntary, requests),
             "system_calls": _per(calls, (counters.system_calls_s or 0.0) * rate),
-            "lock_waits_us": _lock_waits_us(profile, rate),
-            "allocated_bytes": _per(counters.allocated_bytes, _allocated_s(counters) * rate),
+            "lock_waits_us": _lock_waits_us(profile, profiled_rate),
+            "allocated_bytes": _per(counters.allocated_bytes, _allocated_s(counters) * profiled_rate),
             "faults": _per(faults, requests),
             "tcp_segments": _per(counters.tcp_segments, requests),
             "tcp_opened": _per(counters.tcp_opened, requests),
