@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -38,7 +39,6 @@ def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
 
 
 def _ask(at: Url) -> None:
-    from prony.server import proc
     from prony.targets.external import RunningExternal
 
     pids = RunningExternal(at).pids()
@@ -47,14 +47,25 @@ def _ask(at: Url) -> None:
             f"--explain finds no process of this host that listens at {at.url} and may be read; run Prony on "
             "the server's host, as its user or as root"
         )
-    who = proc.owner(pids[0])
-    found = f"{proc.describe(pids[0])}{'' if who is None else f' of {_user(who)}'}"
+    found = f"{'one or all of ' if len(pids) > 1 else ''}{_named(pids)}"
     if not sys.stdin.isatty():
         raise UsageError(
             f"--explain would attach a profiler to {found}, which Prony did not start; say so with --attach"
         )
     if not typer.confirm(f"Attach a profiler to {found}, which listens at {at.url}?", err=True):
         raise UsageError(f"no profiler is attached to {found}; leave --explain out")
+
+
+def _named(pids: Sequence[int]) -> str:
+    """`11 (sh) of root; 12, 13 (java) of app`. Under load the busiest is profiled, or all of them (perf)."""
+    from prony.server import proc
+
+    alike: dict[str, list[str]] = {}
+    for pid in pids:
+        name, who = proc.program(pid), proc.owner(pid)
+        kind = (f" ({name})" if name else "") + ("" if who is None else f" of {_user(who)}")
+        alike.setdefault(kind, []).append(str(pid))
+    return "; ".join(f"{', '.join(numbers)}{kind}" for kind, numbers in alike.items())
 
 
 def _user(number: int) -> str:

@@ -188,8 +188,14 @@ class Profile(Record):
     cpu: Sampling | None = None
     allocation: Sampling | None = None
     sampled_cpu_s: float | None = None
-    """CPU time of the server from `started_s` until `sampled_s`, in which the CPU samples were taken."""
+    """CPU time of the processes that were sampled, from `started_s` until `sampled_s`, in which the CPU
+    samples were taken.
+    """
     sampled_s: float | None = None
+    cpu_share: float | None = None
+    """Of the CPU time of all processes of the server: that of the profiled ones, of which alone samples,
+    bytes allocated and waits for locks are. None: not known, as in evidence of earlier versions.
+    """
     locks: Sampling | None = None
     kernel: Sampling | None = None
     """CPU samples of a second profiler, for the kernel's stacks; None where `cpu` has them."""

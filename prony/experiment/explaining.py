@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.errors import EnvironmentFault, UsageError
+from prony.errors import UsageError
 from prony.experiment.stored import cell_of_record
 from prony.explain.collector import Collector
 from prony.explain.processes import Chosen
-from prony.explain.profilers.base import Profiler, Unavailable
+from prony.explain.profilers.base import Profiler, Unavailable, why
 from prony.plan.plan import Plan
 from prony.store import StoredTrial
 from prony.targets import ServerUnderTest
@@ -41,8 +41,8 @@ class Explaining:
 
         try:
             self._async_profiler = async_profiler(on_line)
-        except EnvironmentFault as fault:
-            self._why = f"async-profiler could not be fetched: {fault}"
+        except Exception as fault:  # of whatever kind: no measurement may be refused for it
+            self._why = f"async-profiler could not be fetched: {why(fault, 'fetching it')}"
 
     def collector(self) -> Collector:
         """For one explained trial."""

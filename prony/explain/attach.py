@@ -14,7 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from prony.host.proc import read_text
+from prony.host.proc import key_values, read_text
 from prony.server import proc
 
 PROTOCOL = b"1"
@@ -70,6 +70,8 @@ def _ask(pid: int, command: bytes, *arguments: bytes) -> str:
 
 
 def _connected(pid: int) -> socket.socket:
+    if not proc.alive(pid):
+        raise NotAttached(f"the JVM {pid} has ended")
     inner = _inner_pid(pid)
     path = root_of(pid) / "tmp" / f".java_pid{inner}"
     if not path.exists():
@@ -89,7 +91,7 @@ def _wake(pid: int, inner: int, path: Path) -> None:
     owner = proc.owner(pid)
     if owner not in (None, os.geteuid()) and os.geteuid() != 0:
         raise NotAttached(f"the JVM {pid} belongs to another user; run Prony as that user or as root")
-    if not _catches_quit(pid):
+    if not proc.catches(pid, signal.SIGQUIT):
         raise NotAttached(
             f"the JVM {pid} does not take SIGQUIT (-Xrs or -XX:+DisableAttachMechanism): it would end; start "
             "it without that option"
@@ -115,16 +117,5 @@ def _wake(pid: int, inner: int, path: Path) -> None:
 
 def _inner_pid(pid: int) -> int:
     """Its number within its own PID namespace."""
-    row = _status(pid, "NSpid").split()
+    row = key_values(read_text(f"/proc/{pid}/status") or "").get("NSpid", "").split()
     return int(row[-1]) if row else pid
-
-
-def _catches_quit(pid: int) -> bool:
-    """Whether SIGQUIT is handled; where nothing is known, no."""
-    caught = _status(pid, "SigCgt")
-    return bool(caught) and bool(int(caught, 16) >> (signal.SIGQUIT - 1) & 1)
-
-
-def _status(pid: int, key: str) -> str:
-    rows = (read_text(f"/proc/{pid}/status") or "").splitlines()
-    return next((row.partition(":")[2].strip() for row in rows if row.startswith(f"{key}:")), "")

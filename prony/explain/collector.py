@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from prony.evidence.profile import Counters, Profile, Stalls
 from prony.explain import counters, stalls
-from prony.explain.processes import Chosen, choose
+from prony.explain.processes import Chosen, CpuTime, choose
 from prony.explain.profilers.base import Profiled, Profiler, Schedule, why
 from prony.server import proc
 
@@ -68,6 +68,8 @@ class Collector:
     _chosen: Chosen | None = None
     _profiler: Profiler | None = None
     _attached: bool = False
+    _taken_off: bool = True
+    """Nothing of the profiler is in the server."""
     _busy_cpus: float = 1.0
     """Of the processes that are profiled, before the profiler was there."""
     _running: int = 1
@@ -77,8 +79,10 @@ class Collector:
     _threads: list[threading.Thread] = field(default_factory=list)
     _begun_s: float = 0.0
     _first: counters.Reading | None = None
-    _sampled: counters.Reading | None = None
-    """At the end of the CPU samples."""
+    _used: CpuTime | None = None
+    """At the begin of the CPU samples ..."""
+    _sampled: CpuTime | None = None
+    """... and from there to their end; None until then."""
     _profiled: Profiled | None = None
     _calls: counters.SystemCalls = field(default_factory=counters.SystemCalls)
     _stalls: Stalls | None = None
@@ -95,12 +99,12 @@ class Collector:
         self._busy_cpus, self._running = self._busy(chosen)
         try:
             self._profiler = self.find(chosen)
+            self._taken_off = False  # from now on, however attaching ends
             self._profiler.attach()
             self._attached = True
         except Exception as fault:  # a defect here must not cost the trial
             self._missing.append(why(fault, self._profiler.name if self._profiler else "the profiler"))
-            if self._profiler is not None:  # what was done of it until then
-                self._profiler.detach()
+            self._take_off()
 
     def _busy(self, chosen: Chosen) -> tuple[float, int]:
         """How many CPUs the processes that will be profiled keep busy, and how many of their threads run; 1
@@ -121,6 +125,7 @@ class Collector:
         if self._chosen is None:
             return
         self._first = counters.reading(self._chosen.every)
+        self._used = CpuTime.of(self._chosen)
         schedule = Schedule(
             self._begun_s,
             tuple(self._begun_s + window_s * (one + 1) / SLICES for one in range(SLICES)),
@@ -155,13 +160,17 @@ class Collector:
 
     def _count_calls(self, window_s: float) -> None:
         assert self._chosen is not None, "begun"
+        assert self._used is not None, "begun"
         if self._over.wait(window_s * CPU_SLICES / SLICES):
             return
-        self._sampled = counters.reading(self._chosen.every)
-        if self._over.wait(window_s * CALLS_FROM - (time.monotonic() - self._begun_s)):
-            return
-        length_s = min(CALLS_MOST_S, CALLS_SHARE * window_s)
-        self._calls = counters.count_calls(self._chosen.every, self._over.wait, length_s)
+        try:
+            self._sampled = CpuTime.of(self._chosen).since(self._used)
+            if self._over.wait(window_s * CALLS_FROM - (time.monotonic() - self._begun_s)):
+                return
+            length_s = min(CALLS_MOST_S, CALLS_SHARE * window_s)
+            self._calls = counters.count_calls(self._chosen.every, self._over.wait, length_s)
+        except Exception as fault:  # a defect here must not cost the trial
+            self._missing.append(f"system calls were not counted: {type(fault).__name__}: {fault}")
 
     def end(self) -> Profile:
         """The window is closed, or the server ended."""
@@ -182,8 +191,9 @@ class Collector:
             ended_s=ended_s - self._begun_s if self._first is not None else 0.0,
             cpu=found.cpu,
             allocation=found.allocation,
-            sampled_cpu_s=None if self._sampled is None else self._until(self._sampled).cpu_s,
-            sampled_s=None if self._sampled is None else self._until(self._sampled).seconds,
+            sampled_cpu_s=self._accounted_s(found),
+            sampled_s=None if self._sampled is None else self._sampled.at_s,
+            cpu_share=1.0 if found.every_process else self._share(),
             locks=found.locks,
             kernel=found.kernel,
             counters=None if last is None else self._counted(last, found),
@@ -210,22 +220,30 @@ class Collector:
             }
         )
 
-    def _until(self, reading: counters.Reading) -> Counters:
-        assert self._first is not None, "begun"
-        return counters.between(self._first, reading)
+    def _accounted_s(self, found: Profiled) -> float | None:
+        """CPU time of the processes that were sampled, while they were, by the kernel's account."""
+        if self._sampled is None:
+            return None
+        return self._sampled.every_s if found.every_process else self._sampled.own_s
+
+    def _share(self) -> float | None:
+        """Of the CPU time of all processes: that of the chosen one, in the window as far as it was read."""
+        if self._chosen is None:
+            return None
+        share = None if self._sampled is None else self._sampled.share
+        return self._chosen.share if share is None else share
 
     def _apart(self) -> list[str]:
-        chosen = self._chosen
-        if (
-            chosen is None
-            or self._profiled is None
-            or self._profiled.every_process
-            or chosen.share >= MINOR_SHARE
-        ):
+        share, found = self._share(), self._profiled
+        if self._chosen is None or share is None or found is None or found.every_process:
             return []
+        if share >= MINOR_SHARE:
+            return []
+        own = found.allocated_bytes is not None or found.locks is not None
+        scaled = "; what it allocated and its waits for locks are scaled by that" if own else ""
         return [
-            f"one process of {len(chosen.every)} was profiled, which had {chosen.share:.0%} of their CPU "
-            "time; its shares are taken for all of them"
+            f"one process of {len(self._chosen.every)} was profiled, which had {share:.0%} of their CPU "
+            f"time; its shares are taken for all of them{scaled}"
         ]
 
     def _uncounted(self) -> list[str]:
@@ -237,6 +255,9 @@ class Collector:
     def detach(self) -> None:
         """Take the profiler off; may be called at any time, twice as well."""
         self._over.set()
-        if self._profiler is not None and self._attached:
-            self._attached = False
+        self._take_off()
+
+    def _take_off(self) -> None:
+        if self._profiler is not None and not self._taken_off:
+            self._taken_off = True
             self._profiler.detach()

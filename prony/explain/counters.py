@@ -6,15 +6,17 @@ From /proc; system calls by name by perf, where it may be used. Must not know wh
 
 from __future__ import annotations
 
+import math
 import os
 import select
 import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Collection, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -163,7 +165,7 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: 
     most, is true.
 
     By `perf stat` on the kernel's tracepoints, begun and ended by its control pipes: opening the counters of
-    all threads takes it a while.
+    all threads takes it a while. It ends by itself where nobody ends it.
     """
     program = shutil.which("perf")
     if program is None:
@@ -172,47 +174,55 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: 
             "or perf)"
         )
     events = ",".join((ALL_CALLS, *(f"syscalls:sys_enter_{name}" for name in _known())))
-    orders, ours = os.pipe()
-    theirs, told = os.pipe()
-    command = [
-        program, "stat", "-x", ";", "-D", "-1", "--control", f"fd:{orders},{told}", "-e", events,
-        "-p", ",".join(map(str, pids)),
-    ]  # fmt: skip
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        errors="replace",
-        pass_fds=(orders, told),
-    )
-    os.close(orders)
-    os.close(told)
-    begun_s = ended_s = None
-    try:
-        if _order(ours, theirs, b"enable\n", READY_S):
-            begun_s = time.monotonic()
-            over(length_s)
-            _order(ours, theirs, b"disable\n", STOP_S)
-            ended_s = time.monotonic()
-    finally:
-        os.close(ours)
-        os.close(theirs)
-        said = _ended(process)
+    bound_ms = math.ceil(1000 * (length_s + READY_S + STOP_S))
+    with _pipe() as (orders, ours), _pipe() as (theirs, told):
+        command = [
+            program, "stat", "-x", ";", "-D", "-1", "--control", f"fd:{orders.fileno()},{told.fileno()}",
+            "--timeout", str(bound_ms), "-e", events, "-p", ",".join(map(str, pids)),
+        ]  # fmt: skip
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            pass_fds=(orders.fileno(), told.fileno()),
+        )
+        orders.close()
+        told.close()
+        begun_s = ended_s = None
+        try:
+            if _order(ours, theirs, b"enable\n", READY_S):
+                begun_s = time.monotonic()
+                over(length_s)
+                _order(ours, theirs, b"disable\n", STOP_S)
+                ended_s = time.monotonic()
+        finally:
+            ours.close()
+            theirs.close()
+            said = _ended(process)
     if begun_s is None or ended_s is None:
         return counted(said, 0.0)
     return counted(said, ended_s - begun_s)
 
 
-def _order(ours: int, theirs: int, words: bytes, within_s: float) -> bool:
+@contextmanager
+def _pipe() -> Iterator[tuple[FileIO, FileIO]]:
+    """Its ends for reading and for writing; what is open of them afterwards is closed."""
+    reading, writing = os.pipe()
+    with FileIO(reading, "rb") as source, FileIO(writing, "wb") as sink:
+        yield source, sink
+
+
+def _order(ours: FileIO, theirs: FileIO, words: bytes, within_s: float) -> bool:
     """Whether perf has done it."""
     try:
-        os.write(ours, words)
+        ours.write(words)
     except OSError:
         return False
     ready, _, _ = select.select([theirs], [], [], within_s)
-    return bool(ready) and bool(os.read(theirs, 64))
+    return bool(ready) and bool(theirs.read(64))
 
 
 def _ended(process: subprocess.Popen[str]) -> str:

@@ -5,16 +5,18 @@ Chrome DevTools protocol over a WebSocket (RFC 6455). Must not know what is aske
 from __future__ import annotations
 
 import base64
+import http.client
 import json
 import os
 import signal
 import socket
 import struct
+import threading
 import time
-import urllib.request
+from contextlib import closing
 from typing import Any
 
-from prony.server import sockets
+from prony.server import proc, sockets
 
 FIRST_PORT, LAST_PORT = 9229, 9329
 """Node takes 9229; a worker of its cluster the next one."""
@@ -33,6 +35,7 @@ class Inspector:
     def __init__(self, pid: int) -> None:
         self._last = 0
         self._rest = b""
+        self._lock = threading.Lock()
         port = _port_of(pid) or _opened(pid)
         if port is None:
             raise NotOpened(
@@ -40,31 +43,32 @@ class Inspector:
                 "--disable-sigusr1 was given)"
             )
         try:
-            with urllib.request.urlopen(
-                f"http://127.0.0.1:{port}/json/list", timeout=OPENS_WITHIN_S
-            ) as answer:
-                path = "/" + json.load(answer)[0]["webSocketDebuggerUrl"].split("/", 3)[3]
+            path = _path(port)
             self._socket = socket.create_connection(("127.0.0.1", port), OPENS_WITHIN_S)
             self._socket.settimeout(ANSWERS_WITHIN_S)
             self._shake_hands(port, path)
-        except (OSError, ValueError, LookupError) as fault:
+        except (OSError, ValueError, LookupError, http.client.HTTPException) as fault:
             raise NotOpened(f"the inspector of the Node process {pid} does not answer: {fault}") from fault
 
     def ask(self, method: str, **values: Any) -> dict[str, Any]:
-        """The result of one command. Raises NotOpened for none."""
-        self._last += 1
+        """The result of one command; another thread's waits for it. Raises NotOpened for none."""
         try:
-            self._send(TEXT, json.dumps({"id": self._last, "method": method, "params": values}).encode())
-            while True:
-                said = json.loads(self._message())
-                if said.get("id") == self._last:
-                    break
+            with self._lock:
+                said = self._answer(method, values)
         except (OSError, ValueError) as fault:
             raise NotOpened(f"the inspector did not do {method}: {fault}") from fault
         if "error" in said:
             raise NotOpened(f"the inspector refused {method}: {said['error'].get('message')}")
         result: dict[str, Any] = said.get("result", {})
         return result
+
+    def _answer(self, method: str, values: dict[str, Any]) -> dict[str, Any]:
+        self._last += 1
+        self._send(TEXT, json.dumps({"id": self._last, "method": method, "params": values}).encode())
+        while True:
+            said: dict[str, Any] = json.loads(self._message())
+            if said.get("id") == self._last:
+                return said
 
     def close(self) -> None:
         """Hang up; the process keeps its inspector open, as Node closes none from outside."""
@@ -129,8 +133,21 @@ class Inspector:
         return bytes(found)
 
 
+def _path(port: int) -> str:
+    """Where the inspector takes WebSockets; asked without any proxy, as it is on loopback."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=OPENS_WITHIN_S)) as connection:
+        connection.request("GET", "/json/list")
+        address: str = json.load(connection.getresponse())[0]["webSocketDebuggerUrl"]
+    return "/" + address.split("/", 3)[3]
+
+
 def _opened(pid: int) -> int | None:
-    """The port that it opens when it is asked to."""
+    """The port that it opens when it is asked to. Raises NotOpened where the signal might end it."""
+    if not proc.catches(pid, signal.SIGUSR1):
+        raise NotOpened(
+            f"the Node process {pid} does not take SIGUSR1 (--disable-sigusr1, or a program that is not Node "
+            "itself): it might end; start it without that option, or with --inspect"
+        )
     try:
         os.kill(pid, signal.SIGUSR1)
     except OSError as fault:

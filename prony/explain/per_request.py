@@ -19,17 +19,19 @@ def per_request(profile: Profile | None, rate: float | None) -> dict[str, float]
     if profile is None or counters is None or not rate or counters.seconds <= 0:
         return {}
     requests = counters.seconds * rate
+    # What one of several processes did is of so many requests as its share of the work.
+    profiled_rate = rate * (1.0 if profile.cpu_share is None else profile.cpu_share)
     faults = None if counters.faults_minor is None else counters.faults_minor + (counters.faults_major or 0)
     calls = None if counters.system_calls is None else sum(counters.system_calls.values())
-    logged = _logged_s(profile, counters) * rate
+    logged = _logged_s(profile, counters) * profiled_rate
     return _known(
         {
             "switches_voluntary": _per(counters.switches_voluntary, requests),
             "switches_involuntary": _per(counters.switches_involuntary, requests),
             "system_calls": _per(calls, (counters.system_calls_s or 0.0) * rate),
-            "lock_waits_us": _lock_waits_us(profile, rate),
+            "lock_waits_us": _lock_waits_us(profile, profiled_rate),
             "cpu_waits_us": _per(_us(counters.run_queue_wait_s), requests),
-            "allocated_bytes": _per(counters.allocated_bytes, _allocated_s(counters) * rate),
+            "allocated_bytes": _per(counters.allocated_bytes, _allocated_s(counters) * profiled_rate),
             "collections_per_1000": _per(counters.collections, logged / 1000),
             "collection_pauses_us": _per(_us(counters.collection_pause_s), logged),
             "faults": _per(faults, requests),

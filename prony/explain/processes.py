@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,42 @@ class Chosen:
     """All living processes of the server."""
     share: float
     """Of the CPU time of all of them so far."""
+
+
+@dataclass(frozen=True, slots=True)
+class CpuTime:
+    """CPU time until a moment, s; None: not read, as the processes have ended."""
+
+    at_s: float
+    own_s: float | None
+    """Of the process that was chosen."""
+    every_s: float | None
+    """Of all processes of the server."""
+
+    @classmethod
+    def of(cls, chosen: Chosen) -> CpuTime:
+        """Until now."""
+        own, every = proc.sample((chosen.pid,)), proc.sample(chosen.every)
+        return cls(
+            time.monotonic(),
+            None if own is None else own.cpu_s,
+            None if every is None else every.cpu_s,
+        )
+
+    def since(self, before: CpuTime) -> CpuTime:
+        """What was used between two moments; `at_s` is how long that was."""
+        return CpuTime(
+            self.at_s - before.at_s, _over(before.own_s, self.own_s), _over(before.every_s, self.every_s)
+        )
+
+    @property
+    def share(self) -> float | None:
+        """Of the chosen process; None where nothing was used, or it is not known."""
+        return None if self.own_s is None or not self.every_s else min(1.0, self.own_s / self.every_s)
+
+
+def _over(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0.0, after - before)
 
 
 def choose(pids: Iterable[int]) -> Chosen | None:

@@ -7,6 +7,7 @@ All from /proc and clocks of the kernel; nothing here disturbs the processes. No
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -30,6 +31,12 @@ def stat_fields(pid: int) -> list[bytes] | None:
 def alive(pid: int) -> bool:
     """Whether this process runs (a zombie does not)."""
     return stat_fields(pid) is not None
+
+
+def catches(pid: int, number: signal.Signals) -> bool:
+    """Whether the process handles this signal, which may end it otherwise; where nothing is known, no."""
+    caught = key_values(read_text(f"/proc/{pid}/status") or "").get("SigCgt", "0")
+    return bool(int(caught, 16) >> (number - 1) & 1)
 
 
 def parent_of(pid: int) -> int | None:

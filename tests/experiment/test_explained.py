@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from prony.errors import UsageError
+from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import explaining, trials
 from prony.experiment.baseline import stored_base
 from prony.experiment.clear import Ended
@@ -119,16 +119,23 @@ def test_an_experiment_without_a_measured_trial_has_nothing_to_explain() -> None
         explained(plan(cell("a")), [])
 
 
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        (EnvironmentFault("Maven (mvn) was not found on the PATH"), r"Maven \(mvn\) was not found"),
+        (UsageError("JDK 11 was asked for, but the server supports 17 or newer"), "JDK 11 was asked for"),
+        (PermissionError(13, "Permission denied"), r"fetching it failed: PermissionError: \[Errno 13\]"),
+    ],
+)
 def test_a_profiler_that_cannot_be_fetched_is_said_by_the_profile(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, fault: Exception, said: str
 ) -> None:
     monkeypatch.undo()
-    from prony.errors import EnvironmentFault
     from prony.explain.processes import Chosen
     from prony.explain.profilers.base import Unavailable
 
     def fails(_on_line: object) -> Any:
-        raise EnvironmentFault("Maven (mvn) was not found on the PATH")
+        raise fault
 
     monkeypatch.setattr("prony.server.build.async_profiler", fails)
     found = explaining.Explaining()
@@ -137,7 +144,7 @@ def test_a_profiler_that_cannot_be_fetched_is_said_by_the_profile(
         built = None
 
     found.prepare([Target()], lambda _name, _line: None)  # type: ignore[list-item]
-    with pytest.raises(Unavailable, match=r"could not be fetched: Maven \(mvn\) was not found"):
+    with pytest.raises(Unavailable, match=rf"async-profiler could not be fetched: {said}"):
         found.collector().find(Chosen(1, "jvm", (1,), 1.0))
 
 

@@ -5,11 +5,13 @@ know what a test expects.
 from __future__ import annotations
 
 import math
+import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -34,8 +36,25 @@ def running(*command: str) -> Iterator[int]:
             process.kill()
 
 
+def killing(pid: int, wait: int) -> Callable[[float], bool]:
+    """Waits for a schedule, and kills the process after so many waits."""
+    left = iter(range(wait - 1, -1, -1))
+
+    def ended(wait_s: float) -> bool:
+        threading.Event().wait(wait_s)
+        if next(left, None) == 0:
+            os.kill(pid, signal.SIGKILL)
+        return False
+
+    return ended
+
+
 def profiled(
-    profiler: Profiler, slices: int = 3, slice_s: float = 1.1, longest_s: float = math.inf
+    profiler: Profiler,
+    slices: int = 3,
+    slice_s: float = 1.1,
+    longest_s: float = math.inf,
+    ended: Callable[[float], bool] | None = None,
 ) -> Profiled:
     try:
         profiler.attach()
@@ -44,7 +63,8 @@ def profiled(
     try:
         begins_s = time.monotonic()
         ends = tuple(begins_s + slice_s * (one + 1) for one in range(slices))
-        return profiler.profile(Schedule(begins_s, ends, threading.Event().wait, longest_s=longest_s))
+        waits = threading.Event().wait if ended is None else ended
+        return profiler.profile(Schedule(begins_s, ends, waits, longest_s=longest_s))
     finally:
         profiler.detach()
 
@@ -56,11 +76,19 @@ def share_of(found: Sampling | None, word: str) -> float:
     return sum(n for stack, n in stacks.items() if any(word in one for one in stack)) / sum(stacks.values())
 
 
-@contextmanager
-def java(*arguments: str) -> Iterator[int]:
+BURNS = Path(__file__).with_name("Burns.java")
+
+
+def need_java() -> None:
+    """Skips the test where there is none."""
     if shutil.which("java") is None:
         pytest.skip("no JDK is installed")
-    with running("java", "-Xmx64m", str(Path(__file__).with_name("Burns.java")), *arguments) as pid:
+
+
+@contextmanager
+def java(*arguments: str, options: Sequence[str] = ()) -> Iterator[int]:
+    need_java()
+    with running("java", "-Xmx64m", *options, str(BURNS), *arguments) as pid:
         yield pid
 
 

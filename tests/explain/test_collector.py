@@ -6,14 +6,17 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.evidence.profile import Profile
+from prony.evidence.profile import Profile, sampling
 from prony.evidence.server import ProcessSample
 from prony.explain.collector import Collector, interval_s
-from prony.explain.processes import Chosen, choose, runtime_of
+from prony.explain.explanation import seen_share
+from prony.explain.per_request import per_request
+from prony.explain.processes import Chosen, CpuTime, choose, runtime_of
 from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 
 
@@ -22,8 +25,14 @@ class FakeProfiler:
 
     name = "made up 1"
 
-    def __init__(self, refuses: Exception | None = None, fails: Exception | None = None) -> None:
+    def __init__(
+        self,
+        refuses: BaseException | None = None,
+        fails: Exception | None = None,
+        finds: Profiled | None = None,
+    ) -> None:
         self.refuses, self.fails = refuses, fails
+        self.finds = Profiled(event="cpu", interval_s=0.01) if finds is None else finds
         self.detached = 0
         self.told: Schedule | None = None
 
@@ -43,7 +52,7 @@ class FakeProfiler:
             since_s = end_s
             if not went_on:
                 break
-        return Profiled(event="cpu", interval_s=0.01, cpu=slices.sampling("samples"))
+        return replace(self.finds, cpu=slices.sampling("samples"))
 
     def detach(self) -> None:
         self.detached += 1
@@ -65,8 +74,8 @@ def collected(
     collector = Collector(find)
     collector.attach([os.getpid()])
     collector.begin(window_s)
-    while collector._threads[-1].is_alive():
-        collector._threads[-1].join()
+    for thread in collector._threads[1:]:  # the first one watches until the end
+        thread.join()
     return collector.end()
 
 
@@ -108,6 +117,68 @@ def test_what_goes_wrong_is_a_sentence(profiler: FakeProfiler, finds: Callable[[
     assert found.counters is not None
     assert said in found.missing
     assert profiler.detached == (0 if finds is refuse else 1)
+
+
+@pytest.mark.parametrize("interrupts", [KeyboardInterrupt(), SystemExit()])
+def test_a_profiler_that_was_being_attached_at_an_interrupt_is_taken_off(interrupts: BaseException) -> None:
+    profiler = FakeProfiler(refuses=interrupts)
+    collector = Collector(lambda _chosen: profiler)
+    with pytest.raises(type(interrupts)):
+        collector.attach([os.getpid()])
+    collector.detach()
+    collector.detach()
+    assert profiler.detached == 1
+
+
+def test_system_calls_that_cannot_be_counted_cost_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr("prony.explain.counters.count_calls", fails)
+    found = collected(FakeProfiler())
+    assert "system calls were not counted: OSError: [Errno 24] Too many open files" in found.missing
+    assert found.cpu is not None
+    assert found.counters is not None
+
+
+@pytest.mark.parametrize(
+    ("every_process", "cpu_s", "share"), [(False, 0.5, 0.25), (True, 2.0, 1.0)], ids=["one", "all"]
+)
+def test_the_cpu_time_is_that_of_the_processes_that_were_sampled(
+    monkeypatch: pytest.MonkeyPatch, every_process: bool, cpu_s: float, share: float
+) -> None:
+    """Of four workers that do the same: by the profiler of a runtime one of them, by perf all."""
+    chosen = Chosen(os.getpid(), "jvm", (os.getpid(), os.getppid()), 0.9)
+    readings = iter((CpuTime(10.0, 100.0, 800.0), CpuTime(11.0, 100.5, 802.0)))
+    profiler = FakeProfiler(
+        finds=Profiled(
+            event="cpu",
+            interval_s=0.01,
+            allocated_bytes=1000,
+            allocated_s=2.0,
+            locks=sampling("ns", [(0.0, 1.0, {("a",): 5000})]),
+            every_process=every_process,
+        )
+    )
+    collector = Collector(lambda _chosen: profiler)
+    monkeypatch.setattr("prony.explain.collector.choose", lambda _pids: chosen)
+    monkeypatch.setattr(CpuTime, "of", lambda _chosen: next(readings))
+    collector.attach([os.getpid()])
+    collector.begin(0.2)
+    for thread in collector._threads[1:]:  # the first one watches until the end
+        thread.join()
+    found = collector.end()
+    assert (found.sampled_cpu_s, found.sampled_s, found.cpu_share) == (cpu_s, 1.0, share)
+    counted = per_request(found, 10.0)
+    assert counted["allocated_bytes"] == pytest.approx(50 / share)
+    assert counted["lock_waits_us"] == pytest.approx(0.5 / share)
+    said = [one for one in found.missing if "one process of 2 was profiled" in one]
+    if every_process:
+        assert not said
+    else:
+        assert "had 25% of their CPU time" in said[0]
+        assert "its waits for locks are scaled by that" in said[0]
+    assert seen_share(found) == pytest.approx(12 * 0.01 / (cpu_s * 0.2))
 
 
 def test_a_server_that_cannot_be_read_has_a_profile_that_says_so() -> None:

@@ -218,6 +218,18 @@ def test_tracepoints_that_may_not_be_read_are_said_in_a_sentence() -> None:
     assert "perf_event_paranoid" in found.missing
 
 
+def test_counting_that_cannot_begin_leaves_no_descriptor_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr("prony.explain.counters.shutil.which", lambda _name: "/usr/bin/perf")
+    monkeypatch.setattr("prony.explain.counters.subprocess.Popen", fails)
+    before = sorted(Path("/proc/self/fd").iterdir())
+    with pytest.raises(OSError, match="temporarily unavailable"):
+        counters.count_calls([os.getpid()], lambda _wait_s: True, 0.1)
+    assert sorted(Path("/proc/self/fd").iterdir()) == before
+
+
 def test_counters_never_go_back() -> None:
     first = counters.Reading(1.0, 2.0, 100, 5, 7, 0, 0.5)
     last = counters.Reading(3.0, 2.5, 90, 8, 9, None, 0.75)

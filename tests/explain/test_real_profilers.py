@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from prony.explain import attach
+from prony.explain.inspector import Inspector, NotOpened
+from prony.explain.profilers.jvm_log import JvmLog
 from prony.explain.profilers.node import NodeProfiler
 from prony.explain.profilers.perf import Perf
 from prony.explain.profilers.py_spy import PySpy
-from tests.explain.burning import java, profiled, running, share_of, the_async_profiler
+from tests.explain.burning import (
+    BURNS,
+    java,
+    killing,
+    need_java,
+    profiled,
+    running,
+    share_of,
+    the_async_profiler,
+)
 
 PYTHON = """
 def burns_here():
@@ -84,6 +97,61 @@ def test_async_profiler_names_the_method_that_burns_and_what_allocates(
         )
 
 
+def test_of_a_jvm_that_is_killed_in_mid_window_the_slices_until_then_are_kept() -> None:
+    with java() as pid:
+        found = profiled(the_async_profiler(pid), slices=30, slice_s=0.6, ended=killing(pid, wait=3))
+    assert found.cpu is not None
+    assert len(found.cpu.slices) == 2
+    assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
+    assert found.missing[0].startswith(f"async-profiler ended early: the JVM {pid} has ended; ")
+
+
+def test_of_a_python_process_that_is_killed_in_mid_window_the_slices_until_then_are_kept() -> None:
+    with running(sys.executable, "-c", PYTHON) as pid:
+        found = profiled(PySpy(pid), slices=8, ended=killing(pid, wait=3))
+    assert found.cpu is not None
+    assert len(found.cpu.slices) == 3
+    assert share_of(found.cpu, "`burns_here_[s]") > 0.8
+    assert found.missing[0].startswith(f"py-spy ended early, as the process {pid} did; ")
+
+
+@pytest.mark.needs("unshare")
+def test_a_jvm_with_a_tmp_of_its_own_is_profiled(tmp_path: Path) -> None:
+    """As a service of systemd with PrivateTmp: / is ours, and /tmp is not."""
+    need_java()
+    apart = ["unshare", "--mount", *(["--user", "--map-root-user"] if os.geteuid() else [])]
+    binds = 'mount --bind "$1" /tmp && shift && exec "$@"'
+    if subprocess.run([*apart, "true"], check=False).returncode != 0:
+        pytest.skip("a mount namespace may not be made here")
+    shutil.copy(BURNS, tmp_path)
+    jvm = ("java", "-Xmx64m", f"/tmp/{BURNS.name}")
+    with running(*apart, "sh", "-c", binds, "sh", str(tmp_path), *jvm) as pid:
+        found = profiled(the_async_profiler(pid), slices=10, slice_s=0.6)
+    assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
+    assert found.collections is not None
+    assert not list(tmp_path.glob("prony-profile-*"))
+
+
+@pytest.mark.parametrize("collector", ["-XX:+UseZGC", "-XX:+UseShenandoahGC"])
+def test_pauses_of_a_collector_that_works_beside_the_program_are_read(collector: str) -> None:
+    need_java()
+    tried = subprocess.run(["java", collector, "-version"], capture_output=True, check=False)
+    if tried.returncode != 0:
+        pytest.skip(f"this JDK has no {collector}")
+    with java(options=[collector]) as pid, tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "jvm.log"
+        log = JvmLog(pid, file)
+        begins_s = time.monotonic()
+        log.open()
+        while time.monotonic() < begins_s + 60 and not (file.exists() and "Pause " in file.read_text()):
+            time.sleep(0.1)
+        told = log.close(begins_s)
+    assert told.collections
+    assert told.collection_pause_s
+    assert told.allocated_bytes is None
+    assert {one.text.partition(" ")[0] for one in told.events if one.kind == "collection"} == {"Pause"}
+
+
 def test_a_jvm_is_asked_without_a_jdk() -> None:
     with java() as pid:
         assert "VM" in attach.jcmd(pid, "VM.version")
@@ -98,6 +166,8 @@ def test_a_process_that_would_end_by_the_signal_is_not_asked() -> None:
         try:
             with pytest.raises(attach.NotAttached, match="does not take SIGQUIT"):
                 attach.jcmd(process.pid, "VM.version")
+            with pytest.raises(NotOpened, match="does not take SIGUSR1"):
+                Inspector(process.pid)
             assert process.poll() is None
         finally:
             os.kill(process.pid, signal.SIGKILL)

@@ -8,17 +8,28 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import shutil
 import tempfile
+import threading
 import time
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from prony.evidence.profile import KERNEL_FRAME, Stack
+from prony.evidence.profile import KERNEL_FRAME, Sampling, Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
 from prony.explain.profilers import jvm_log
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, collapsed
+from prony.explain.profilers.base import (
+    LEAST_SLICES,
+    Profiled,
+    Schedule,
+    Slices,
+    Unavailable,
+    bound_s,
+    collapsed,
+)
 from prony.server import proc
 
 LIBRARY = "libasyncProfiler.so"
@@ -49,6 +60,14 @@ SHORTEST_SLICE_S = 0.2
 CPU_SHARE = 0.8
 """Of the profiled time; allocations and locks have half of the rest each, so that neither's cost is in it."""
 
+NAMELESS = re.compile(
+    r"\[(unknown|unknown_\w+|not_walkable\w*|break_\w+|no_Java_frame)\]$|libjvm\.so[^`]*`\[unknown\]$"
+)
+"""Frames that stand for what has no name, or for callers that were not found."""
+MOST_NAMELESS = 0.05
+"""Of the samples: where more have such a frame it is said."""
+TAKEN_OFF = "async-profiler was taken off the JVM meanwhile"
+
 
 class AsyncProfiler:
     """async-profiler on one JVM. `library`: the folder of the artifact's libraries."""
@@ -57,10 +76,17 @@ class AsyncProfiler:
         self._pid = pid
         self._libraries = libraries
         self._version = version
+        self._root = Path("/")
+        """Below which the JVM's /tmp is. A service of systemd may have one of its own (PrivateTmp) in a file
+        system that is ours otherwise.
+        """
         self._folder: Path | None = None
         self._library: Path | None = None
         self._event = ""
-        self._running = False
+        self._lock = threading.Lock()
+        self._may_run = False
+        """From before a start is sent until a stop is answered: a start may be answered late, or never."""
+        self._detached = False
         self._log: jvm_log.JvmLog | None = None
 
     @property
@@ -73,6 +99,8 @@ class AsyncProfiler:
         if machine is None:
             raise Unavailable(f"async-profiler has no library for {platform.machine()}")
         try:
+            if not self._shares(Path("/tmp")):
+                self._root = attach.root_of(self._pid)
             self._library = self._reachable(self._libraries / machine / LIBRARY)
             self._folder = self._own_folder()
             self._event = self._first_event()
@@ -99,38 +127,38 @@ class AsyncProfiler:
         interval_s, asked_us = self._interval(schedule.interval_s, schedule.longest_s)
         first = max(1, round(CPU_SHARE * len(ends)))
         rest = ends[first:]
-        cpu, more = Slices(schedule.begins_s), {}
-        went_on = self._phase(cpu, f"event={self._event},interval={asked_us}us", ends[:first], schedule)
+        cpu, more, missing = Slices(schedule.begins_s), {}, list[str]()
+        try:
+            went_on = self._phase(cpu, f"event={self._event},interval={asked_us}us", ends[:first], schedule)
+        except (NotAttached, OSError) as fault:
+            if len(cpu.made) < LEAST_SLICES:
+                raise
+            missing.append(
+                f"async-profiler ended early: {fault}; the shares are those of the slices until then"
+            )
+            went_on = False
         half = len(rest) // 2
         options = {
-            "alloc": (f"event=alloc,alloc={ALLOCATION_BYTES}", rest[:half]),
-            "lock": (f"event=lock,lock={LOCK_NS}ns", rest[half:]),
+            "allocations": (f"event=alloc,alloc={ALLOCATION_BYTES}", rest[:half]),
+            "waits for locks": (f"event=lock,lock={LOCK_NS}ns", rest[half:]),
         }
         for kind, (words, until) in options.items():
-            if kind == "lock" and self._log is not None:
+            if kind == "waits for locks" and self._log is not None:
                 self._log.look()
             slices = more[kind] = Slices(schedule.begins_s)
-            if went_on and until:
-                went_on = self._phase(slices, words, until, schedule)
-        missing = []
+            try:
+                went_on = went_on and (not until or self._phase(slices, words, until, schedule))
+            except (NotAttached, OSError) as fault:  # the CPU samples are there
+                missing.append(f"stacks of {kind} are missing: {fault}")
         sampled = cpu.sampling("samples")
-        if sampled is not None and not sampled.frames:
-            missing.append(
-                f"no thread of the server had {interval_s * 1000:.0f} ms of CPU time, so none was sampled"
-            )
-        elif sampled is not None and not any(frame.endswith(KERNEL_FRAME) for frame in sampled.frames):
-            missing.append(
-                "kernel frames are missing: kernel.perf_event_paranoid is "
-                f"{_paranoid()} and kernel.kptr_restrict may hide symbols; to see them: sysctl "
-                "kernel.perf_event_paranoid=1 kernel.kptr_restrict=0, or run Prony as root"
-            )
+        missing += lacking(sampled, interval_s) if sampled is not None else ()
         told = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.Told()
         return Profiled(
             event=self._event,
             interval_s=interval_s,
             cpu=sampled,
-            allocation=more["alloc"].sampling("bytes"),
-            locks=more["lock"].sampling("ns"),
+            allocation=more["allocations"].sampling("bytes"),
+            locks=more["waits for locks"].sampling("ns"),
             timeline=told.events,
             timeline_from_s=told.from_s,
             allocated_bytes=told.allocated_bytes,
@@ -157,8 +185,7 @@ class AsyncProfiler:
         host that is late, slices whose time is over are part of the next one.
         """
         weighed = "" if f"event={self._event}" in options else "total,"
-        self._order(f"start,{options},cstack=vm")
-        self._running = True
+        self._order(f"start,{options},cstack=vm,timeout={bound_s(ends_s[-1])}")
         since_s, before = time.monotonic(), dict[Stack, int]()
         for end_s in ends_s:
             if end_s < time.monotonic() and end_s != ends_s[-1]:
@@ -175,10 +202,11 @@ class AsyncProfiler:
 
     def detach(self) -> None:
         """Stop it and remove its files; the library stays in the JVM, as a JVM unloads none."""
-        if self._running:
-            with suppress(NotAttached):
-                self._order("stop")
-            self._running = False
+        self._detached = True
+        with self._lock:  # what is being ordered is done then, and nothing more will be
+            if self._may_run:
+                with suppress(NotAttached):
+                    self._send("stop")
         if self._log is not None:
             self._log.stop()
         if self._folder is not None:
@@ -188,7 +216,7 @@ class AsyncProfiler:
         refusals = []
         for event in EVENTS:
             try:
-                self._order(f"start,event={event},interval=10ms")
+                self._order(f"start,event={event},interval=10ms,timeout={bound_s(0)}")
                 self._order("stop")
                 return event
             except NotAttached as fault:
@@ -199,44 +227,52 @@ class AsyncProfiler:
         raise Unavailable(f"async-profiler can sample with none of {', '.join(EVENTS)}: {why}")
 
     def _order(self, options: str) -> None:
-        """A command; what it complains of is in the file that it is given. Raises NotAttached."""
+        """A command, unless it was taken off. Raises NotAttached."""
+        with self._lock:
+            if self._detached:
+                raise NotAttached(TAKEN_OFF)
+            self._send(options)
+
+    def _send(self, options: str) -> None:
+        """What it complains of is in the file that it is given. Raises NotAttached."""
         assert self._library is not None, "attached"
         assert self._folder is not None, "attached"
         log = self._folder / "said"
+        self._may_run = self._may_run or options.startswith("start")
         try:
             attach.load(self._pid, self._library, f"{options},log={self._inner(log)}")
         except NotAttached as fault:
             said = log.read_text(errors="replace").strip() if log.exists() else ""
             raise NotAttached(f"{fault}{': ' if said else ''}{said}") from fault
+        self._may_run = self._may_run and not options.startswith("stop")
 
     def _collapsed(self, order: str, how: str) -> dict[Stack, int]:
         """All samples since the start, by `dump` or `stop`."""
         assert self._folder is not None, "attached"
         file = self._folder / "collapsed"
         self._order(f"{order},collapsed,{how}ann,lib,file={self._inner(file)}")
-        self._running = order != "stop"
-        return collapsed(file.read_text(errors="replace"))
+        return _named(collapsed(file.read_text(errors="replace")))
 
     # -- files that both sides see
 
-    @property
-    def _root(self) -> Path:
-        """The JVM's file system; ours where it is the same, since its path may not be allowed to us."""
-        root = attach.root_of(self._pid)
+    def _shares(self, path: Path) -> bool:
+        """Whether this path of ours is the same file for the JVM; taken for granted where we may not look."""
         try:
-            return Path("/") if root.samefile("/") else root
+            return (attach.root_of(self._pid) / path.relative_to("/")).samefile(path)
+        except FileNotFoundError:
+            return False
         except OSError:
-            return Path("/")
+            return True
 
     def _inner(self, path: Path) -> Path:
         """The same file as the JVM names it."""
         return Path("/") / path.relative_to(self._root)
 
     def _reachable(self, library: Path) -> Path:
-        """The library's path for the JVM: where it is, or a copy in its container. The path is always the
-        same, so that a second explanation finds what the first has loaded.
+        """The library's path for the JVM: where it is, or a copy in its /tmp. The path is always the same, so
+        that a second explanation finds what the first has loaded.
         """
-        if self._root == Path("/") and os.access(library, os.R_OK) and proc.owner(self._pid) == os.geteuid():
+        if self._shares(library) and os.access(library, os.R_OK) and proc.owner(self._pid) == os.geteuid():
             return library
         folder = self._root / "tmp" / f"prony-async-profiler-{self._version}"
         folder.mkdir(mode=0o755, exist_ok=True)
@@ -255,6 +291,37 @@ class AsyncProfiler:
         if owner is not None and owner != os.geteuid():
             os.chown(folder, owner, -1)
         return folder
+
+
+def _named(stacks: Mapping[Stack, int]) -> dict[Stack, int]:
+    """Functions without a symbol, which have the path of their library as a name, as unknown ones of it."""
+    found: dict[Stack, int] = {}
+    for stack, weight in stacks.items():
+        named = tuple(f"{Path(one).name}`[unknown]" if one.startswith("/") else one for one in stack)
+        found[named] = found.get(named, 0) + weight
+    return found
+
+
+def lacking(sampled: Sampling, interval_s: float) -> Iterator[str]:
+    """What a reader misses in these CPU samples, a sentence each."""
+    if not sampled.frames:
+        yield f"no thread of the server had {interval_s * 1000:.0f} ms of CPU time, so none was sampled"
+        return
+    if not any(frame.endswith(KERNEL_FRAME) for frame in sampled.frames):
+        yield (
+            f"kernel frames are missing: kernel.perf_event_paranoid is {_paranoid()} and "
+            "kernel.kptr_restrict may hide symbols; to see them: sysctl kernel.perf_event_paranoid=1 "
+            "kernel.kptr_restrict=0, or run Prony as root"
+        )
+    stacks = sampled.all_stacks()
+    nameless = sum(weight for stack, weight in stacks.items() if any(map(NAMELESS.match, stack)))
+    if nameless > MOST_NAMELESS * sampled.total:
+        yield (
+            f"{nameless / sampled.total:.0%} of the samples have frames without a name ([unknown_Java] and "
+            "the like, or functions of a libjvm.so without symbols), so that garbage collection, compilation "
+            "and locks, or the Java code that called, are not told in them; install the JDK's debug symbols "
+            "(a package that ends in -dbg or -debuginfo), or run the server on a JDK that was not stripped"
+        )
 
 
 def _paranoid() -> str:

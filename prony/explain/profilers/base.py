@@ -11,6 +11,11 @@ from typing import Literal, Protocol
 from prony.errors import PronyError
 from prony.evidence.profile import Sampling, Stack, TimelineEvent, sampling
 
+BEYOND_S = 20.0
+"""A profiler that nobody stops, as Prony was killed, stops by itself so much later than it should have."""
+LEAST_SLICES = 2
+"""Of a profile that ended early: with fewer it is none."""
+
 
 class Unavailable(Exception):
     """This profiler cannot be used on this process; `str()` is one sentence: why, and what it would take."""
@@ -38,6 +43,11 @@ class Schedule:
     def wait_until(self, moment_s: float) -> bool:
         """False when the load was over before that moment."""
         return not self.ended(max(0.0, moment_s - time.monotonic()))
+
+
+def bound_s(end_s: float) -> int:
+    """For how long from now a profiler may run at the most that is to be stopped at this moment."""
+    return math.ceil(max(0.0, end_s - time.monotonic()) + BEYOND_S)
 
 
 @dataclass(slots=True)
@@ -80,7 +90,7 @@ class Profiled:
 
 
 class Profiler(Protocol):
-    """One profiler on one server. Methods are called in this order, from one thread."""
+    """One profiler on one server. Methods are called in this order, `profile` from a thread of its own."""
 
     @property
     def name(self) -> str:
@@ -93,7 +103,9 @@ class Profiler(Protocol):
         """Collect until the schedule's end. Raises Unavailable when it failed meanwhile."""
 
     def detach(self) -> None:
-        """Leave the process as it was, as far as that can be done; may be called twice, never raises."""
+        """Leave the process as it was, as far as that can be done, for good: nothing is begun after it, also
+        where `profile` has not returned in its thread. May be called twice, never raises.
+        """
 
 
 def collapsed(text: str) -> dict[Stack, int]:

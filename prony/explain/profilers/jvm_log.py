@@ -7,6 +7,7 @@ is CLOCK_MONOTONIC on Linux, as the engine's clock is. Must not know any profile
 from __future__ import annotations
 
 import re
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
@@ -18,9 +19,11 @@ from prony.evidence.profile import MOST_EVENTS, TimelineEvent
 from prony.explain import attach
 from prony.explain.attach import NotAttached
 
-WHAT = "gc=info,safepoint=info,jit+compilation=debug"
+WHAT = "gc=info,gc+phases=info,safepoint=info,jit+compilation=debug"
+"""Of ZGC the pauses are phases of a collection."""
 LINE = re.compile(r"\[(\d+)ns\]\[([\w,]+)\s*\] (.*)")
-COLLECTION = re.compile(r"GC\(\d+\) (Pause .*?) (\d+)M->(\d+)M\(\d+M\) ([\d.]+)ms")
+PAUSE = re.compile(r"GC\(\d+\) (?:[yYoO]: )?(Pause .*?)(?: (\d+)M->(\d+)M\(\d+M\))? ([\d.]+)ms$")
+"""Without sizes where the program allocates beside the collection (ZGC, Shenandoah)."""
 SAFEPOINT = re.compile(r'Safepoint "(\w+)".*Total:\s*(\d+) ns')
 COMPILATION = re.compile(r"\s*\d+\s+[%sbn! ]*\s*([1-4])\s+(\S+)")
 HEAP_USED = re.compile(r"total (?:reserved \d+K, committed )?\d+K, used (\d+)K")
@@ -30,6 +33,10 @@ SHORTEST_SAFEPOINT_S = 0.0005
 UNCOUNTED = (
     "bytes allocated are missing: the JVM's heap does not say what tells them (a collector that works beside "
     "the program, such as ZGC, or a format that is not known)"
+)
+ROTATED = (
+    "collections and pauses are missing: the JVM logged more than one file of its log holds, and may have "
+    "overwritten the first; measure for a shorter time"
 )
 C2 = "4"
 """Tier of the optimising compiler; the other tiers compile in microseconds and by the thousand."""
@@ -59,11 +66,11 @@ class Heap:
 
 
 @dataclass(frozen=True, slots=True)
-class _Collection:
+class _Pause:
     at_s: float
-    pause_s: float
-    before_bytes: int
-    after_bytes: int
+    length_s: float
+    before_bytes: int | None
+    after_bytes: int | None
 
 
 class JvmLog:
@@ -74,17 +81,25 @@ class JvmLog:
         self._inner = inner
         self._first = self._last = Heap(0.0, None)
         self._why = ""
+        self._lock = threading.Lock()
+        self._over = False
+        self._may_run = False
+        """From before it is turned on until turning it off is answered."""
         self._opened = False
         self._opened_s = 0.0
 
     def open(self) -> None:
-        """From now on."""
-        try:
-            attach.jcmd(self._pid, f"VM.log output={self._inner} what={WHAT} decorators=timenanos,tags")
-            self._opened, self._opened_s = True, time.monotonic()
-            self._first = self._heap()  # after the log, so that no collection is missed
-        except NotAttached as fault:
-            self._why = f"collections and pauses are missing: {fault}"
+        """From now on, unless it was stopped."""
+        with self._lock:
+            if self._over:
+                return
+            self._may_run = True
+            try:
+                attach.jcmd(self._pid, f"VM.log output={self._inner} what={WHAT} decorators=timenanos,tags")
+                self._opened, self._opened_s = True, time.monotonic()
+                self._first = self._heap()  # after the log, so that no collection is missed
+            except NotAttached as fault:
+                self._why = f"collections and pauses are missing: {fault}"
 
     def look(self) -> None:
         """Bytes allocated are counted until now; the log goes on."""
@@ -100,18 +115,23 @@ class JvmLog:
             if self._last.used_bytes is None:
                 self.look()
             self.stop()
-            text = (attach.root_of(self._pid) / self._inner.relative_to("/")).read_text(errors="replace")
+            file = attach.root_of(self._pid) / self._inner.relative_to("/")
+            text = file.read_text(errors="replace")
         except (NotAttached, OSError) as fault:
             return Told(missing=(f"collections and pauses are missing: {fault}",))
+        if any(file.parent.glob(f"{file.name}.*")):
+            return Told(missing=(ROTATED,))
         told = read(text.splitlines(), begins_s, self._first, self._last)
         return replace(told, from_s=self._opened_s - begins_s)
 
     def stop(self) -> None:
-        """Turn it off again."""
-        if self._opened:
-            with suppress(NotAttached):
-                attach.jcmd(self._pid, f"VM.log output={self._inner} what=all=off")
-            self._opened = False
+        """Turn it off again, for good."""
+        self._over = True
+        with self._lock:
+            if self._may_run:
+                with suppress(NotAttached):
+                    attach.jcmd(self._pid, f"VM.log output={self._inner} what=all=off")
+                    self._may_run = False
 
     def _heap(self) -> Heap:
         used = used_bytes(attach.jcmd(self._pid, "GC.heap_info"))
@@ -129,13 +149,13 @@ def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told
     `last`; the log gives its sizes in MiB.
     """
     events: list[TimelineEvent] = []
-    collections: list[_Collection] = []
+    pauses: list[_Pause] = []
     for at_s, tags, text in _parsed(lines):
-        found = COLLECTION.match(text)
-        if found is not None and tags == "gc":
-            pause_s = float(found[4]) / 1000
-            collections.append(_Collection(at_s, pause_s, int(found[2]) * MIB, int(found[3]) * MIB))
-            events.append(_event("collection", at_s - begins_s, pause_s, found[1]))
+        if tags in ("gc", "gc,phases") and (found := PAUSE.match(text)) is not None:
+            length_s = float(found[4]) / 1000
+            before, after = (None if mib is None else int(mib) * MIB for mib in (found[2], found[3]))
+            pauses.append(_Pause(at_s, length_s, before, after))
+            events.append(_event("collection", at_s - begins_s, length_s, found[1]))
         elif tags == "safepoint" and (found := SAFEPOINT.match(text)) is not None:
             length_s = int(found[2]) / 1e9
             if length_s >= SHORTEST_SAFEPOINT_S:
@@ -144,7 +164,7 @@ def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told
             events.append(
                 TimelineEvent(kind="compilation", start_s=at_s - begins_s, duration_s=0, text=found[2])
             )
-    allocated = _allocated(collections, first, last)
+    allocated = _allocated(pauses, first, last)
     missing: list[str] = [] if allocated is not None else [UNCOUNTED]
     kept = list[TimelineEvent]()
     for kind in dict.fromkeys(one.kind for one in events):
@@ -157,8 +177,8 @@ def read(lines: Iterable[str], begins_s: float, first: Heap, last: Heap) -> Told
         events=tuple(sorted(kept, key=lambda one: one.start_s)),
         allocated_bytes=allocated,
         allocated_s=None if allocated is None else last.at_s - first.at_s,
-        collections=len(collections),
-        collection_pause_s=sum(one.pause_s for one in collections),
+        collections=len(pauses),
+        collection_pause_s=sum(one.length_s for one in pauses),
         missing=tuple(missing),
     )
 
@@ -176,11 +196,13 @@ def _event(kind: str, end_s: float, length_s: float, text: str) -> TimelineEvent
     )
 
 
-def _allocated(collections: list[_Collection], first: Heap, last: Heap) -> int | None:
+def _allocated(pauses: list[_Pause], first: Heap, last: Heap) -> int | None:
     if first.used_bytes is None or last.used_bytes is None:
         return None
     grown, used = 0, first.used_bytes
-    for one in (one for one in collections if first.at_s < one.at_s <= last.at_s):
+    for one in (one for one in pauses if first.at_s < one.at_s <= last.at_s):
+        if one.before_bytes is None or one.after_bytes is None:
+            return None
         grown += max(0, one.before_bytes - used)
         used = one.after_bytes
     return grown + max(0, last.used_bytes - used)

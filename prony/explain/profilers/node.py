@@ -52,42 +52,32 @@ class NodeProfiler:
 
     def profile(self, schedule: Schedule) -> Profiled:
         """CPU samples in slices, then allocations."""
-        assert self._inspector is not None, "attached"
+        inspector = self._inspector  # hung up by `detach`, which ends whatever was begun
+        assert inspector is not None, "attached"
         ends = schedule.ends_s[: max(1, round(CPU_SHARE * len(schedule.ends_s)))]
         interval_us = round(schedule.interval_s * 1e6)
         try:
-            self._inspector.ask("Profiler.setSamplingInterval", interval=interval_us)
-            self._inspector.ask("Profiler.start")
+            inspector.ask("Profiler.setSamplingInterval", interval=interval_us)
+            inspector.ask("Profiler.start")
             since_s = time.monotonic()
             went_on = schedule.wait_until(ends[-1])
             until_s = time.monotonic()
-            recorded = self._inspector.ask("Profiler.stop")["profile"]
-            allocation = self._allocation(schedule) if went_on else None
+            recorded = inspector.ask("Profiler.stop")["profile"]
         except NotOpened as fault:
             raise Unavailable(f"V8's profiler ended early: {fault}") from fault
+        allocation, missing = None, list[str]()
+        try:
+            allocation = _allocation(inspector, schedule) if went_on else None
+        except NotOpened as fault:  # the CPU samples are there
+            missing.append(f"stacks of allocations are missing: {fault}")
         done = ends if went_on else (*(one for one in ends if one < until_s), until_s)
         return Profiled(
             event="V8's sampling thread",
             interval_s=interval_us / 1e6,
             cpu=cut(recorded, schedule.begins_s, since_s, done).sampling("samples"),
             allocation=allocation,
+            missing=tuple(missing),
         )
-
-    def _allocation(self, schedule: Schedule) -> Sampling | None:
-        assert self._inspector is not None, "attached"
-        self._inspector.ask(
-            "HeapProfiler.startSampling",
-            samplingInterval=ALLOCATION_BYTES,
-            includeObjectsCollectedByMajorGC=True,
-            includeObjectsCollectedByMinorGC=True,
-        )
-        since_s = time.monotonic()
-        schedule.wait_until(schedule.ends_s[-1])
-        now_s = time.monotonic()
-        found = self._inspector.ask("HeapProfiler.stopSampling")["profile"]
-        slices = Slices(schedule.begins_s)
-        slices.add(since_s, now_s, allocated(found["head"]))
-        return slices.sampling("bytes")
 
     def detach(self) -> None:
         """Switch the profiler off and hang up."""
@@ -98,6 +88,22 @@ class NodeProfiler:
             inspector.ask("Profiler.disable")
             inspector.ask("HeapProfiler.disable")
         inspector.close()
+
+
+def _allocation(inspector: Inspector, schedule: Schedule) -> Sampling | None:
+    inspector.ask(
+        "HeapProfiler.startSampling",
+        samplingInterval=ALLOCATION_BYTES,
+        includeObjectsCollectedByMajorGC=True,
+        includeObjectsCollectedByMinorGC=True,
+    )
+    since_s = time.monotonic()
+    schedule.wait_until(schedule.ends_s[-1])
+    now_s = time.monotonic()
+    found = inspector.ask("HeapProfiler.stopSampling")["profile"]
+    slices = Slices(schedule.begins_s)
+    slices.add(since_s, now_s, allocated(found["head"]))
+    return slices.sampling("bytes")
 
 
 def cut(recorded: Mapping[str, Any], begins_s: float, since_s: float, ends_s: Sequence[float]) -> Slices:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import subprocess
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from prony.evidence.profile import Stack
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, bound_s
+from prony.explain.profilers.program import Program
 from prony.host.proc import cpus_text
 from prony.server import tool
 
@@ -26,8 +26,10 @@ EVENT = "cpu-clock"
 KERNEL = re.compile(r"^\[(kernel\.kallsyms|guest\.kernel.*)\]|\.ko(\.\w+)?$")
 HEADER = re.compile(r"^\S.*?\s(\d+\.\d+):")
 FRAME = re.compile(r"^\s+[0-9a-f]+ (.+?)(?:\+0x[0-9a-f]+)? \((.*)\)$")
-STOP_S, READ_S = 15.0, 120.0
+STOP_S, READ_S = 15.0, 40.0
+"""For the recording to be written, and to be read: both before the collector gives up (60 s)."""
 TRIED_PER_S = 100
+TRIED_WITHIN_S = 120.0
 UNKNOWN = "[unknown]`[unknown]"
 JIT_MAP = re.compile(r"perf-\d+\.map$")
 
@@ -43,7 +45,7 @@ class Perf:
         self._by_cpu = True
         self._program = ""
         self._version = ""
-        self._recording: subprocess.Popen[str] | None = None
+        self._running = Program()
         self._folder = tempfile.TemporaryDirectory(prefix="prony-perf-")
 
     @property
@@ -71,7 +73,7 @@ class Perf:
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=READ_S,
+                timeout=TRIED_WITHIN_S,
             )
             if tried.returncode == 0:
                 return
@@ -91,29 +93,13 @@ class Perf:
     def profile(self, schedule: Schedule) -> Profiled:
         """One recording, cut by the time of its samples."""
         frequency_per_s = frequency(schedule.interval_s)
-        self._recording = subprocess.Popen(
-            self._record(frequency_per_s),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            errors="replace",
-        )
-        schedule.wait_until(schedule.ends_s[-1])
-        said = self._stopped()
-        pids = ",".join(map(str, self._pids))
-        wanted = ["--ns", "-F", "comm,time,ip,sym,dso", "--pid", pids, "-i", str(self._data)]
-        read = subprocess.run(
-            [self._program, "script", *wanted],
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-            timeout=READ_S,
-        )
-        if read.returncode != 0:
-            raise Unavailable(f"no CPU profile: {_refused(said or read.stderr)}")
-        samples = list(parsed(read.stdout.splitlines()))
+        last_s = schedule.ends_s[-1]
+        complaints = Path(self._folder.name) / "complaints"
+        command = [*self._record(frequency_per_s), "--", "sleep", str(bound_s(last_s))]
+        self._running.start(command, complained=complaints)
+        schedule.wait_until(last_s)
+        self._running.stop(STOP_S)
+        samples = self._read(complaints.read_text(errors="replace"))
         slices = cut(samples, schedule)
         found = slices.sampling("samples")
         return Profiled(
@@ -124,21 +110,28 @@ class Perf:
             missing=tuple(lacking(samples)),
         )
 
-    def _stopped(self) -> str:
-        process, self._recording = self._recording, None
-        if process is None:
-            return ""
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
-        try:
-            return process.communicate(timeout=STOP_S)[1]
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.communicate()[1]
+    def _read(self, said: str) -> list[tuple[float, Stack]]:
+        """The recording's samples. `said`: what was complained of while it was made."""
+        text, complaints = (Path(self._folder.name) / name for name in ("script", "complaints"))
+        pids = ",".join(map(str, self._pids))
+        # Inlined functions take addr2line for every address, which is minutes with debug symbols.
+        wanted = ["--no-inline", "--ns", "-F", "comm,time,ip,sym,dso", "--pid", pids, "-i", str(self._data)]
+        self._running.start([self._program, "script", *wanted], text, complaints)
+        code = self._running.ended(READ_S)
+        if code is None:
+            raise Unavailable(
+                f"no CPU profile: perf did not read its recording within {READ_S:.0f} s; measure for a "
+                "shorter time"
+            )
+        if code != 0:
+            said = said or complaints.read_text(errors="replace")
+            raise Unavailable(f"no CPU profile: {_refused(said)}")
+        with text.open(errors="replace") as lines:
+            return list(parsed(lines))
 
     def detach(self) -> None:
         """End it, and remove its recording."""
-        self._stopped()
+        self._running.close(STOP_S)
         self._folder.cleanup()
 
 

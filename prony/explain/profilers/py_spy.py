@@ -8,17 +8,24 @@ from __future__ import annotations
 
 import re
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from contextlib import suppress
 from pathlib import Path
 
 from prony.evidence.profile import Stack
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, collapsed
-from prony.server import tool
+from prony.explain.profilers.base import (
+    LEAST_SLICES,
+    Profiled,
+    Schedule,
+    Slices,
+    Unavailable,
+    bound_s,
+    collapsed,
+)
+from prony.explain.profilers.program import Program
+from prony.server import proc, tool
 
 PROGRAM = "py-spy"
 MOST_PER_S, MOST_NATIVE_PER_S = 200, 50
@@ -43,7 +50,7 @@ class PySpy:
         self._program = ""
         self._version = ""
         self._native = True
-        self._recording: subprocess.Popen[str] | None = None
+        self._recording = Program()
         self._folder = tempfile.TemporaryDirectory(prefix="prony-py-spy-")
 
     @property
@@ -78,6 +85,7 @@ class PySpy:
         """A recording for each slice, or for several where they are short."""
         rate_per_s = rate(schedule.interval_s, native=self._native)
         slices = Slices(schedule.begins_s)
+        missing = list[str]()
         since_s = schedule.begins_s
         for end_s in schedule.ends_s:
             if end_s - since_s < SHORTEST_SLICE_S:
@@ -90,52 +98,42 @@ class PySpy:
             since_s = end_s
             if not went_on:
                 break
+            if not proc.alive(self._pid):
+                early = f"py-spy ended early, as the process {self._pid} did"
+                if len(slices.made) < LEAST_SLICES:
+                    raise Unavailable(f"no CPU profile: {early}")
+                missing.append(f"{early}; the shares are those of the slices until then")
+                break
         found = slices.sampling("samples")
         if found is None or not found.total:
             raise Unavailable("no CPU profile: py-spy took no sample in the window; measure for longer")
-        native = () if self._native else ("native frames are missing: py-spy could not unwind them here",)
+        if not self._native:
+            missing.append("native frames are missing: py-spy could not unwind them here")
         return Profiled(
             event="on CPU, by the wall clock",
             interval_s=1 / rate_per_s,
             cpu=found,
-            missing=native,
+            missing=tuple(missing),
         )
 
     def _slice(self, schedule: Schedule, end_s: float, rate_per_s: int) -> tuple[dict[Stack, int], bool]:
         file = Path(self._folder.name) / "raw"
         file.unlink(missing_ok=True)
-        self._recording = subprocess.Popen(
+        self._recording.start(
             [
                 self._program, "record", "--pid", str(self._pid), "--rate", str(rate_per_s), "--duration",
-                "unlimited", "--format", "raw", "--function", "--full-filenames", "--output", str(file),
-                *(["--native"] if self._native else []),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            text=True,
+                str(bound_s(end_s)), "--format", "raw", "--function", "--full-filenames", "--output",
+                str(file), *(["--native"] if self._native else []),
+            ]
         )  # fmt: skip
         went_on = schedule.wait_until(end_s)
-        self._stop()
+        self._recording.stop(STOP_S)  # it writes what it has
         text = file.read_text(errors="replace") if file.exists() else ""
         return {tuple(map(frame, stack)): weight for stack, weight in collapsed(text).items()}, went_on
 
-    def _stop(self) -> None:
-        """It writes what it has when it is interrupted."""
-        process, self._recording = self._recording, None
-        if process is None:
-            return
-        with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
-        try:
-            process.wait(timeout=STOP_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
     def detach(self) -> None:
         """End it, and remove its recordings."""
-        self._stop()
+        self._recording.close(STOP_S)
         self._folder.cleanup()
 
 
