@@ -41,10 +41,21 @@ def section(name: str) -> str:
     return found
 
 
+def printed_beside(folder: Path) -> set[str]:
+    """The figures of all folders that the section of this one names: the parts of one plan."""
+    words = section(folder.name)
+    names = [one.name for one in FOLDERS if f"(results/{one.name}/README.md)" in words]
+    return {figure for name in names for figure in FIGURE.findall(halves(folder.parent / name)[1])}
+
+
 def test_every_folder_is_of_a_plan_and_no_page_is_missing() -> None:
     assert FOLDERS
-    assert {one.name for one in FOLDERS} <= set(known())
     for folder in FOLDERS:
+        view = load_exported(folder / "results.prony")
+        parts = {part.part.name for part in view.parts if part.cells}
+        names = {view.plan.name, *(f"{view.plan.name}-{part}" for part in parts)}
+        assert view.plan.name in known()
+        assert folder.name in names, "the name of its plan, and of its part where there is a folder for each"
         assert {"README.md", "report.html", "results.prony"} == {one.name for one in folder.iterdir()}
 
 
@@ -75,8 +86,11 @@ def test_the_text_prints_the_figures_of_its_file(folder: Path) -> None:
     page = (folder / "report.html").read_text("utf-8")
     assert f"Experiment {view.id}." in page
     assert verdict_words(view) in page
-    printed = set(FIGURE.findall(block))
-    for where, words in (("README.md", own), ("docs/experiments.md", section(folder.name))):
+    both = (
+        ("README.md", own, set(FIGURE.findall(block))),
+        ("docs/experiments.md", section(folder.name), printed_beside(folder)),
+    )
+    for where, words, printed in both:
         plain = re.sub(r"`[^`]*`", "", words)
         assert set(FIGURE.findall(plain)) - printed == set(), f"figures of {where} that the file has not"
 
