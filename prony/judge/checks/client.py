@@ -129,8 +129,8 @@ def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
     that age has the wait for a CPU in it, so where a thread `waits` too the two count as one. The loop lag
     begins at the wake-up and has not.
 
-    An age is held against what the responses took: 1.5 ms of four seconds moves nothing. The loop lag is not: it
-    does not say how long a response lay in its socket.
+    An age is held against what the responses took: 1.5 ms of four seconds moves nothing. The loop lag is
+    not: it does not say how long a response lay in its socket.
     """
     ages = [(age_ns, t) for t in window.threads if (age_ns := _age_ns(t)) is not None]
     if not ages or len(ages) < len(window.threads):
