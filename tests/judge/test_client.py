@@ -184,6 +184,32 @@ class TestClient:
         assert found.status is Status.VALID
         assert "p99 90 µs from arrival" in found.reason
 
+    @pytest.mark.parametrize(
+        ("took_ms", "status"), [(3_700, Status.VALID), (80, Status.VALID), (60, Status.SUSPECT)]
+    )
+    def test_an_age_is_held_against_what_the_responses_took(self, took_ms: int, status: Status) -> None:
+        """1.45 ms at the p99: of 3.7 s (a server at its worker threads) 0.04 %, of 60 ms 2.4 %."""
+        thread = EngineThread(
+            cpu=1,
+            cpu_s=0.5,
+            wall_s=10.0,
+            loop_lag_p99_ns=60_000,
+            reads=20_000,
+            reads_stamped=1_250,
+            receive_delay_p50_ns=10_000,
+            receive_delay_mean_ns=30_000,
+            receive_delay_p99_ns=1_450_000,
+            run_delay_s=0.0,
+            timeslices=1,
+        )
+        took = f.of_values([took_ms * 1_000_000] * 20_000)
+        finding = client(f.window(self.ROOM, threads=(thread,), service_time=took), LIMITS)
+        assert finding.status is status, finding.reason
+        assert "of what they took" in finding.reason
+        unstamped = thread.model_copy(update={"reads_stamped": 0, "loop_lag_p99_ns": 1_450_000})
+        lagging = f.window(self.ROOM, threads=(unstamped,), service_time=took)
+        assert client(lagging, LIMITS).status is Status.SUSPECT
+
     @pytest.mark.parametrize("few", [0, 499, None])
     def test_with_few_stamped_reads_the_loop_lag_is_asked(self, few: int | None) -> None:
         thread = EngineThread(

@@ -45,7 +45,8 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     """CPU ÷ wall of the busiest engine thread."""
     client_lag_max_ms: Positive = 1.0
     """p99 of the age of a response when the engine looks at it: since its arrival, by the kernel's receive
-    time stamps; where there are too few, since the wake-up (loop lag).
+    time stamps, and then only where it is `client_run_delay_max` of what responses took; where there are too
+    few stamps, since the wake-up (loop lag).
     """
     client_ceiling_max: Share = 0.80
     """Throughput ÷ this client's calibrated ceiling for the request shape (against the reference server)."""
@@ -127,6 +128,9 @@ def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
     """The thread that looks latest at what has come. Since the arrival where the kernel stamped enough reads;
     that age has the wait for a CPU in it, so where a thread `waits` too the two count as one. The loop lag
     begins at the wake-up and has not.
+
+    An age is held against what the responses took: 1.5 ms of four seconds moves nothing. The loop lag is not: it
+    does not say how long a response lay in its socket.
     """
     ages = [(age_ns, t) for t in window.threads if (age_ns := _age_ns(t)) is not None]
     if not ages or len(ages) < len(window.threads):
@@ -140,6 +144,9 @@ def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
             f"{number(thread.reads_stamped or 0)} of {number(thread.reads or 0)} reads)"
         )
     over = age_ms >= limits.client_lag_max_ms
+    if over and (part := _part_of_latency(thread, request_times(window))) is not None:
+        over = part >= limits.client_run_delay_max
+        text += f", {percent(part)} of what they took"
     return [Signal(over, text, is_delay=True, counts=not (stamped and waits))]
 
 
