@@ -183,8 +183,7 @@ class Common:
         kinds: dict[str, Sharing | None] = {"loads": "loads", "workloads": "workloads", "none": None}
         asked = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
         whys = {
-            part.name: None if asked is None else _why_not_share(plan, part, asked)
-            for part in plan.parts
+            part.name: None if asked is None else _why_not_share(plan, part, asked) for part in plan.parts
         }
         if all(whys.values()):
             raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")

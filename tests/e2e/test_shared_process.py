@@ -96,6 +96,10 @@ cleanup: [{name: last, path: /last, expect: {status: [200]}}]
 def test_workloads_share_and_a_run_that_is_ended_goes_on_with_new_processes(small: Lab) -> None:
     (small.folder / "workloads.yaml").write_text(WORKLOADS)
     (small.folder / "again.yaml").write_text(AGAIN)
+    for file in (small.folder / "servers").glob("*/server.yaml"):
+        file.write_text(
+            file.read_text().replace("workloads: [hello]\n", "")
+        )  # it offers whatever it is asked for
     process = small.start("run", "workloads.yaml", *small.lenient)
     said_until(process, "trial 2 of 8", ": settle")
     os.kill(process.pid, signal.SIGINT)

@@ -226,7 +226,7 @@ def test_every_workload_conforms_before_the_process_starts(
 
     monkeypatch.setattr(one_trial, "conformance_of", conformance_of)
     bench.run(shared_workloads(trials=1, servers="a"))
-    first = {name: running for name, running in reversed(asked)}
+    first = dict(reversed(asked))
     assert first == dict.fromkeys(VERBS, 0)
 
 

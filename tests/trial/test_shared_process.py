@@ -37,7 +37,9 @@ def trial(server: OnAnotherHost, process: SharedProcess, heard: Heard, **changes
     plan = TrialPlan.model_validate(values | changes)
     cpus = tuple(granted_cpus())
     surroundings = Surroundings(CpuPartition(server=cpus, client=cpus), Limits())
-    return run_trial(plan, server, surroundings, heard, process=process)
+    outcome = run_trial(plan, server, surroundings, heard, process=process)
+    process.facts("x-001", plan.workload.name, plan.load_name)
+    return outcome
 
 
 def test_the_first_trial_starts_it_and_the_last_one_stops_it(server: OnAnotherHost) -> None:
@@ -57,7 +59,9 @@ def test_the_first_trial_starts_it_and_the_last_one_stops_it(server: OnAnotherHo
 
 def test_a_later_load_only_settles_and_the_first_one_warms_up(server: OnAnotherHost) -> None:
     process = SharedProcess()
-    one, other = (trial(server, process, Heard(), **WATCHED) for _ in range(2))
+    one = trial(server, process, Heard(), **WATCHED)
+    process.facts("x-1", HELLO.name, "closed-2")
+    other = trial(server, process, Heard(), **WATCHED)
     process.end()
     assert [phase.name for phase in one.evidence.phases] == ["warm-up", "settle", "window"]
     assert [phase.name for phase in other.evidence.phases] == ["settle", "window"]
@@ -70,11 +74,11 @@ def test_a_closed_loop_warms_a_fresh_process_and_no_later_one(server: OnAnotherH
     process = SharedProcess()
     closed = WARM_UP.model_copy(update={"closed_users": 3, "closed_s": 0.5})
     slow = OpenLoad(rate_per_s=50)
+    values = WATCHED | {"warm_up": closed, "load": slow}
     first, later = Heard(), Heard()
-    one, other = (
-        trial(server, process, heard, **(WATCHED | {"warm_up": closed, "load": slow}))
-        for heard in (first, later)
-    )
+    one = trial(server, process, first, **values)
+    process.facts("x-1", HELLO.name, "open-50")
+    other = trial(server, process, later, **values)
     process.end()
     assert first.phases[:4] == ["start", "warm-up", "warm-up", "settle"]
     assert "warm-up" not in later.phases
@@ -100,7 +104,6 @@ def test_another_workload_settles_and_its_closed_loop_comes_again(server: OnAnot
     for number, (workload, users) in enumerate(((HELLO, 3), (OTHER, 3), (OTHER, None))):
         listener = Heard()
         outcome = trial(server, process, listener, **(values | {"workload": workload}))
-        process.facts(f"x-{number}", workload.name, f"{workload.name}/open-50")
         assert outcome.failure is None
         found = outcome.evidence.warm_up
         assert found is not None

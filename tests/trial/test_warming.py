@@ -50,15 +50,18 @@ class Seconds:
         yield from f.rows(self.rates[self.passed_s :], first_s=self.passed_s)
 
 
-def warmed(plan: WarmUpPlan, seconds: Seconds, **process: bool) -> tuple[WarmUp, dict[str, float]]:
-    """How it went, and how long each phase took; `process`: whether it was found, and new to the workload."""
+def warmed(
+    plan: WarmUpPlan, seconds: Seconds, *, found: bool = False, new: bool = False
+) -> tuple[WarmUp, dict[str, float]]:
+    """How it went, and how long each phase took; `found`: in a warm process, `new` to the workload."""
     trial = quick_trial(workload.load("hello"), 10, None).model_copy(update={"warm_up": plan})
     surroundings = Surroundings(CpuPartition(server=(0,), client=(1,)), Limits())
     listener = SimpleNamespace(phase=lambda *_: None, row=lambda _: None, note=lambda _: None)
     phases = Phases((0,))
-    found = Warming(trial, surroundings, True, listener, phases, **process).warm(cast(LoadRun, seconds))
-    assert found is not None
-    return found, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}
+    warming = Warming(trial, surroundings, True, listener, phases, found=found, new=new)
+    went = warming.warm(cast(LoadRun, seconds))
+    assert went is not None
+    return went, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}
 
 
 def test_a_level_server_is_enough_where_the_plan_says_so() -> None:
