@@ -14,7 +14,7 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.plan.cell import Cell
-    from prony.plan.part import Part
+    from prony.plan.part import Part, Sharing
     from prony.plan.plan import Plan
 
 ONE_END = "--windows have a fixed length, which --precision would end early: give one of them"
@@ -66,8 +66,9 @@ class Common:
     ] = None  # fmt: skip
     share_process: Annotated[
         str | None,
-        typer.Option("--share-process", metavar="loads|none", help="loads: measure the loads of a server in "
-                     "one process, one after the other; none: each in one of its own [default: the plan's, "
+        typer.Option("--share-process", metavar="loads|workloads|none", help="loads: measure the loads of a "
+                     "server under one workload in one process, one after the other; workloads: all "
+                     "workloads and loads of a server; none: each in one of its own [default: the plan's, "
                      "else none]."),
     ] = None  # fmt: skip
     limits: options.Limits = None
@@ -174,17 +175,22 @@ class Common:
         return plan.model_copy(update={"parts": parts})
 
     def _sharing(self, plan: Plan) -> Plan:
-        """With the loads of a server in one process, or each in its own. Raises UsageError where none can."""
-        from prony.plan.processes import why_not
-
+        """With the loads, or the workloads, of a server in one process, or each in its own. Raises UsageError
+        where none can.
+        """
         if self.share_process is None:
             return plan
-        asked = options.one_of(self.share_process, "--share-process", ("loads", "none"))
-        whys = {part.name: why_not(plan.of(part.name), grows=part.search is not None) for part in plan.parts}
-        if asked == "loads" and all(whys.values()):
-            raise UsageError(f"--share-process loads does not apply: {next(iter(whys.values()))}")
-        shared = {name: "loads" if asked == "loads" and why is None else None for name, why in whys.items()}
-        parts = tuple(part.model_copy(update={"share_process": shared[part.name]}) for part in plan.parts)
+        kinds: dict[str, Sharing | None] = {"loads": "loads", "workloads": "workloads", "none": None}
+        asked = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
+        whys = {
+            part.name: None if asked is None else _why_not_share(plan, part, asked) for part in plan.parts
+        }
+        if all(whys.values()):
+            raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")
+        parts = tuple(
+            part.model_copy(update={"share_process": asked if whys[part.name] is None else None})
+            for part in plan.parts
+        )
         return plan.model_copy(update={"parts": parts})
 
     def _check_repeats(self) -> None:
@@ -279,6 +285,12 @@ class Common:
 def is_given(value: object, default: object) -> bool:
     """Whether an option has another value than its default; the parser's default of a list is empty."""
     return value != default and value not in ([], ())
+
+
+def _why_not_share(plan: Plan, part: Part, sharing: Sharing) -> str | None:
+    from prony.plan.processes import why_not
+
+    return why_not(plan.of(part.name), sharing, grows=part.search is not None)
 
 
 def _compares(plan: Plan, part: Part) -> bool:

@@ -1,5 +1,6 @@
 """Loads that were measured one after the other in shared processes: ratios between loads, paired by process,
-and what the order of the loads does to a figure. Must not know how a process was shared, or sentences.
+and what the order of the loads does to a figure. Where workloads share a process too, a load is here one load
+of one workload. Must not know how a process was shared, or sentences.
 
 The process is the sample: what one start has in common under all its loads (layout in memory, what the
 compiler decided) cancels between its loads, and stays in the interval of every ratio between servers.
@@ -96,14 +97,15 @@ class OrderEffects:
 
 
 def load_ratios(
-    samples: Sequence[LoadSample], loads: Sequence[str], confidence: float = CONFIDENCE
+    samples: Sequence[LoadSample], *sweeps: Sequence[str], confidence: float = CONFIDENCE
 ) -> tuple[LoadRatio, ...]:
-    """Each of `loads` ÷ the one before it, server by server: paired by process where processes are complete,
-    as servers are by block.
+    """Each load of a sweep ÷ the one before it, server by server: paired by process where processes are
+    complete, as servers are by block.
     """
     pairs = [
         (server, load, other)
         for server in dict.fromkeys(one.server for one in samples)
+        for loads in sweeps
         for other, load in pairwise(loads)
     ]
     first = {pair: found for pair in pairs if (found := _ratio(samples, *pair, confidence)) is not None}

@@ -286,7 +286,7 @@ class ProcessFacts(Record):
     place: int = Field(ge=0)
     """Of this trial's load in the process, from 0."""
     after: str = ""
-    """The load before this one in the process; empty for the first."""
+    """The load before this one in the process, WORKLOAD/LOAD where workloads share it; empty: the first."""
 
 
 class TrialRecord(Record):

@@ -40,7 +40,7 @@ def groups(part: Part, cells: Sequence[Cell], watched: Mapping[str, Watch]) -> l
     """
     if not watched:
         return []
-    if part.budget_s is None:
+    if part.budget_s is None or part.share_process == "workloads":
         together = [list(cells)]
     elif part.share_process is not None:
         together = list(_by_workload(cells).values())

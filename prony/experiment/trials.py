@@ -22,6 +22,7 @@ from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
 from prony.plan.plan import Plan, ScheduledTrial
+from prony.plan.processes import name_within
 from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.targets import ServerUnderTest
@@ -72,9 +73,13 @@ class Trials:
         """
         begun, started_at = time.monotonic(), datetime.now(UTC)
         cell, trial = plan.cell(scheduled.cell), plan.trial_of(scheduled)
-        planned_s = plan.time_s(scheduled, later=process is not None and process.warm)
+        warm, known = (False, False) if process is None else (process.warm, process.had(trial.workload.name))
+        planned_s = plan.time_s(scheduled, later=warm, new=not known)
         self.progress.trial_started(scheduled.index, cell.server, scheduled.block, planned_s)
         self.testbed.check_hosts()
+        if not warm:  # every workload of the process now: the suite starts the server by itself
+            for one in plan.sharing(scheduled):
+                conformance_of(target, one.trial, self.testbed, self.progress)
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
@@ -94,6 +99,7 @@ class Trials:
         ended_at = datetime.now(UTC)
         evidence = with_settings(outcome.evidence, self.testbed.settings_changed())
         identifier = trial_id(self.identifier, scheduled.index, attempt)
+        within = name_within(cell, plan.part(cell.part).share_process or "loads")
         record = TrialRecord(
             id=identifier,
             experiment_id=self.identifier,
@@ -106,7 +112,7 @@ class Trials:
             seed=seed,
             quick=plan.quick,
             kind=scheduled.kind,
-            process=None if process is None else process.facts(identifier, trial.load_name),
+            process=None if process is None else process.facts(identifier, trial.workload.name, within),
             started_at=started_at,
             ended_at=ended_at,
             evidence=evidence.model_copy(

@@ -15,6 +15,10 @@ Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-ch
 highest rate at which an objective holds, one trial, other load generators beside Prony, a server against
 itself, a candidate against its base.
 """
+Sharing = Literal["loads", "workloads"]
+"""Which cells of a server are measured in one process, one after the other: those of one workload, which
+differ in their load, or those of all workloads (prony.plan.processes).
+"""
 
 
 class Search(Record):
@@ -106,10 +110,8 @@ class Part(Record):
     all parts that have it. With `until_clear` blocks are added when every part has had its planned ones, to
     those cells first whose intervals are widest (prony.experiment.blocks).
     """
-    share_process: Literal["loads"] | None = None
-    """`loads`: the cells of a server and workload that differ in their load are measured in one process, one
-    load after the other (prony.plan.processes). None: a process for each trial.
-    """
+    share_process: Sharing | None = None
+    """None: a process for each trial."""
     search: Search | None = None
     follows: Follow | None = None
     cross_check: CrossCheck | None = None

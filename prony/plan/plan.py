@@ -178,9 +178,9 @@ class Plan(Record):
         cells = self.of(part.name)
         most = {cell.id: part.until_clear or cell.trials for cell in cells}
         blocks = max(most.values(), default=0)
-        together = units(cells) if part.share_process else [(cell,) for cell in cells]
+        together = units(cells, part.share_process) if part.share_process else [(cell,) for cell in cells]
         orders = balanced_orders(len(together), source) if self.orders == "balanced" and cells else None
-        loads = LoadOrders(f"{self.seed}/{part.name}")
+        within = LoadOrders(f"{self.seed}/{part.name}", part.share_process or "loads")
         for block in range(blocks):
             if orders is None:
                 row = [cell for cell in cells if most[cell.id] > block]
@@ -189,11 +189,11 @@ class Plan(Record):
                 row = [
                     cell
                     for at in next(orders)
-                    for cell in loads.of(together[at], block)
+                    for cell in within.of(together[at], block)
                     if most[cell.id] > block
                 ]
             for position, cell in enumerate(row):
-                process = process_key(cell, block) if part.share_process else None
+                process = process_key(cell, block, part.share_process) if part.share_process else None
                 yield _Row(cell.id, block, position, process=process)
         for control in range(max((cell.controls for cell in cells), default=0)):
             row = [cell for cell in cells if cell.controls > control]
@@ -203,6 +203,14 @@ class Plan(Record):
     def trial_of(self, scheduled: ScheduledTrial) -> TrialPlan:
         """What this trial does."""
         return _trial_of(self.cell(scheduled.cell), scheduled.kind)
+
+    def sharing(self, scheduled: ScheduledTrial) -> tuple[Cell, ...]:
+        """The cells that its process is for, in the order of the plan; itself where it has one of its own."""
+        cell = self.cell(scheduled.cell)
+        kind = self.part(cell.part).share_process
+        if scheduled.process is None or kind is None:
+            return (cell,)
+        return next(unit for unit in units(self.of(cell.part), kind) if cell.id in {one.id for one in unit})
 
     def seed_of(self, scheduled: ScheduledTrial) -> int:
         """Of this trial's draws; the first trial's is the plan's."""
@@ -223,17 +231,26 @@ class Plan(Record):
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         """About how long each of these trials takes, one after the other."""
-        return tuple(
-            self.time_s(one, later=one.follows_in_process(before))
-            for before, one in zip((None, *trials), trials, strict=False)
-        )
+        found: list[float] = []
+        had: set[str] = set()
+        """The workloads of the process so far."""
+        for before, one in zip((None, *trials), trials, strict=False):
+            later, workload = one.follows_in_process(before), self.cell(one.cell).trial.workload.name
+            had = had if later else set()
+            found.append(self.time_s(one, later=later, new=workload not in had))
+            had.add(workload)
+        return tuple(found)
 
-    def time_s(self, one: ScheduledTrial, *, later: bool) -> float:
-        """About how long this trial takes; `later`: in a process that a trial before it has warmed up."""
+    def time_s(self, one: ScheduledTrial, *, later: bool, new: bool = False) -> float:
+        """About how long this trial takes; `later`: in a process that a trial before it has warmed up, `new`:
+        under other workloads only.
+        """
         cell = self.cell(one.cell)
         if one.kind != "trial":
             return cell.takes_s(_trial_of(cell, one.kind))
-        return cell.trial.later_s if later else cell.trial_s
+        if not later:
+            return cell.trial_s
+        return cell.trial.later_new_s if new else cell.trial.later_s
 
     @property
     def growth(self) -> int:
@@ -313,5 +330,5 @@ def _search_order(part: Part, cells: Sequence[Cell]) -> Iterator[_Row]:
     """
     for cell in cells:
         for block in range(cell.trials):
-            process = process_key(cell, block) if part.share_process else None
+            process = process_key(cell, block, part.share_process) if part.share_process else None
             yield _Row(cell.id, block, 0, process=process)

@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import MOST_WINDOWS, Connections, RatePhase
+from prony.plan.part import Sharing
 from prony.plan.population import Population
 from prony.plan.script import Script
 from prony.plan.stage import Stage
@@ -293,8 +294,10 @@ class PartKeys(ServerKeys):
     published: tuple[PublishedKeys, ...] | None = None
     until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
     """After `trials` add blocks, up to this many, until every pair of servers is clear (docs/method.md)."""
-    share_process: Literal["loads"] | None = None
-    """`loads`: the loads of a server under one workload are measured in one process, one after the other."""
+    share_process: Sharing | None = None
+    """`loads`: the loads of a server under one workload are measured in one process, one after the other;
+    `workloads`: all workloads and loads of a server are.
+    """
     request_parts: bool | None = None
     """Takes the time of each request apart: connect, send, wait, receive; costs the client some CPU."""
     explain: bool | None = None

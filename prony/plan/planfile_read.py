@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
@@ -18,7 +18,7 @@ from prony.plan import workload as workloads
 from prony.plan.catalogue_roots import yaml_files
 from prony.plan.cell import Cell, PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, Load, WholeRun
-from prony.plan.part import Part
+from prony.plan.part import Part, Sharing
 from prony.plan.plan import Plan, shape_of
 from prony.plan.planfile import (
     TRIAL_KEYS,
@@ -175,10 +175,10 @@ class _Expansion:
             raise self._fault("loads", f"the part '{part.name}' holds the same cell twice: {min(twice)}")
         return made
 
-    def shared(self, cells: list[Cell]) -> Literal["loads"] | None:
+    def shared(self, cells: list[Cell]) -> Sharing | None:
         """Which of these cells share a process; what the top level says may be about another part."""
         asked = self.part.share_process
-        why = why_not(cells) if asked is not None else None
+        why = why_not(cells, asked) if asked is not None else None
         if why is not None and self._own("share_process"):
             raise self._fault("share_process", f"share_process does not apply: {why}")
         return None if why is not None else asked

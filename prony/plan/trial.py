@@ -73,6 +73,18 @@ class WarmUpPlan(Record):
         """About how long it settles on its own CPUs."""
         return self._about(self.settle_min_s, self.settle_cap_s, SETTLED_AFTER)
 
+    @property
+    def settle_new_s(self) -> float:
+        """The same in a process that other workloads have warmed up: this one brings code of its own."""
+        return self._about(self.settle_min_s, self.settle_cap_s, NEW_CODE_AFTER)
+
+    @property
+    def compiling_cap_s(self) -> float:
+        """There it settles for at most so long while the JIT compiler is at work: as long as a fresh process
+        has in all.
+        """
+        return self.cap_s + self.settle_cap_s
+
     def _about(self, min_s: float, cap_s: float, level_after: float) -> float:
         about_s = min_s + SETTLES * (cap_s - min_s)
         return about_s if self.settle_until == "shown" else min(about_s, level_after * min_s)
@@ -89,9 +101,10 @@ caps are for slow machines, where a JIT compiler is at work for more than a minu
 """
 SETTLES = 0.6
 """Share of the time between the least and the cap of a phase that it takes, about."""
-LEVEL_AFTER, SETTLED_AFTER = 2.5, 1.2
-"""About so many times the least that is waited, a JVM on a usual machine is level: while it warms up, and
-back on its own CPUs. Where no more is waited for, only a slow machine comes near the cap.
+LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 2.5, 1.2, 2.0
+"""About so many times the least that is waited, a JVM on a usual machine is level: while it warms up, back on
+its own CPUs, and there under a workload that its process has not had yet. Where no more is waited for, only a
+slow machine comes near the cap.
 """
 
 PROBE_MOST_S = 5.0
@@ -295,6 +308,14 @@ class TrialPlan(Record):
         if self.warm_up.method == "fixed":
             return self.warm_up.cap_s + self.measured_s + self.probe_s
         return self.load.started_s + self.warm_up.settle_s + self.measured_s + self.probe_s
+
+    @property
+    def later_new_s(self) -> float:
+        """The same in a process that other workloads alone have warmed up."""
+        if isinstance(self.measured, WholeRun) or self.warm_up.method == "fixed":
+            return self.later_s
+        warm = self.warm_up
+        return self.later_s + warm.first_s + warm.settle_new_s - warm.settle_s
 
     @property
     def deadline_s(self) -> float:

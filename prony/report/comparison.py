@@ -320,9 +320,10 @@ def coverage(part: PartView) -> Lines | None:
         return None
     said = [covered_levels(part)]
     if part.shared:
+        what = "workloads and loads" if part.part.share_process == "workloads" else "loads"
         said.append(
-            "The loads of a server shared processes: one that came out slow is slow under all of them, so "
-            "the ratios under different loads are not independent of each other."
+            f"The {what} of a server shared processes: one that came out slow is slow under all of them, so "
+            f"the ratios under different {what} are not independent of each other."
         )
     said += [one.sentence for one in part.positions]
     if part.levels is not None:

@@ -160,7 +160,7 @@ def _part(
         servers=servers,
         skipped=tuple(one for one in plan.skipped if one.part == part.name),
         failure=_failure(plan, part, bool(own)),
-        shared=shared_views(cells) if part.search is None else (),
+        shared=shared_views(cells, part.share_process) if part.search is None else (),
         explanation=explanations(cells),
     )
     match part.shape:

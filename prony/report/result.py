@@ -191,7 +191,7 @@ class PositionView:
 
 @dataclass(frozen=True, slots=True)
 class SharedView:
-    """The loads of one workload that shared processes, in one figure."""
+    """Loads that shared processes, in one figure: of one workload, or of all where `workload` is empty."""
 
     workload: str
     figure: str
@@ -331,7 +331,7 @@ class PartView:
     gate: GateView | None = None
     """Of a candidate against its base."""
     shared: tuple[SharedView, ...] = ()
-    """Of loads that shared processes, by workload and figure."""
+    """Of loads that shared processes, by figure, and by workload where these did not."""
     levels: Levels | None = None
     """Of a comparison of one workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None

@@ -1,4 +1,6 @@
-"""Loads that shared processes: from load to load, paired by process, and what their order does. Pure."""
+"""Loads that shared processes: from load to load, paired by process, and what their order does. Where
+workloads shared them too, each load of each workload is one. Pure.
+"""
 
 from __future__ import annotations
 
@@ -7,52 +9,61 @@ from collections.abc import Sequence
 from prony.compare.position import PositionEffect
 from prony.compare.shared import CarryOver, LoadRatio, LoadSample, load_ratios, order_effects
 from prony.experiment.clear import compared_figure
+from prony.plan.part import Sharing
+from prony.plan.processes import name_within
 from prony.report.blocks import Block, Lines
 from prony.report.labels import label_of
 from prony.report.result import CellView, PartView, SharedView, TrialView
 from prony.report.wording import counted, ratio
 
 
-def shared_views(cells: Sequence[CellView]) -> tuple[SharedView, ...]:
-    """By workload, and by the figure that its loads are about."""
+def shared_views(cells: Sequence[CellView], sharing: Sharing | None) -> tuple[SharedView, ...]:
+    """By the figure that loads are about, and by workload, unless workloads shared processes too."""
+    if sharing is None:
+        return ()
     groups: dict[tuple[str, str], list[CellView]] = {}
     for cell in cells:
-        key = (cell.cell.trial.workload.name, compared_figure(cell.cell.trial.load))
-        groups.setdefault(key, []).append(cell)
+        workload = cell.cell.trial.workload.name if sharing == "loads" else ""
+        groups.setdefault((workload, compared_figure(cell.cell.trial.load)), []).append(cell)
     return tuple(
-        made for (workload, figure), group in groups.items() if (made := _view(workload, figure, group))
+        made
+        for (workload, figure), group in groups.items()
+        if (made := _view(workload, figure, group, sharing))
     )
 
 
-def _view(workload: str, figure: str, cells: Sequence[CellView]) -> SharedView | None:
+def _view(workload: str, figure: str, cells: Sequence[CellView], sharing: Sharing) -> SharedView | None:
     samples = [
         made
         for cell in cells
         for trial in cell.counting
-        if (made := _sample(cell, trial, figure)) is not None
+        if (made := _sample(cell, trial, figure, sharing)) is not None
     ]
     order = order_effects(samples)
     if order is None:
         return None
-    loads = list(dict.fromkeys(cell.cell.trial.load_name for cell in cells))
+    sweeps: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        names = sweeps.setdefault(cell.cell.trial.workload.name, {})
+        names[name_within(cell.cell, sharing)] = None
     return SharedView(
         workload=workload,
         figure=figure,
         processes=order.processes,
         trials=order.trials,
-        ratios=load_ratios(samples, loads),
+        ratios=load_ratios(samples, *(list(names) for names in sweeps.values())),
         place=order.place,
         carry_over=order.carry_over,
         found=order.found,
     )
 
 
-def _sample(cell: CellView, trial: TrialView, figure: str) -> LoadSample | None:
+def _sample(cell: CellView, trial: TrialView, figure: str, sharing: Sharing) -> LoadSample | None:
     """None for a trial with a process of its own, or without the figure."""
     process, value = trial.record.process, trial.figure(figure)
     if process is None or value is None or value <= 0:
         return None
-    load = cell.cell.trial.load_name
+    load = name_within(cell.cell, sharing)
     return LoadSample(cell.cell.server, process.id, load, value, process.place, process.after)
 
 
@@ -61,13 +72,18 @@ def blocks(part: PartView) -> list[Block]:
     several = len(part.workloads) > 1
     made: list[Block] = []
     for view in part.shared:
-        where = f"{view.workload}: " if several else ""
+        where = _where(view, several)
         lines = tuple(where + _ratio_words(view.figure, one) for one in view.ratios)
         if lines:
             note = "each load ÷ the one before it in the plan, paired by process"
             made.append(Lines("From load to load", lines, note=note))
-    words = tuple((f"{view.workload}: " if several else "") + order_words(view) for view in part.shared)
-    return [*made, Lines("The order of loads in a process", words)] if words else made
+    words = tuple(_where(view, several) + order_words(view) for view in part.shared)
+    of = "workloads and loads" if part.part.share_process == "workloads" else "loads"
+    return [*made, Lines(f"The order of {of} in a process", words)] if words else made
+
+
+def _where(view: SharedView, several: bool) -> str:
+    return f"{view.workload}: " if several and view.workload else ""
 
 
 def _ratio_words(figure: str, one: LoadRatio) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeGuard
 
 import numpy as np
 
@@ -120,7 +121,7 @@ def steady_state(
     if restless is not None:
         return _not_yet(f"over the last {hold_rows} rows {restless}")
     share = jit_share(jvm, _span_s(newest))
-    if share is not None and share > JIT_SHARE_MAX:
+    if _is_at_work(share):
         return _not_yet(f"JIT compilation still takes {percent(share)} of server CPU")
     start = len(usable) - _stretch(usable, limits, hold_rows)
     klass = _class(usable, start, limits)
@@ -129,6 +130,15 @@ def steady_state(
     return SteadyState(
         True, since_ms, klass, f"level for {len(usable) - start} rows at {level:,.0f} requests/s ({klass})"
     )
+
+
+def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows: int = HOLD_ROWS) -> bool:
+    """Whether the JIT compiler was at work over the newest `hold_rows` rows; False without readings."""
+    return _is_at_work(jit_share(jvm, _span_s(full_rows(rows)[-hold_rows:])))
+
+
+def _is_at_work(share: float | None) -> TypeGuard[float]:
+    return share is not None and share > JIT_SHARE_MAX
 
 
 def jit_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:

@@ -50,15 +50,15 @@ def plan_keys(spec: str) -> dict[str, str]:
     plan = _mapping(spec)
     cells, parts = plan.get("cells"), plan.get("parts")
     sharing = (
-        {str(part.get("name")) for part in parts if part.get("share_process")}
+        {str(part.get("name")): part.get("share_process") for part in parts}
         if isinstance(parts, list)
-        else set()
+        else {}
     )
     found = {}
     for cell in cells if isinstance(cells, list) else ():
         run = {name: cell.get(name) for name in ("target", "trial")}
-        if cell.get("part") in sharing:
-            run["share_process"] = True
+        if kind := sharing.get(str(cell.get("part"))):
+            run["share_process"] = True if kind == "loads" else kind
         text = json.dumps(run, sort_keys=True, ensure_ascii=True)
         found[str(cell.get("id"))] = hashlib.sha256(text.encode()).hexdigest()[:12]
     return found

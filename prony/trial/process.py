@@ -25,6 +25,7 @@ class SharedProcess:
     _running: RunningTarget | None = None
     _started_by: str = ""
     _loads: list[str] = field(default_factory=list)
+    _workloads: set[str] = field(default_factory=set)
 
     def found(self) -> RunningTarget | None:
         """The process that the trial before left running; None where there is none, or it has ended since."""
@@ -32,12 +33,17 @@ class SharedProcess:
             self.end()
         if self._running is None:
             self._loads.clear()
+            self._workloads.clear()
         return self._running
 
     @property
     def warm(self) -> bool:
         """Whether the process that runs has had a load."""
         return self._running is not None and bool(self._loads)
+
+    def had(self, workload: str) -> bool:
+        """Whether the process that runs has had a load of this workload."""
+        return self.warm and workload in self._workloads
 
     def keep(self, server: RunningTarget) -> None:
         """This one has just been started."""
@@ -49,11 +55,14 @@ class SharedProcess:
         """
         return None if well and self.keeps else self.end()
 
-    def facts(self, trial: str, load: str) -> ProcessFacts:
-        """Of the trial that has just used it, under this load; to be asked once for each."""
+    def facts(self, trial: str, workload: str, load: str) -> ProcessFacts:
+        """Of the trial that has just used it, under this load of this workload; to be asked once for each.
+        `load`: as the other trials of the process call it.
+        """
         if not self._loads:
             self._started_by = trial
         self._loads.append(load)
+        self._workloads.add(workload)
         place = len(self._loads) - 1
         return ProcessFacts(id=self._started_by, place=place, after=self._loads[place - 1] if place else "")
 

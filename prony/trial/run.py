@@ -136,9 +136,13 @@ class _Trial:
     collector: ProfileCollector | None = None
     _server: RunningTarget | None = None
     _found: bool = False
-    """Whether an earlier trial left it running."""
+    """Whether an earlier trial left it running ..."""
+    _known: bool = False
+    """... and one of them had this workload."""
     _well: bool = False
     """Whether everything up to the stop went as planned."""
+    _clean: bool = True
+    """Whether nothing is left on the server that should have been taken back."""
     _preparation: Preparation | None = None
     _engine: Engine | None = None
     _phases: Phases = field(default_factory=lambda: Phases(()))
@@ -207,8 +211,8 @@ class _Trial:
     def _process(self) -> RunningTarget:
         """A fresh process, or the one that an earlier trial left running."""
         found = self.process.found() if self.process is not None else None
-        if found is not None:
-            self._found = True
+        if self.process is not None and found is not None:
+            self._found, self._known = True, self.process.had(self.plan.workload.name)
             return found
         if self.under_test.owned:
             self.listener.phase("start", START_ESTIMATE_S)
@@ -326,7 +330,14 @@ class _Trial:
                 return None
             own = self.under_test.owned
             warming = Warming(
-                self.plan, self.surroundings, own, self.listener, self._phases, self.steady, self._found
+                self.plan,
+                self.surroundings,
+                own,
+                self.listener,
+                self._phases,
+                self.steady,
+                found=self._found,
+                new=self._found and not self._known,
             )
             if self.plan.published_requests:
                 warming.published(run)
@@ -365,9 +376,11 @@ class _Trial:
             self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
 
     def _warm_closed(self, server: RunningTarget) -> None:
-        """A closed loop for a while, where the plan says so and no other load has warmed the process up."""
+        """A closed loop for a while, where the plan says so and no other load of this workload has warmed the
+        process up.
+        """
         asked = self.plan.warm_up
-        if asked.closed_users is None or self._found:
+        if asked.closed_users is None or self._known:
             return
         if self.under_test.owned:
             _, cpus = warm_up_cpus(asked, self.surroundings)
@@ -432,6 +445,7 @@ class _Trial:
             try:
                 self._stages += (self._stage(server, self.plan.after, "after"),)
             except EnvironmentFault as fault:
+                self._clean = False
                 self._note(f"the load after the measured one failed: {fault}")
         self._clean_up()
         for note in stage_notes(self._stages):
@@ -449,6 +463,7 @@ class _Trial:
         self.listener.phase("clean-up", None)
         wrong = preparation.clean_up()
         if wrong is not None:
+            self._clean = False
             self._note(f"the clean-up of {workload.name} failed: {wrong}")
 
     def _note(self, text: str) -> None:
@@ -507,7 +522,7 @@ class _Trial:
 
     @property
     def _whole(self) -> bool:
-        return self._well and not self._interrupted
+        return self._well and self._clean and not self._interrupted
 
     def _in_order(self, stop: Callable[[], T]) -> T:
         """An interrupt meanwhile does not leave the process behind, nor lose what has been measured."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
-from prony.steady.detector import SteadyState, full_rows, steady_state
+from prony.steady.detector import SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import still_to_come, stretch
 
@@ -55,6 +55,10 @@ class SteadyWatch:
     coming: ComingWindow | None = None
     limits: SteadyLimits = field(default_factory=SteadyLimits)
     """Those that the window is judged by."""
+    compiling_cap_s: float | None = None
+    """While the JIT compiler is at work it waits for so long; None: `cap_s`."""
+    took_s: float = 0.0
+    """From the start of the phase to the newest row."""
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)
     state: SteadyState | None = None
@@ -68,16 +72,23 @@ class SteadyWatch:
         self.rows.append(row)
         if jvm is not None:
             self.jvm.append(jvm)
-        elapsed_s = (row.t_ms - self.start_ms) / 1000
-        if elapsed_s < self.min_s:
+        self.took_s = (row.t_ms - self.start_ms) / 1000
+        if self.took_s < self.min_s:
             return False
         self.state = steady_state(self.rows, self.jvm, self.limits, self.hold_rows)
         if self.coming is None:
-            return self.state.steady or elapsed_s >= self.cap_s
-        capped = elapsed_s >= self.cap_s
+            return self.state.steady or self._capped
+        capped = self._capped
         if self.state.steady or capped:
             self.still_to_come = self.coming.still_to_come(self.rows, self.limits)
         return capped or (self.state.steady and self._shown)
+
+    @property
+    def _capped(self) -> bool:
+        over = self.took_s >= self.cap_s
+        if not over or self.compiling_cap_s is None or self.took_s >= self.compiling_cap_s:
+            return over
+        return not compiling(self.rows, self.jvm, self.hold_rows)
 
     @property
     def _shown(self) -> bool:

@@ -55,6 +55,8 @@ class Warming:
     limits: SteadyLimits = field(default_factory=SteadyLimits)
     found: bool = False
     """Whether another load has warmed the process up: it settles under this one."""
+    new: bool = False
+    """Whether none of them was of this workload: it brings code that the JIT compiler has not seen."""
 
     def published(self, run: LoadRun) -> None:
         """The server on its own CPUs, as a published run finds it, until the mark or the cap."""
@@ -84,19 +86,24 @@ class Warming:
         return WarmUp(method="fixed", cap_s=seconds, steady=None)
 
     def _settled(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """On its own CPUs, from when the whole load is there until what the plan waits for is there."""
-        self.listener.phase("settle", asked.settle_s)
+        """On its own CPUs, from when the whole load is there until what the plan waits for is there. Under a
+        new workload the cap does not cut off a compiler at work: it has as long as in a fresh process.
+        """
+        self.listener.phase("settle", asked.settle_new_s if self.new else asked.settle_s)
         while run.now_ms() < self.plan.load.started_s * 1000:
             run.next()
         coming = self._coming(asked)
         own = self.surroundings.partition.server
-        found = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming)
+        longest_s = asked.compiling_cap_s if self.new else None
+        found = self._stretch(run, "settle", own, asked.settle_min_s, asked.settle_cap_s, coming, longest_s)
         return WarmUp(
             method="settled",
-            cap_s=asked.settle_cap_s,
+            cap_s=min(max(asked.settle_cap_s, found.took_s), longest_s or asked.settle_cap_s),
             steady=found.steady if found.cap_s > found.hold_rows else None,
             reason=found.state.reason if found.state else "",
             still_to_come=found.still_to_come,
+            closed_users=asked.closed_users if self.new else None,
+            closed_s=asked.first_s if self.new else 0.0,
         )
 
     def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
@@ -144,6 +151,7 @@ class Warming:
         min_s: float,
         cap_s: float,
         coming: ComingWindow | None,
+        compiling_cap_s: float | None = None,
     ) -> SteadyWatch:
         """One stretch of load with the server on these CPUs, until it is steady (and, before the window, the
         bound on what is still to come holds) or the cap is reached.
@@ -151,6 +159,8 @@ class Warming:
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
-        watch = run.watch(SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming, self.limits))
+        watch = run.watch(
+            SteadyWatch(min_s, cap_s, start_ms, hold_rows, coming, self.limits, compiling_cap_s)
+        )
         self.phases.add(name, start_ms, run.now_ms(), cpus if moved else None)
         return watch

@@ -13,6 +13,7 @@ import typer
 from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
+from prony.plan import workload
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Follow, Part
@@ -127,8 +128,23 @@ def test_loads_share_processes_where_that_is_asked_for() -> None:
         Common(share_process="loads").applied(sweep_of(Url(url="http://h:1")))
     with pytest.raises(UsageError, match="no server has two loads"):
         Common(share_process="loads").applied(made(*TWO))
-    with pytest.raises(UsageError, match="--share-process is 'all'; expected loads or none"):
+    with pytest.raises(UsageError, match="--share-process is 'all'; expected loads, workloads or none"):
         Common(share_process="all").applied(sweep_of(TWO[0]))
+
+
+def test_workloads_share_processes_where_that_is_asked_for() -> None:
+    trials = [trial_plan().model_copy(update={"workload": workload.load(name)}) for name in ("hello", "ping")]
+    cells = tuple(cell_of(MAIN, "s", TWO[0], trial, 3) for trial in trials)
+    part = Part(name=MAIN, title="t")
+    plan = Plan(name="t", command="run", title="t", parts=(part,), cells=cells)
+    asked = Common(share_process="workloads").applied(plan)
+    assert [part.share_process for part in asked.parts] == ["workloads"]
+    assert len({one.process for one in asked.order()}) == 3
+    assert [part.share_process for part in Common(share_process="none").applied(asked).parts] == [None]
+    with pytest.raises(UsageError, match="--share-process loads does not apply: no server has two loads"):
+        Common(share_process="loads").applied(plan)
+    with pytest.raises(UsageError, match="--share-process workloads does not apply: no server has two"):
+        Common(share_process="workloads").applied(made(*TWO))
 
 
 def test_windows_are_those_of_every_steady_cell() -> None:

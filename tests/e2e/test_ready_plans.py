@@ -14,7 +14,7 @@ from tests.verdicts import demanded_code
 pytestmark = pytest.mark.e2e
 
 CELLS = {
-    "crud": ("memory/crud:memory/person-get/*", 1),
+    "crud": ("throughput/crud:memory/person-[gp][eu]t/*", 2),
     "jaxrs": ("connection-per-request/*", 1),
     "embedded-containers": ("as-published/spring-undertow/*", 1),
     "sync-vs-async": ("sessions/tomcat/*", 1),

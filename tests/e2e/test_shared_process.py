@@ -1,4 +1,4 @@
-"""Loads that share a process, as a user runs them: one start for all loads, and nothing left behind."""
+"""Loads, and workloads, that share a process, as a user runs them: one start, and nothing left behind."""
 
 from __future__ import annotations
 
@@ -74,13 +74,53 @@ def test_without_it_each_load_has_a_process_of_its_own(small: Lab) -> None:
     assert {trial["process"] for trial in planned["trials"]} == {None}
 
 
-def test_a_run_that_is_ended_leaves_no_server_and_goes_on_with_new_processes(small: Lab) -> None:
-    (small.folder / "once.yaml").write_text(PLAN.replace("trials: 2", "trials: 1"))
-    process = small.start("run", "once.yaml")
-    said_until(process, "trial 2 of 6", ": settle")
+WORKLOADS = """
+title: Shared workloads
+servers: [one, two]
+workloads: [hello, again.yaml]
+trials: 1
+seed: 7
+share_process: workloads
+warm_up: {min_s: 1, cap_s: 1, settle_min_s: 1, settle_cap_s: 1}
+scaling_probe: false
+loads: {users: [1, 2]}
+measured: {window_s: 1}
+"""
+AGAIN = """
+prepare: [{name: first, path: /first, expect: {status: [200]}}]
+steps: [{name: again, path: /again, expect: {status: [200], body_equals: "Hello, World!"}}]
+cleanup: [{name: last, path: /last, expect: {status: [200]}}]
+"""
+
+
+def test_workloads_share_and_a_run_that_is_ended_goes_on_with_new_processes(small: Lab) -> None:
+    (small.folder / "workloads.yaml").write_text(WORKLOADS)
+    (small.folder / "again.yaml").write_text(AGAIN)
+    for file in (small.folder / "servers").glob("*/server.yaml"):
+        file.write_text(
+            file.read_text().replace("workloads: [hello]\n", "")
+        )  # it offers whatever it is asked for
+    process = small.start("run", "workloads.yaml", *small.lenient)
+    said_until(process, "trial 2 of 8", ": settle")
     os.kill(process.pid, signal.SIGINT)
     ended(process)
     assert small.leftovers() == []
     shown = small.json("run", "--resume", "latest")
-    assert shown["ended_trials"] == 6
+    assert shown["ended_trials"] == 8
     assert small.leftovers() == []
+    trials = [
+        (cell["server"], f"{cell['workload']}/{cell['load']}", trial["process"])
+        for part in shown["parts"]
+        for cell in part["cells"]
+        for trial in cell["trials"]
+        if not trial["repeated"]
+    ]
+    named = {f"{workload}/closed-{users}" for workload in ("hello", "again") for users in (1, 2)}
+    whole: dict[str, list[str]] = {}
+    for _, name, at in sorted(trials, key=lambda one: one[2]["place"]):
+        had = whole.setdefault(at["id"], [])
+        assert at["after"] == (had[-1] if had else ""), "what came before has its workload and its load"
+        had.append(name)
+    assert (len(trials), len(whole)) == (8, 3), "one was cut short"
+    assert all({name for server, name, _ in trials if server == one} == named for one in ("one", "two"))
+    assert [set(had) == named for had in whole.values() if len(had) == 4] == [True]

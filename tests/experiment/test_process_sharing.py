@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import json
+import math
+import random
+from collections import Counter
+from typing import Any
 
 import pytest
 
 from prony.errors import UsageError
+from prony.experiment import trials as one_trial
 from prony.experiment.baseline import stored_base
+from prony.experiment.blocks import groups
+from prony.experiment.clear import watches
 from prony.experiment.experiment import remaining
 from prony.judge.finding import Status
-from prony.plan.cell import Cell
+from prony.plan import workload
+from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Search
 from prony.plan.plan import MAIN, Plan
+from prony.plan.target import Launch
+from prony.plan.trial import TrialPlan
 from prony.store import StoredTrial
 from prony.store.summaries import plan_keys
-from tests.experiment.conftest import Answer, Bench, cell, finding, plan, users_of
+from tests.experiment.conftest import Answer, Bench, cell, finding, plan, trial_plan, users_of
 from tests.store.store_samples import FINGERPRINT
 
 USERS = (1, 8, 64)
@@ -169,3 +179,90 @@ def test_a_gate_is_not_held_against_trials_of_shared_processes(bench: Bench) -> 
     wanted = cell("a", 5, ClosedLoad(users=8))
     with pytest.raises(UsageError, match="with the same warm-up, window and connections"):
         stored_base(bench.store, "main", FINGERPRINT, wanted, ("requests_per_s",))
+
+
+VERBS = ("hello", "ping", "json")
+
+
+def shared_workloads(trials: int = 2, servers: str = "ab", **part: object) -> Plan:
+    cells = [
+        cell_of(
+            MAIN,
+            server,
+            Launch(address=server),
+            trial_plan(ClosedLoad(users=users)).model_copy(update={"workload": workload.load(name)}),
+            trials,
+        )
+        for name in VERBS
+        for users in (1, 8)
+        for server in servers
+    ]
+    made = Part.model_validate({"name": MAIN, "title": "made up", "share_process": "workloads", **part})
+    return plan(*cells, parts=(made,), command="run", goes_on=True)
+
+
+def test_all_workloads_of_a_server_are_measured_in_one_process(bench: Bench) -> None:
+    _, found = bench.run(shared_workloads())
+    assert len(bench.processes) == 2 * 2
+    assert all(len(set(one.cells)) == 2 * len(VERBS) for one in bench.processes)
+    for trials in by_process(found).values():
+        facts = [one.record.process for one in trials]
+        assert [one.place for one in facts if one is not None] == list(range(6))
+        named = [f"{one.record.workload}/{one.record.load_name}" for one in trials]
+        assert [one.after for one in facts if one is not None] == ["", *named[:-1]]
+        assert len(set(named)) == 6
+
+
+def test_every_workload_conforms_before_the_process_starts(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suite starts the server by itself, on the ports of the one that is measured."""
+    asked: list[tuple[str, int]] = []
+
+    def conformance_of(target: Any, trial: TrialPlan, *_: object) -> None:
+        del target
+        running = sum(one.stops == 0 for one in bench.processes)
+        asked.append((trial.workload.name, running))
+
+    monkeypatch.setattr(one_trial, "conformance_of", conformance_of)
+    bench.run(shared_workloads(trials=1, servers="a"))
+    first = dict(reversed(asked))
+    assert first == dict.fromkeys(VERBS, 0)
+
+
+def test_a_workload_that_is_new_to_the_process_is_planned_for_longer(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[float] = []
+
+    def trial_started(*words: Any) -> None:
+        told.append(words[-1])
+
+    monkeypatch.setattr(bench.progress, "trial_started", trial_started)
+    asked = shared_workloads(trials=1, servers="a")
+    bench.run(asked)
+    assert told == pytest.approx(asked.times_s(asked.order()))
+
+
+def test_with_a_budget_workloads_that_share_get_their_blocks_together(bench: Bench) -> None:
+    def answer(cell: Cell, number: int) -> Answer:
+        spread = 0.05 if cell.trial.workload.name == "ping" else 0.0001
+        source = random.Random(f"{cell.id}{number}")
+        return {"requests_per_s": 1000 * math.exp(source.gauss(0, spread))}, ()
+
+    bench.answer = answer
+    asked = shared_workloads(trials=3, until_clear=8)
+    (part,) = asked.parts
+    cells = asked.of(MAIN)
+    timed = part.model_copy(update={"budget_s": 1e6})
+    assert [len(one.cells) for one in groups(timed, cells, watches(timed, cells))] == [len(cells)]
+    bench.run(asked.model_copy(update={"parts": (timed,)}))
+    numbers = Counter(cell.id for cell in bench.ran)
+    assert set(numbers.values()) == {8}, "the noisy one takes the others along"
+    assert len(bench.processes) == 2 * 8
+
+
+def test_trials_that_shared_with_other_workloads_are_a_series_of_their_own() -> None:
+    plans = [shared_workloads(share_process=share) for share in ("workloads", "loads", None)]
+    keys = [plan_keys(json.dumps(one.as_stored())) for one in plans]
+    assert all(len({one[cell] for one in keys}) == 3 for cell in keys[0])

@@ -15,12 +15,13 @@ from prony.plan import workload
 from prony.plan.balanced import balanced_orders
 from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
-from prony.plan.part import Part, Search
+from prony.plan.part import Part, Search, Sharing
 from prony.plan.plan import MAIN, Plan, ScheduledTrial
+from prony.plan.planfile_quick import quicken
 from prony.plan.planfile_read import read
 from prony.plan.processes import units, why_not
 from prony.plan.target import Launch, Url
-from prony.plan.trial import START_S, STOP_S, TrialPlan, fixed
+from prony.plan.trial import START_S, STOP_S, TrialPlan, WarmUpPlan, fixed
 
 USERS = (1, 8, 64, 512)
 TRIAL = TrialPlan(
@@ -132,6 +133,104 @@ def test_a_load_that_finds_a_warm_process_is_not_started_and_only_settles() -> N
     assert own.times_s(own.order())[1] == own.times_s(own.order())[0] - START_S - STOP_S
 
 
+VERBS = ("hello", "ping", "json")
+
+
+def verbs(
+    servers: str = "ab", users: tuple[int, ...] = (8,), trials: int = 6, **changes: object
+) -> list[Cell]:
+    """Cells of several workloads."""
+    return [
+        cell_of(
+            MAIN,
+            server,
+            Launch(address=server),
+            TRIAL.model_copy(
+                update={"workload": workload.load(name), "load": ClosedLoad(users=number), **changes}
+            ),
+            trials,
+        )
+        for name in VERBS
+        for number in users
+        for server in servers
+    ]
+
+
+def within(made: Plan) -> list[tuple[str, ...]]:
+    """Process by process what is measured in it, in its order."""
+    return [
+        tuple(one.cell.partition("/")[2].partition("/")[2] for one in trials) for trials in processes(made)
+    ]
+
+
+def test_all_workloads_of_a_server_stand_together_where_they_share() -> None:
+    made = plan(verbs(users=(1, 8)), share_process="workloads")
+    found = processes(made)
+    assert len(found) == 2 * 6
+    for trials in found:
+        assert len({made.cell(one.cell).server for one in trials}) == 1
+        assert len({one.cell for one in trials}) == len(VERBS) * 2
+    assert len({one.process for one in made.order()}) == len(found)
+    assert [len(unit) for unit in units(made.cells, "workloads")] == [6, 6]
+    by_workload = plan(verbs(users=(1, 8)), share_process="loads")
+    assert [len(trials) for trials in processes(by_workload)] == [2] * 2 * 3 * 6
+
+
+def test_every_workload_comes_at_every_place_and_follows_every_other() -> None:
+    rows = within(plan(verbs("a"), share_process="workloads"))
+    assert all(set(Counter(column).values()) == {2} for column in zip(*rows, strict=True))
+    follows = Counter(pair for row in rows for pair in pairwise(row))
+    assert set(follows.values()) == {2}
+    assert len(follows) == len(VERBS) * (len(VERBS) - 1)
+
+
+def test_in_a_block_all_servers_have_the_same_order_of_workloads() -> None:
+    made = plan(verbs("abc"), share_process="workloads")
+    rows = within(made)
+    assert all(len(set(rows[at : at + 3])) == 1 for at in range(0, len(rows), 3))
+    assert len(set(rows)) == 6
+
+
+def test_loads_are_ordered_as_they_always_were() -> None:
+    """The orders of stored experiments, which are resumed by them."""
+    source = random.Random(f"7/{MAIN}/closed-1/closed-8/closed-64/closed-512")
+    coming = balanced_orders(4, source)
+    expected = [[f"closed-{USERS[at]}" for at in next(coming)] for _ in range(4)]
+    made = plan(cells("a"))
+    assert [[load_of(made, one) for one in trials] for trials in processes(made)] == expected
+    assert made.order()[0].process == f"{MAIN}/a/hello#1"
+
+
+def test_a_workload_that_is_new_to_its_process_settles_for_longer() -> None:
+    """Its code is not compiled yet; a further load of it finds it compiled."""
+    level = WarmUpPlan(min_s=10, cap_s=60, settle_min_s=5, settle_cap_s=40, settle_until="level")
+    made = plan(verbs("a", (1, 8), warm_up=level), share_process="workloads")
+    for trials in processes(made):
+        times = made.times_s(trials)
+        had: set[str] = set()
+        for at, (one, seconds) in enumerate(zip(trials, times, strict=True)):
+            trial = made.cell(one.cell).trial
+            usual = trial.estimate_s if not at else trial.later_s
+            new = bool(at) and trial.workload.name not in had
+            assert seconds == pytest.approx(usual + (level.settle_new_s - level.settle_s if new else 0.0))
+            had.add(trial.workload.name)
+    assert level.settle_new_s == 2 * level.settle_min_s
+    closed = level.model_copy(update={"closed_users": 4, "closed_s": 30.0})
+    trial = TRIAL.model_copy(update={"warm_up": closed})
+    assert trial.later_new_s == pytest.approx(trial.later_s + 30 + level.settle_new_s - level.settle_s)
+    assert trial.deadline_s > level.compiling_cap_s + trial.measured_s
+
+
+def test_the_cells_of_a_process_are_known_before_it_starts() -> None:
+    made = plan([*verbs("ab"), *verbs("c", trials=1)], share_process="workloads")
+    first = made.order()[0]
+    server = made.cell(first.cell).server
+    assert [one.trial.workload.name for one in made.sharing(first)] == list(VERBS)
+    assert {one.server for one in made.sharing(first)} == {server}
+    alone = plan(verbs("a"), share_process=None)
+    assert [one.id for one in alone.sharing(alone.order()[0])] == [alone.order()[0].cell]
+
+
 def test_a_rest_of_a_process_that_is_continued_begins_with_a_start() -> None:
     made = plan(cells("a"))
     rest = made.order()[2:]
@@ -162,7 +261,24 @@ def test_what_cannot_share(given: list[Cell], why: str) -> None:
     assert why in (why_not(given) or "")
 
 
+@pytest.mark.parametrize(
+    ("given", "sharing", "why"),
+    [
+        (verbs("a"), "loads", "no server has two loads of one workload that could share one"),
+        (verbs("a")[:1], "workloads", "no server has two workloads or loads that could share one"),
+        (verbs("a", measured=WholeRun(duration_s=9)), "workloads", "hello/closed-8 is measured from"),
+        (cells(measured=WholeRun(duration_s=9)), "loads", "closed-1 is measured from the first"),
+    ],
+)
+def test_what_cannot_share_is_named_as_the_kind_of_sharing_names_it(
+    given: list[Cell], sharing: Sharing, why: str
+) -> None:
+    assert (why_not(given, sharing) or "").startswith(why)
+
+
 def test_what_can_share() -> None:
+    assert why_not(verbs("a"), "workloads") is None
+    assert why_not(cells("a"), "workloads") is None, "loads alone, too"
     assert why_not(cells()) is None
     assert why_not(cells(measured=WholeRun(duration_s=60, warm_up_s=5))) is None
     assert why_not(cells(users=(8,)), grows=True) is None
@@ -201,3 +317,44 @@ def test_a_part_that_cannot_share_is_refused_with_its_line(tmp_path: Path) -> No
         file(tmp_path, text)
     with pytest.raises(UsageError, match="share_process"):
         file(tmp_path, FILE.replace("share_process: loads", "share_process: all"))
+
+
+SHARED_VERBS = """
+servers: [alpha, beta]
+share_process: workloads
+workloads: [hello, ping, json]
+loads: {users: 8}
+trials: 3
+parts:
+  - name: verbs
+    measured: {window_s: 20}
+  - name: one
+    workloads: hello
+  - name: fresh
+    measured: {total_requests: 1000}
+"""
+
+
+def test_a_plan_file_says_which_parts_share_workloads(tmp_path: Path) -> None:
+    made = file(tmp_path, SHARED_VERBS)
+    assert [part.share_process for part in made.parts] == ["workloads", None, None]
+    assert Plan.model_validate(made.as_stored()) == made
+    text = SHARED_VERBS.replace("share_process: workloads\n", "", 1)
+    alone = text.replace("name: one", "name: one\n    share_process: workloads")
+    with pytest.raises(UsageError, match=r"mine\.yaml:\d+: share_process does not apply: no server has two"):
+        file(tmp_path, alone)
+    fresh = text.replace("name: fresh", "name: fresh\n    share_process: workloads")
+    with pytest.raises(UsageError, match="does not apply: hello/closed-8 is measured from the first request"):
+        file(tmp_path, fresh)
+
+
+def test_a_plan_that_is_cut_short_still_shares(tmp_path: Path) -> None:
+    made = file(tmp_path, SHARED_VERBS)
+    quick = quicken(made)
+    assert quick.estimate_s < made.estimate_s
+    assert [part.share_process for part in quick.parts] == ["workloads", None, None]
+    shared = [trials for trials in processes(quick) if trials[0].process is not None]
+    assert {len(trials) for trials in shared} == {3}
+    only = made.only("verbs/alpha/*")
+    assert only is not None
+    assert {len(trials) for trials in processes(only)} == {3}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import StringIO
 
 import jsonschema
@@ -12,10 +12,12 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.trial import ProcessFacts
+from prony.plan import workload
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
-from prony.plan.part import Part
+from prony.plan.part import Part, Sharing
 from prony.plan.plan import MAIN, Plan, ScheduledTrial
+from prony.plan.processes import name_within
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
@@ -28,23 +30,38 @@ from prony.report.terminal import render
 from . import factory
 
 USERS = (1, 8, 64, 512)
+VERBS = ("hello", "ping", "json")
 SERVERS = ("spring-tomcat", "spring-jetty")
 
 
-def plan(share: str | None = "loads") -> Plan:
+def plan(share: Sharing | None = "loads", users: Sequence[int] = USERS) -> Plan:
     part = Part.model_validate({"name": MAIN, "title": "Loads", "share_process": share})
+    usual = factory.trial_plan(ClosedLoad(users=1))
+    workloads = [workload.load(name) for name in VERBS] if share == "workloads" else [usual.workload]
     cells = [
-        cell_of(MAIN, server, Launch(address=server), factory.trial_plan(ClosedLoad(users=users)), 8)
-        for users in USERS
+        cell_of(
+            MAIN,
+            server,
+            Launch(address=server),
+            usual.model_copy(update={"workload": one, "load": ClosedLoad(users=number)}),
+            8,
+        )
+        for one in workloads
+        for number in users
         for server in SERVERS
     ]
     return Plan(name="p", command="run", title="Shared", parts=(part,), cells=tuple(cells), seed=1)
 
 
-def result(carried: Mapping[str, float] | None = None, share: str | None = "loads") -> ResultView:
+def result(
+    carried: Mapping[str, float] | None = None,
+    share: Sharing | None = "loads",
+    users: Sequence[int] = USERS,
+) -> ResultView:
     """Each load has 30 % more than the one before it; `carried`: what a load leaves to the next one."""
     source = random.Random(2)
-    asked = plan(share)
+    asked = plan(share, users)
+    names = list(dict.fromkeys(name_within(cell, share or "loads") for cell in asked.cells))
     trials: list[TrialView] = []
     before: ScheduledTrial | None = None
     ids: list[str] = []
@@ -52,14 +69,15 @@ def result(carried: Mapping[str, float] | None = None, share: str | None = "load
     process = 0.0
     for number, one in enumerate(asked.order()):
         cell = asked.cell(one.cell)
-        load, identifier = cell.trial.load_name, f"t-{number:03d}"
+        load, identifier = name_within(cell, share or "loads"), f"t-{number:03d}"
         if not one.follows_in_process(before):
             ids, loads, process = [], [], source.gauss(0, 0.03)
         ids.append(identifier)
         facts = ProcessFacts(id=ids[0], place=len(loads), after=loads[-1] if loads else "")
-        log = process + (carried or {}).get(facts.after, 0.0) + 0.3 * USERS.index(cell.users or 1)
+        log = process + (carried or {}).get(facts.after, 0.0) + 0.3 * names.index(load)
         record = factory.record(cell.server, one.block, one.position, with_histogram=False)
-        update = {"cell": cell.id, "id": identifier, "load_name": load}
+        update = {"cell": cell.id, "id": identifier, "load_name": cell.trial.load_name}
+        update["workload"] = cell.trial.workload.name
         made = record.model_copy(update=update | {"process": facts if share else None})
         rate = 5000 * math.exp(log + source.gauss(0, 0.004))
         trials.append(TrialView(made, factory.judgement(), {"requests_per_s": rate}))
@@ -106,6 +124,32 @@ def test_a_load_that_leaves_something_behind_is_named() -> None:
     assert "after closed-512 -" in text
     assert "An effect: all servers had the same order in each block" in text
     assert "after closed-512 -" in render_html(view)
+
+
+def test_workloads_that_shared_are_compared_within_each_and_ordered_over_all() -> None:
+    view = result(share="workloads", users=(1, 8))
+    (found,) = to_json(view).parts[0].shared
+    assert (found.workload, found.processes, found.trials) == ("", 16, 96)
+    compared = {(one.load, one.other) for one in found.ratios}
+    assert compared == {(f"{name}/closed-8", f"{name}/closed-1") for name in VERBS}
+    for one in found.ratios:
+        assert one.ratio == pytest.approx(math.exp(0.3), rel=0.02)
+    text = shown(view)
+    assert "The order of workloads and loads in a process" in text
+    assert "The workloads and loads of a server shared processes" in text
+    assert "No effect found." in text
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(as_plain(to_json(view)))
+
+
+def test_a_workload_that_leaves_something_behind_is_named_with_its_load() -> None:
+    view = result({"json/closed-8": math.log(0.9)}, "workloads", (8,))
+    (found,) = to_json(view).parts[0].shared
+    assert found.ratios == ()
+    assert found.carry_over is not None
+    assert (found.found, found.carry_over.after) == (True, "json/closed-8")
+    text = shown(view)
+    assert "after json/closed-8 -" in text
+    assert "From load to load" not in text, "a verb is not compared with another one"
 
 
 def test_nothing_is_said_where_no_process_was_shared() -> None:

@@ -18,7 +18,7 @@ from prony.trial.process import SharedProcess
 from prony.trial.run import TrialOutcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.load.test_engine import Reference
-from tests.trial.test_targets import HELLO, SHORT, Heard, OnAnotherHost
+from tests.trial.test_targets import HELLO, SHORT, TIDY, Heard, OnAnotherHost
 
 WARM_UP = WarmUpPlan(min_s=1.0, cap_s=2.0, settle_min_s=1.0, settle_cap_s=2.0)
 WATCHED = {"measured": SteadyWindow(window_s=1.0), "warm_up": WARM_UP, "scaling_probe": False}
@@ -37,7 +37,9 @@ def trial(server: OnAnotherHost, process: SharedProcess, heard: Heard, **changes
     plan = TrialPlan.model_validate(values | changes)
     cpus = tuple(granted_cpus())
     surroundings = Surroundings(CpuPartition(server=cpus, client=cpus), Limits())
-    return run_trial(plan, server, surroundings, heard, process=process)
+    outcome = run_trial(plan, server, surroundings, heard, process=process)
+    process.facts("x-001", plan.workload.name, plan.load_name)
+    return outcome
 
 
 def test_the_first_trial_starts_it_and_the_last_one_stops_it(server: OnAnotherHost) -> None:
@@ -57,7 +59,9 @@ def test_the_first_trial_starts_it_and_the_last_one_stops_it(server: OnAnotherHo
 
 def test_a_later_load_only_settles_and_the_first_one_warms_up(server: OnAnotherHost) -> None:
     process = SharedProcess()
-    one, other = (trial(server, process, Heard(), **WATCHED) for _ in range(2))
+    one = trial(server, process, Heard(), **WATCHED)
+    process.facts("x-1", HELLO.name, "closed-2")
+    other = trial(server, process, Heard(), **WATCHED)
     process.end()
     assert [phase.name for phase in one.evidence.phases] == ["warm-up", "settle", "window"]
     assert [phase.name for phase in other.evidence.phases] == ["settle", "window"]
@@ -70,11 +74,11 @@ def test_a_closed_loop_warms_a_fresh_process_and_no_later_one(server: OnAnotherH
     process = SharedProcess()
     closed = WARM_UP.model_copy(update={"closed_users": 3, "closed_s": 0.5})
     slow = OpenLoad(rate_per_s=50)
+    values = WATCHED | {"warm_up": closed, "load": slow}
     first, later = Heard(), Heard()
-    one, other = (
-        trial(server, process, heard, **(WATCHED | {"warm_up": closed, "load": slow}))
-        for heard in (first, later)
-    )
+    one = trial(server, process, first, **values)
+    process.facts("x-1", HELLO.name, "open-50")
+    other = trial(server, process, later, **values)
     process.end()
     assert first.phases[:4] == ["start", "warm-up", "warm-up", "settle"]
     assert "warm-up" not in later.phases
@@ -86,6 +90,38 @@ def test_a_closed_loop_warms_a_fresh_process_and_no_later_one(server: OnAnotherH
         assert outcome.evidence.load.model == "open"
         assert outcome.evidence.engine is not None
         assert outcome.evidence.engine.totals.completed < 1000, "the closed loop is not in the figures"
+
+
+OTHER = HELLO.model_copy(update={"name": "other"})
+
+
+def test_another_workload_settles_and_its_closed_loop_comes_again(server: OnAnotherHost) -> None:
+    """Its code is new to a JIT compiler, which a low rate would keep at work for minutes."""
+    process = SharedProcess()
+    closed = WARM_UP.model_copy(update={"closed_users": 3, "closed_s": 0.5})
+    values = WATCHED | {"warm_up": closed, "load": OpenLoad(rate_per_s=50)}
+    heard: list[list[str]] = []
+    for number, (workload, users) in enumerate(((HELLO, 3), (OTHER, 3), (OTHER, None))):
+        listener = Heard()
+        outcome = trial(server, process, listener, **(values | {"workload": workload}))
+        assert outcome.failure is None
+        found = outcome.evidence.warm_up
+        assert found is not None
+        assert (found.closed_users, found.method == "settled") == (users, number > 0)
+        heard.append(listener.phases)
+    process.end()
+    assert heard[1] == ["warm-up", "settle", "window"]
+    assert heard[2] == ["settle", "window"]
+
+
+def test_what_a_clean_up_left_behind_is_not_left_to_the_next_workload(server: OnAnotherHost) -> None:
+    process = SharedProcess()
+    untidy = TIDY.cleanup[0].model_copy(update={"expect": Expectation(status=(404,))})
+    outcome = trial(server, process, Heard(), workload=TIDY.model_copy(update={"cleanup": (untidy,)}))
+    assert outcome.failure is None
+    assert "the clean-up of hello failed" in outcome.notes[0]
+    assert server.stops == ["stop"]
+    assert process.found() is None
 
 
 def test_a_ramp_is_over_before_a_later_load_settles(server: OnAnotherHost) -> None:
@@ -144,10 +180,14 @@ def test_facts_are_those_of_the_process_that_a_trial_used() -> None:
     process = SharedProcess()
     assert process.found() is None
     process.keep(OnAnotherHost(Url(url="http://127.0.0.1:1")).start(CpuPartition(server=(), client=())))
-    first, second = process.facts("x-001", "closed-1"), process.facts("x-002", "closed-8")
+    assert not process.had("hello")
+    first, second = process.facts("x-001", "hello", "closed-1"), process.facts("x-002", "hello", "closed-8")
     assert (first.id, first.place, first.after) == ("x-001", 0, "")
     assert (second.id, second.place, second.after) == ("x-001", 1, "closed-1")
+    assert process.had("hello")
+    assert not process.had("json")
     process.release(well=False)
     assert process.found() is None
-    third = process.facts("x-003", "closed-64")
+    assert not process.had("hello"), "of that process"
+    third = process.facts("x-003", "hello", "closed-64")
     assert (third.id, third.place, third.after) == ("x-003", 0, "")

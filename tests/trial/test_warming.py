@@ -50,15 +50,18 @@ class Seconds:
         yield from f.rows(self.rates[self.passed_s :], first_s=self.passed_s)
 
 
-def warmed(plan: WarmUpPlan, seconds: Seconds) -> tuple[WarmUp, dict[str, float]]:
-    """How it went, and how long each phase took."""
+def warmed(
+    plan: WarmUpPlan, seconds: Seconds, *, found: bool = False, new: bool = False
+) -> tuple[WarmUp, dict[str, float]]:
+    """How it went, and how long each phase took; `found`: in a warm process, `new` to the workload."""
     trial = quick_trial(workload.load("hello"), 10, None).model_copy(update={"warm_up": plan})
     surroundings = Surroundings(CpuPartition(server=(0,), client=(1,)), Limits())
     listener = SimpleNamespace(phase=lambda *_: None, row=lambda _: None, note=lambda _: None)
     phases = Phases((0,))
-    found = Warming(trial, surroundings, True, listener, phases).warm(cast(LoadRun, seconds))
-    assert found is not None
-    return found, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}
+    warming = Warming(trial, surroundings, True, listener, phases, found=found, new=new)
+    went = warming.warm(cast(LoadRun, seconds))
+    assert went is not None
+    return went, {one.name: (one.end_ms - one.start_ms) / 1000 for one in phases.ended}
 
 
 def test_a_level_server_is_enough_where_the_plan_says_so() -> None:
@@ -83,3 +86,31 @@ def test_the_window_waits_for_a_compiler_that_is_at_work(compiling_s: int, settl
     assert took_s["settle"] >= settles_s
     assert found.steady is (took_s["settle"] < QUICK_WARM_UP.settle_cap_s)
     assert ("JIT compilation" in found.reason) is not found.steady
+
+
+@pytest.mark.parametrize(
+    ("compiling_s", "new", "settles_s", "at_work"),
+    [
+        (0, True, (5, 20), False),
+        (12, True, (12, 29), False),
+        (60, False, (30, 30), True),
+        (60, True, (60, 75), False),
+        (500, True, (90, 90), True),
+    ],
+    ids=["compiled", "new code", "a known workload at its cap", "past the cap", "as long as a fresh process"],
+)
+def test_a_later_workload_waits_for_the_compiler_as_long_as_a_fresh_process_may(
+    compiling_s: int, new: bool, settles_s: tuple[int, int], at_work: bool
+) -> None:
+    found, took_s = warmed(QUICK_WARM_UP, Seconds(LEVEL, compiling_s), found=True, new=new)
+    assert list(took_s) == ["settle"]
+    assert settles_s[0] <= took_s["settle"] <= settles_s[1]
+    assert (found.method, "JIT compilation" in found.reason) == ("settled", at_work)
+    assert found.cap_s == max(QUICK_WARM_UP.settle_cap_s, took_s["settle"])
+
+
+def test_past_its_cap_a_later_workload_waits_for_the_compiler_alone() -> None:
+    """That the window shows what is still to come is waited for no longer than under any load."""
+    plan = QUICK_WARM_UP.model_copy(update={"settle_until": "shown"})
+    _, took_s = warmed(plan, Seconds(LEVEL), found=True, new=True)
+    assert took_s["settle"] == plan.settle_cap_s
