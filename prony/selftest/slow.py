@@ -2,7 +2,8 @@
 requests sleep and know nothing of either. Is a collection, or a lock, named where it is the reason, and only
 there?
 
-Part of `python -m prony.selftest --section explain`; half a minute for each. Must not know reports.
+Part of `python -m prony.selftest --section explain`; half a minute for each, a minute with a lock. Must not
+know reports.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from prony.selftest.programs import FOLDER, NotRun, java, profiler, started
 from prony.selftest.tables import Say, table
 
 WARM_S, PROFILED_S, USERS = 6.0, 20.0, 8
+WITH_LOCK_S = 60.0
+"""Waits for a lock are recorded in the last slice alone, a twelfth of it."""
 OPTIONS = ("-XX:+UseSerialGC", "-Xms512m", "-Xmx512m", "-Dsun.net.httpserver.nodelay=true")
 """A collection is one pause; responses are not held back for an acknowledgement (40 ms)."""
 HEAD = ("server", "slowest 0.1 %", "held against", "beside one", "by chance", "named", "right")
@@ -37,6 +40,7 @@ class Staged:
     does: Mapping[str, int]
     kind: EventKind
     the_reason: bool
+    seconds: float = PROFILED_S
 
 
 STAGED = (
@@ -50,12 +54,19 @@ STAGED = (
         "collection",
         False,
     ),
-    Staged("holds its lock for 20 ms about every 300 ms", {"lock_each": 300, "lock_ms": 20}, "lock", True),
+    Staged(
+        "holds its lock for 20 ms about every 400 ms",
+        {"lock_each": 400, "lock_ms": 20},
+        "lock",
+        True,
+        WITH_LOCK_S,
+    ),
     Staged(
         "both: holds its lock for 20 ms, one request in 1000 sleeps 40 ms",
-        {"lock_each": 300, "lock_ms": 20, "sleep_each": 1000, "sleep_ms": 40},
+        {"lock_each": 400, "lock_ms": 20, "sleep_each": 1000, "sleep_ms": 40},
         "lock",
         False,
+        WITH_LOCK_S,
     ),
 )
 
@@ -67,8 +78,8 @@ def run(staged: Staged, say: Say) -> SlowRequests:
         collector = Collector(profiler)
         collector.attach([pid])
         try:
-            collector.begin(PROFILED_S)
-            report = EngineRun(_load(url, PROFILED_S)).run_to_end(PROFILED_S + 30)
+            collector.begin(staged.seconds)
+            report = EngineRun(_load(url, staged.seconds)).run_to_end(staged.seconds + 30)
         finally:
             profile = collector.end()
     known = requests_of(report, profile)

@@ -111,6 +111,7 @@ def test_the_first_event_that_is_allowed_is_taken(
     found = profiler.profile(schedule())
     profiler.detach()
     assert found.event == event
+    assert ["threads" in one for one in jvm.orders if "start" in one][-3:] == [True, False, False]
     assert jvm.started[len(refused) + 1 :] == [event, "alloc", "lock"]
 
 

@@ -90,6 +90,7 @@ def test_async_profiler_names_the_method_that_burns_and_what_allocates(
     with java() as pid:
         found = profiled(the_async_profiler(pid), slices=10, slice_s=0.6)
         assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
+        assert share_of(found.cpu, "[main tid=") > 0.5, "rules name threads"
         assert share_of(found.allocation, "byte[]") > 0.5
         assert found.allocated_bytes
         assert folders

@@ -146,7 +146,8 @@ class AsyncProfiler:
         rest = ends[first:]
         cpu, allocation, missing = Slices(schedule.begins_s), Slices(schedule.begins_s), list[str]()
         try:
-            went_on = self._phase(cpu, f"event={self._event},interval={asked_us}us", ends[:first], schedule)
+            words = f"event={self._event},interval={asked_us}us,threads"  # rules may name them
+            went_on = self._phase(cpu, words, ends[:first], schedule)
         except (NotAttached, OSError) as fault:
             if len(cpu.made) < LEAST_SLICES:
                 raise
@@ -378,9 +379,10 @@ def lacking(sampled: Sampling, interval_s: float) -> Iterator[str]:
     if nameless > MOST_NAMELESS * sampled.total:
         yield (
             f"{nameless / sampled.total:.0%} of the samples have frames without a name ([unknown_Java] and "
-            "the like, or functions of a libjvm.so without symbols), so that garbage collection, compilation "
-            "and locks, or the Java code that called, are not told in them; install the JDK's debug symbols "
-            "(a package that ends in -dbg or -debuginfo), or run the server on a JDK that was not stripped"
+            "the like, or functions of a libjvm.so without symbols), so that locks, or the Java code that "
+            "called, are not told in them (garbage collection and compilation are known by their threads); "
+            "install the JDK's debug symbols (a package that ends in -dbg or -debuginfo), or run the server "
+            "on a JDK that was not stripped"
         )
 
 
