@@ -140,7 +140,7 @@ class Counters(Record):
 
 MOST_EVENTS = 1000
 """Of each kind, of what the runtime did: the longest; the first of those that have no length."""
-EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk"]
+EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk", "lock"]
 
 
 class TimelineEvent(Record):
@@ -151,6 +151,31 @@ class TimelineEvent(Record):
     """From the start of the window."""
     duration_s: float
     text: str = ""
+
+
+class LockWait(Record):
+    """A thread waited for a lock that another one held."""
+
+    start_s: float
+    """From the start of the window."""
+    duration_s: float
+    lock: str
+    """The class of the lock."""
+    where: str
+    """The function that waits: the innermost outside of the class library."""
+    thread: str
+
+
+class LockWaits(Record):
+    """Waits for locks by their times, of the slice of a profile in which they were recorded."""
+
+    from_s: float
+    """From the start of the window ..."""
+    to_s: float
+    count: int
+    """All that were recorded; a wait that had not ended by then is none of them."""
+    longest: tuple[LockWait, ...] = ()
+    """At most `MOST_EVENTS`, by their start."""
 
 
 class Stalls(Record):
@@ -197,6 +222,8 @@ class Profile(Record):
     bytes allocated and waits for locks are. None: not known, as in evidence of earlier versions.
     """
     locks: Sampling | None = None
+    lock_waits: LockWaits | None = None
+    """The same waits with their times; None in evidence of earlier versions, too."""
     kernel: Sampling | None = None
     """CPU samples of a second profiler, for the kernel's stacks; None where `cpu` has them."""
     counters: Counters | None = None

@@ -20,6 +20,7 @@ EVENTS: Mapping[str, tuple[str, str]] = {
     "throttled": ("throttled", "#9c4594"),
     "run-queue": ("waiting for a CPU", "#08805f"),
     "disk": ("reads from disk", "#6b6b6b"),
+    "lock": ("waits for a lock", "#b35c00"),
 }
 """Kind of event -> name and colour of its lane."""
 MOST_MARKS = 600

@@ -195,6 +195,7 @@ class Collector:
             sampled_s=None if self._sampled is None else self._sampled.at_s,
             cpu_share=1.0 if found.every_process else self._share(),
             locks=found.locks,
+            lock_waits=found.lock_waits,
             kernel=found.kernel,
             counters=None if last is None else self._counted(last, found),
             timeline=found.timeline,

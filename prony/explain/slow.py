@@ -16,8 +16,8 @@ at a confidence at which those of all kinds hold together (Bonferroni).
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any
 
@@ -37,6 +37,8 @@ MOST = 5_000
 LEAST = 10
 """With fewer requests nothing is said."""
 CONFIDENCE = 0.95
+MOST_LOCKS = 3
+"""That are named: those beside which most of the slow requests ran."""
 
 NAMES: Mapping[EventKind, str] = {
     "collection": "pause for garbage collection",
@@ -45,6 +47,7 @@ NAMES: Mapping[EventKind, str] = {
     "run-queue": "thread waits for a CPU",
     "throttled": "throttled by the CPU quota",
     "disk": "read from disk",
+    "lock": "thread waits for a lock",
 }
 OF_THE_RUNTIME: Mapping[EventKind, str] = {
     "collection": "collections",
@@ -59,6 +62,7 @@ DURING: Mapping[EventKind, str] = {
     "run-queue": "while a thread of the server waited for a CPU",
     "throttled": "while its CPU quota held the server back",
     "disk": "while the server read from disk",
+    "lock": "while a thread of the server waited for a lock",
 }
 
 
@@ -70,6 +74,18 @@ class Watched:
     from_s: float
     to_s: float
     events: tuple[TimelineEvent, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """Waits for locks of one class in one function, beside which slow requests ran."""
+
+    name: str
+    """Class and function."""
+    share: float
+    """Of the slow requests that ran beside such a wait."""
+    waits: int
+    longest_ms: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +102,11 @@ class Beside:
     events: int
     time_share: float
     """Of the watched time in which such an event went on."""
+    requests: int = 0
+    """Of the slow ones: those that ran wholly within the watched time."""
+    watched_s: float = 0.0
+    locks: tuple[Lock, ...] = ()
+    """Of waits for locks: which, the most frequent first; at most `MOST_LOCKS`."""
 
     @property
     def shown(self) -> bool:
@@ -154,12 +175,10 @@ def slow_requests(known: Requests, profile: Profile) -> SlowRequests:
         over_s * 1000,
         len(episodes(slow.starts_s, slow.lengths_s)),
         tuple(one for one in found if one is not None),
-        unread,
+        (*unread, *_too_few(watched, found)),
         (),
     )
-    return SlowRequests(
-        made.requests, made.of, made.over_ms, made.episodes, made.beside, made.unread, sentences(made)
-    )
+    return replace(made, sentences=sentences(made))
 
 
 def kinds(profile: Profile, over_s: float) -> tuple[list[Watched], tuple[str, ...]]:
@@ -186,8 +205,42 @@ def kinds(profile: Profile, over_s: float) -> tuple[list[Watched], tuple[str, ..
         unread.append(
             "reads from disk: /proc/PID/io cannot be read; run Prony as the server's user or as root"
         )
-    unread.append("waits for a lock: nothing says when they were")
+    locks = _lock_waits(profile, over_s)
+    if isinstance(locks, str):
+        unread.append(f"waits for a lock: {locks}")
+    else:
+        found.append(locks)
     return found, tuple(unread)
+
+
+def _lock_waits(profile: Profile, over_s: float) -> Watched | str:
+    """Waits of a thread for half the time of such a request; or why they cannot be told."""
+    waits = profile.lock_waits
+    if waits is None:
+        outside = profile.runtime != "jvm"
+        return "outside a JVM nothing says when they were" if outside else "their times were not recorded"
+    long = [one for one in waits.longest if one.duration_s >= over_s / 2]
+    if len(long) == len(waits.longest) < waits.count:
+        return f"there were more than {len(long):,} that long, of which not all are kept"
+    events = (
+        TimelineEvent(
+            kind="lock",
+            start_s=one.start_s,
+            duration_s=one.duration_s,
+            text=f"{one.lock} in {one.where}" if one.where else one.lock,
+        )
+        for one in long
+    )
+    return Watched("lock", waits.from_s, waits.to_s, tuple(events))
+
+
+def _too_few(watched: Sequence[Watched], found: Sequence[Beside | None]) -> Iterator[str]:
+    """Of what was read for a part of the window in which hardly any of the slow requests ran."""
+    for one in (kind for kind, held in zip(watched, found, strict=False) if held is None):
+        yield (
+            f"{NAMES[one.kind]}: fewer than {LEAST} of the slowest requests ran within the "
+            f"{one.to_s - one.from_s:.1f} s in which it was watched; measure for longer"
+        )
 
 
 def _of_the_runtime(profile: Profile, from_s: float) -> tuple[list[Watched], list[str]]:
@@ -261,10 +314,31 @@ def beside(slow: Requests, watched: Watched, confidence: float) -> Beside | None
         chance(lengths, begins, ends, watched.from_s, watched.to_s),
         len(watched.events),
         float((ends - begins).sum()) / span_s,
+        len(starts),
+        span_s,
+        _locks(starts, lengths, watched) if watched.kind == "lock" else (),
     )
 
 
 Times = np.ndarray[Any, np.dtype[np.float64]]
+
+
+def _locks(starts: Times, lengths: Times, watched: Watched) -> tuple[Lock, ...]:
+    """Those beside which most of the requests ran."""
+    of: dict[str, list[TimelineEvent]] = {}
+    for event in watched.events:
+        of.setdefault(event.text, []).append(event)
+    found = [
+        Lock(
+            name,
+            float(_met(starts, lengths, *merged(events, watched.from_s, watched.to_s)).mean()),
+            len(events),
+            1000 * max(event.duration_s for event in events),
+        )
+        for name, events in of.items()
+    ]
+    met = sorted((one for one in found if one.share > 0), key=lambda one: (-one.share, one.name))
+    return tuple(met[:MOST_LOCKS])
 
 
 def merged(events: Sequence[TimelineEvent], from_s: float, to_s: float) -> tuple[Times, Times]:
@@ -352,11 +426,23 @@ def sentences(found: SlowRequests) -> tuple[str, ...]:
     shown = sorted((one for one in found.beside if one.shown), key=lambda one: -one.share)
     if not shown:
         return (f"{who}: nothing that was read ran beside more of them than by chance",)
-    return tuple(
-        f"{whole_percent(one.share)} % [{whole_percent(one.low)}, {whole_percent(one.high)}] of {who} ran "
+    return tuple(_sentence(one, who) for one in shown)
+
+
+def _sentence(one: Beside, who: str) -> str:
+    """Of locks also how few of the requests it is of, as they are watched for the last slice alone."""
+    of = f"{one.requests:,} of {who}" if one.kind == "lock" else who
+    ran = (
+        f"{whole_percent(one.share)} % [{whole_percent(one.low)}, {whole_percent(one.high)}] of {of} ran "
         f"{DURING[one.kind]}, by chance {whole_percent(one.chance)} %"
-        for one in shown
     )
+    if one.kind != "lock":
+        return ran
+    named = ", ".join(
+        f"{lock.name} ({whole_percent(lock.share)} %, up to {milliseconds(lock.longest_ms)})"
+        for lock in one.locks
+    )
+    return f"{ran}: {named}; locks were watched in the last {one.watched_s:.1f} s of the window only"
 
 
 def whole_percent(share: float) -> str:

@@ -15,7 +15,8 @@ from prony.explain.difference import WITNESSES
 from prony.explain.explanation import ExplanationView, Measured, differences, explain
 from prony.explain.per_request import of_trial
 from prony.explain.rules import Part, rules_for
-from prony.explain.slow import NAMES, Beside, requests_of, whole_percent
+from prony.explain.slow import NAMES, Beside, Lock, requests_of, whole_percent
+from prony.numbers import milliseconds
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.result import HEADLINE, CellView, TrialView
@@ -68,6 +69,7 @@ def blocks(view: ExplanationView | None) -> list[Block]:
         witness_table(view),
         slow_lines(view),
         slow_table(view),
+        lock_table(view),
         missing_lines(view),
     ]
     return [one for one in made if one is not None]
@@ -209,6 +211,36 @@ def _beside(one: Beside | None) -> TableCell:
         return TableCell("none happened")
     low, high, chance = map(whole_percent, (one.low, one.high, one.chance))
     return TableCell(f"{whole_percent(one.share)} %", f"{low} to {high}; by chance {chance} %")
+
+
+def lock_table(view: ExplanationView) -> Table | None:
+    """The locks for which threads waited while the slowest requests ran."""
+    locks = {
+        one.named: {lock.name: lock for beside in one.slow.beside for lock in beside.locks}
+        for one in view.servers
+        if one.slow is not None
+    }
+    told = [named for named, of in locks.items() if of]
+    names = dict.fromkeys(name for of in locks.values() for name in of)
+    if not told:
+        return None
+    rows = (Row(name, tuple(_lock(locks[named].get(name)) for named in told)) for name in names)
+    return Table(
+        tuple(map(Column, told)),
+        (Section(tuple(rows)),),
+        title="Waits for locks beside the slowest requests",
+        note="share of those that ran in the last slice of the window, in which waits are recorded; waits of "
+        "half the time of such a request and more",
+        heading="Lock and where",
+    )
+
+
+def _lock(one: Lock | None) -> TableCell:
+    if one is None:
+        return TableCell("–")
+    return TableCell(
+        f"{whole_percent(one.share)} %", f"{one.waits:,} waits, up to {milliseconds(one.longest_ms)}"
+    )
 
 
 def missing_lines(view: ExplanationView) -> Lines | None:

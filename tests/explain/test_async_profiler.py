@@ -15,8 +15,9 @@ import pytest
 from prony.evidence.profile import Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
-from prony.explain.profilers.async_profiler import FOLDERS, LIBRARY, AsyncProfiler
+from prony.explain.profilers.async_profiler import FOLDERS, LIBRARY, TAKEN_OFF, AsyncProfiler
 from prony.explain.profilers.base import BEYOND_S, Schedule, Unavailable
+from tests.explain.recordings import Wait, recording
 
 WINDOW_S = 1000.0
 
@@ -32,6 +33,10 @@ class Jvm:
         self.done: Callable[[dict[str, str]], None] = lambda _words: None
         self.asked: Callable[[str], None] = lambda _command: None
         self.stacks: dict[Stack, int] = {("main", "app/Work.do_[j]"): 3}
+        self.waits: list[int] = [20_000_000, 1_000]
+        """Waits for a lock that a recording has, in ns."""
+        self.recording: Path | None = None
+        self._began_ns = 0
 
     def load(self, _pid: int, _library: Path, options: str) -> str:
         words = dict(part.partition("=")[::2] for part in options.split(","))
@@ -41,10 +46,16 @@ class Jvm:
             if words["event"] in self.refused:
                 raise NotAttached(f"no {words['event']} here")
             self.sampling = True
+            self.recording = Path(words["file"]) if "jfr" in words else None
+            self._began_ns = time.monotonic_ns()
         if "stop" in words:
             self.sampling = False
-        if "file" in words:
-            dumps = sum("file" in one for one in self.orders)
+            if self.recording is not None:
+                waits = [Wait(self._began_ns + 1, length_ns) for length_ns in self.waits]
+                self.recording.write_bytes(recording(self._began_ns, waits))
+                self.recording = None
+        if "collapsed" in words:
+            dumps = sum("collapsed" in one for one in self.orders)
             lines = (f"{';'.join(stack)} {weight * dumps}" for stack, weight in self.stacks.items())
             Path(words["file"]).write_text("\n".join(lines))
         self.done(words)
@@ -100,6 +111,7 @@ def test_the_first_event_that_is_allowed_is_taken(
     found = profiler.profile(schedule())
     profiler.detach()
     assert found.event == event
+    assert ["threads" in one for one in jvm.orders if "start" in one][-3:] == [True, False, False]
     assert jvm.started[len(refused) + 1 :] == [event, "alloc", "lock"]
 
 
@@ -134,7 +146,7 @@ def test_nothing_is_begun_once_it_was_taken_off_between_two_kinds(jvm: Jvm, prof
     found = profiler.profile(schedule())
     assert jvm.started == ["cpu", "cpu", "alloc"]
     assert (jvm.sampling, jvm.logging) == (False, False)
-    assert any(one.startswith("stacks of waits for locks are missing") for one in found.missing)
+    assert f"waits for locks are missing: {TAKEN_OFF}" in found.missing
 
 
 def test_what_is_being_started_while_it_is_taken_off_is_stopped(jvm: Jvm, profiler: AsyncProfiler) -> None:
@@ -189,7 +201,7 @@ def dies(jvm: Jvm, dumps: int) -> None:
     known: list[dict[str, str]] = []
 
     def begun(words: dict[str, str]) -> None:
-        known.extend([words] if "file" in words else [])
+        known.extend([words] if "collapsed" in words else [])
         if len(known) > dumps:
             raise NotAttached("the JVM 7 has ended")
 
@@ -224,6 +236,37 @@ def test_allocations_that_cannot_be_sampled_cost_a_sentence(jvm: Jvm, profiler: 
     assert found.allocation is None
     assert found.locks is not None
     assert "stacks of allocations are missing: no alloc here" in found.missing
+
+
+def test_waits_for_locks_are_recorded_with_their_times_on_the_engines_clock(
+    jvm: Jvm, profiler: AsyncProfiler
+) -> None:
+    profiler.attach()
+    begun_s = time.monotonic()
+    found = profiler.profile(schedule())
+    (order,) = (one for one in jvm.orders if one.get("event") == "lock")
+    assert (order["clock"], order["lock"], "jfr" in order) == ("monotonic", "10000ns", True)
+    assert found.locks is not None
+    assert (found.locks.unit, found.locks.total) == ("ns", 20_001_000)
+    assert found.lock_waits is not None
+    assert [one.duration_s for one in found.lock_waits.longest] == [0.02, 0.000001]
+    assert 0 <= found.lock_waits.longest[0].start_s <= time.monotonic() - begun_s
+    assert found.lock_waits.from_s <= found.lock_waits.to_s
+    assert not any("locks" in one for one in found.missing)
+
+
+@pytest.mark.usefixtures("jvm")
+def test_a_recording_that_cannot_be_read_costs_a_sentence(
+    profiler: AsyncProfiler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    profiler.attach()
+    monkeypatch.setattr("prony.explain.profilers.async_profiler.MOST_RECORDED_BYTES", 100)
+    found = profiler.profile(schedule())
+    assert found.cpu is not None
+    assert found.allocation is not None
+    assert (found.locks, found.lock_waits) == (None, None)
+    said = "0 MiB of them were recorded, and at most 0 are read; measure for a shorter time"
+    assert f"waits for locks are missing: {said}" in found.missing
 
 
 STRIPPED: Stack = ("[GC Thread#0 tid=7]", "/usr/lib/jvm/x/lib/server/libjvm.so")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from prony.explain import attach
 from prony.explain.inspector import Inspector, NotOpened
+from prony.explain.profilers.base import Schedule, Unavailable
 from prony.explain.profilers.jvm_log import JvmLog
 from prony.explain.profilers.node import NodeProfiler
 from prony.explain.profilers.perf import Perf
@@ -88,6 +90,7 @@ def test_async_profiler_names_the_method_that_burns_and_what_allocates(
     with java() as pid:
         found = profiled(the_async_profiler(pid), slices=10, slice_s=0.6)
         assert share_of(found.cpu, "Burns.burnsHere_[") > 0.5
+        assert share_of(found.cpu, "[main tid=") > 0.5, "rules name threads"
         assert share_of(found.allocation, "byte[]") > 0.5
         assert found.allocated_bytes
         assert folders
@@ -95,6 +98,55 @@ def test_async_profiler_names_the_method_that_burns_and_what_allocates(
         assert "all=off" in next(
             (one for one in attach.jcmd(pid, "VM.log list").splitlines() if "jvm.log" in one), "all=off"
         )
+
+
+def waits_told(file: Path) -> list[tuple[str, int, int]]:
+    """What `Waits.java` says of its own waits: which, and its clock before and after each."""
+    lines = [line.split() for line in file.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [(name, int(before), int(after)) for name, before, after in lines]
+
+
+def test_a_wait_for_a_lock_is_found_at_its_time(tmp_path: Path) -> None:
+    """Within the program's own clock around it: System.nanoTime() is CLOCK_MONOTONIC, as the engine's."""
+    need_java()
+    file = tmp_path / "waits"
+
+    def over(wait_s: float) -> bool:
+        """Never; each slice lasts until both threads have waited twice more."""
+        time.sleep(wait_s)
+        before, since_s = Counter(name for name, *_ in waits_told(file)), time.monotonic()
+        while time.monotonic() < since_s + 60:
+            more = Counter(name for name, *_ in waits_told(file)) - before
+            if min(more["gate"], more["lock"]) >= 2:
+                break
+            time.sleep(0.05)
+        return False
+
+    with running("java", "-Xmx64m", str(BURNS.with_name("Waits.java")), str(file)) as pid:
+        profiler = the_async_profiler(pid)
+        try:
+            profiler.attach()
+            ends_s = tuple(time.monotonic() + 0.3 * (one + 1) for one in range(10))
+            found = profiler.profile(Schedule(0.0, ends_s, over))  # times of the clock itself
+        except Unavailable as fault:
+            pytest.skip(str(fault))
+        finally:
+            profiler.detach()
+        over(0)
+        told = waits_told(file)
+    assert found.lock_waits is not None, found.missing
+    long = [one for one in found.lock_waits.longest if one.duration_s > 0.1 and "waits for" in one.thread]
+    assert {(one.thread, one.lock, one.where) for one in long} == {
+        ("waits for the gate", "Waits$Gate", "Waits.forGate"),
+        ("waits for the lock", "java.util.concurrent.locks.ReentrantLock$NonfairSync", "Waits.forLock"),
+    }
+    for one in long:
+        start_ns, length_ns = round(one.start_s * 1e9), round(one.duration_s * 1e9)
+        assert any(
+            one.thread.endswith(name) and before <= start_ns and start_ns + length_ns <= after
+            for name, before, after in told
+        )
+    assert share_of(found.locks, "Waits.forGate_[") > 0
 
 
 def test_of_a_jvm_that_is_killed_in_mid_window_the_slices_until_then_are_kept() -> None:

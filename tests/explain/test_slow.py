@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prony.evidence.profile import MOST_EVENTS, Profile, Stalls, TimelineEvent
+from prony.evidence.profile import MOST_EVENTS, LockWait, LockWaits, Profile, Stalls, TimelineEvent
 from prony.explain.slow import (
     Beside,
     Requests,
@@ -271,7 +271,124 @@ def test_rows_of_the_readings_are_events_where_a_wait_could_matter() -> None:
     assert found["run-queue"] == [pytest.approx((0.5, 0.525)), pytest.approx((0.675, 0.775))]
     assert found["throttled"] == [pytest.approx((0.075, 0.1))], "80 ms of several CPUs are no 80 ms"
     assert found["disk"] == [pytest.approx((0.175, 0.2))]
-    assert unread == ("waits for a lock: nothing says when they were",)
+    assert unread == ("waits for a lock: outside a JVM nothing says when they were",)
+
+
+FROM_S = 18.0
+"""Waits for locks are recorded from then on."""
+
+
+def waits(*times: tuple[float, float], count: int | None = None, **changes: str) -> LockWaits:
+    """By start and duration, of one lock in one place."""
+    named = {"lock": "java.lang.Object", "where": "app.Pages.render", "thread": "exec-1"} | changes
+    longest = tuple(
+        LockWait.model_validate(named | {"start_s": start_s, "duration_s": duration_s})
+        for start_s, duration_s in times
+    )
+    return LockWaits(
+        from_s=FROM_S, to_s=WINDOW_S, count=len(longest) if count is None else count, longest=longest
+    )
+
+
+def held_up(draw: np.random.Generator, found: LockWaits, others: int) -> Requests:
+    """Each wait is the most of one request; others are slow at any other time of the window."""
+    starts, lengths = list[float](), list[float]()
+    for one in found.longest:
+        starts.append(one.start_s - float(draw.uniform(0, 0.001)))
+        lengths.append(one.duration_s + 0.001)
+    for _ in range(others):
+        starts.append(float(draw.uniform(0, WINDOW_S - 0.01)))
+        lengths.append(float(draw.uniform(0.005, 0.008)))
+    return made(starts, lengths)
+
+
+def test_waits_for_a_lock_that_make_requests_slow_are_named_with_the_lock() -> None:
+    draw = np.random.default_rng(7)
+    locks = waits(*((FROM_S + 0.1 * at + 0.05, 0.005 + 0.0001 * at) for at in range(18)))
+    found = slow_requests(held_up(draw, locks, others=100), profile(lock_waits=locks))
+    (lock,) = (one for one in found.beside if one.kind == "lock")
+    assert lock.shown
+    assert (lock.events, lock.watched_s) == pytest.approx((18, 2.0))
+    assert 18 < lock.requests < 18 + 100 * 0.2, "those of the last two seconds alone"
+    (named,) = lock.locks
+    assert (named.name, named.waits) == ("java.lang.Object in app.Pages.render", 18)
+    assert named.share == lock.share
+    assert named.longest_ms == pytest.approx(6.7)
+    (sentence,) = found.sentences
+    share = f"{100 * lock.share:.0f} %"
+    assert sentence.startswith(f"{share} [")
+    assert f"] of {lock.requests} of the slowest 0.1 % (118 requests, " in sentence
+    assert sentence.endswith(
+        f" %: java.lang.Object in app.Pages.render ({share}, up to 6.7 ms); locks were watched in the last "
+        "2.0 s of the window only"
+    )
+    assert found.unread[-1].startswith("reads from disk: ")
+
+
+def test_waits_for_a_lock_that_have_nothing_to_do_with_it_are_not_named() -> None:
+    draw = np.random.default_rng(8)
+    accused = 0
+    for _ in range(TRIALS):
+        times = ((float(at), 0.02) for at in draw.uniform(FROM_S, WINDOW_S - 0.02, 20))
+        found = slow_requests(held_up(draw, waits(), others=400), profile(lock_waits=waits(*times)))
+        (lock,) = (one for one in found.beside if one.kind == "lock")
+        assert lock.events == 20
+        accused += lock.shown
+    assert accused <= 0.02 * TRIALS
+
+
+def test_only_waits_for_half_the_time_of_a_slow_request_are_events() -> None:
+    locks = waits((18.5, 0.004), (18.6, 0.005), (18.7, 0.3))
+    watched, unread = kinds(profile(lock_waits=locks), over_s=0.010)
+    assert [(one.start_s, one.duration_s) for one in watched[-1].events] == [(18.6, 0.005), (18.7, 0.3)]
+    assert (watched[-1].kind, watched[-1].from_s, watched[-1].to_s) == ("lock", FROM_S, WINDOW_S)
+    assert not any("lock" in one for one in unread)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({}, "waits for a lock: their times were not recorded"),
+        ({"runtime": "python"}, "waits for a lock: outside a JVM nothing says when they were"),
+        (
+            {"lock_waits": waits((18.5, 0.02), (18.6, 0.03), count=3)},
+            "waits for a lock: there were more than 2 that long, of which not all are kept",
+        ),
+    ],
+)
+def test_why_waits_for_a_lock_are_not_held_against_requests(changes: dict[str, object], said: str) -> None:
+    watched, unread = kinds(profile(**changes), over_s=0.010)
+    assert unread[-1] == said
+    assert "lock" not in [one.kind for one in watched]
+
+
+def test_of_locks_that_are_not_all_kept_those_that_matter_may_be() -> None:
+    locks = waits((18.5, 0.002), (18.6, 0.03), count=900)
+    watched, _ = kinds(profile(lock_waits=locks), over_s=0.010)
+    assert [one.duration_s for one in watched[-1].events] == [0.03]
+
+
+def test_too_few_slow_requests_while_locks_were_watched_are_said() -> None:
+    early = made([0.5 * at for at in range(30)], [0.02] * 30)
+    found = slow_requests(early, profile(lock_waits=waits((18.5, 0.02))))
+    assert "lock" not in [one.kind for one in found.beside]
+    assert found.unread[-1] == (
+        "thread waits for a lock: fewer than 10 of the slowest requests ran within the 2.0 s in which it was "
+        "watched; measure for longer"
+    )
+
+
+def test_of_many_locks_those_beside_most_slow_requests_are_named() -> None:
+    every = [
+        waits(*((FROM_S + 0.3 * at, 0.02) for at in range(number)), where=f"app.Pages.at{number}")
+        for number in (2, 5, 4, 3)
+    ]
+    longest = tuple(one for of in every for one in of.longest)
+    locks = LockWaits(from_s=FROM_S, to_s=WINDOW_S, count=len(longest), longest=longest)
+    slow = made([FROM_S + 0.3 * (at % 5) + 0.001 for at in range(20)], [0.02] * 20)
+    found = slow_requests(slow, profile(lock_waits=locks))
+    (lock,) = (one for one in found.beside if one.kind == "lock")
+    assert [(one.name[-3:], one.share) for one in lock.locks] == [("at5", 1.0), ("at4", 0.8), ("at3", 0.6)]
 
 
 def test_only_the_slowest_of_those_that_are_known_are_looked_at() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.engine import Gap
-from prony.evidence.profile import Stack, TimelineEvent, sampling
+from prony.evidence.profile import LockWait, LockWaits, Stack, TimelineEvent, sampling
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
@@ -248,6 +248,43 @@ def with_slow_requests(view: ResultView) -> ResultView:
         record = trial.record.model_copy(update={"evidence": evidence})
         cells.append(replace(cell, explained=(replace(trial, record=record),)))
     return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explanations(cells)),))
+
+
+def with_lock_waits(view: ResultView) -> ResultView:
+    """As `with_slow_requests`; a thread of the first server waited for a lock in each of the last bursts."""
+    (part,) = with_slow_requests(view).parts
+    (first, *others) = part.cells
+    (trial,) = first.explained
+    evidence = trial.record.evidence
+    assert evidence.profile is not None
+    waits = tuple(
+        LockWait(start_s=at, duration_s=0.0085, lock="shop.Cart", where="shop.Till.pay", thread="t")
+        for at in (0.1 + 0.2 * burst for burst in range(29, 39))
+    )
+    told = LockWaits(from_s=5.8, to_s=7.85, count=10, longest=waits)
+    profile = evidence.profile.model_copy(update={"lock_waits": told})
+    record = trial.record.model_copy(update={"evidence": evidence.model_copy(update={"profile": profile})})
+    cells = [replace(first, explained=(replace(trial, record=record),)), *others]
+    return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explanations(cells)),))
+
+
+def test_waits_for_a_lock_beside_slow_requests_are_told_with_the_lock_and_drawn() -> None:
+    view = with_lock_waits(result())
+    text = " ".join(terminal(view).split())
+    assert "shop.Cart in shop.Till.pay (100 %, up to 8.5 ms); locks were watched in the last 2.0 s of" in text
+    assert "Waits for locks beside the slowest requests" in text
+    assert "10 waits, up to 8.5 ms" in text
+    assert "spring-undertow: not held against slow requests: " in text
+    page = render_html(view)
+    assert page.count(">waits for a lock 10<") == 1
+    assert page.count("recorded in the last slice of a window alone") == 1
+    made = json.loads(json.dumps(as_plain(to_json(view)), allow_nan=False))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
+    (lock,) = (one for one in made["parts"][0]["explanations"][0]["slow"]["beside"] if one["kind"] == "lock")
+    assert lock["locks"] == [
+        {"name": "shop.Cart in shop.Till.pay", "share": 1.0, "waits": 10, "longest_ms": pytest.approx(8.5)}
+    ]
+    assert "Waits for locks" not in terminal(with_slow_requests(result()))
 
 
 def test_slow_requests_are_told_beside_what_the_server_did_and_marked_in_its_time_line() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from prony.explain.slow import Beside, SlowRequests
+from prony.evidence.profile import EventKind
+from prony.explain.slow import NAMES, Beside, SlowRequests
 from prony.selftest import slow
 from prony.selftest.programs import NotRun
 from prony.selftest.slow import STAGED, Staged, row, slow_table
 
-STOPS, SLEEPS, _ = STAGED
+STOPS, SLEEPS, _, HOLDS, BOTH = STAGED
 
 
-def found(share: float, low: float, high: float, chance: float) -> SlowRequests:
-    beside = Beside("collection", share, low, high, chance, events=30, time_share=0.03)
+def found(kind: EventKind, share: float, low: float, high: float, chance: float) -> SlowRequests:
+    beside = Beside(kind, share, low, high, chance, events=30, time_share=0.03)
     return SlowRequests(80, 80_000, 41.0, 25, (beside,), (), ())
 
 
@@ -24,20 +25,26 @@ def found(share: float, low: float, high: float, chance: float) -> SlowRequests:
         (STOPS, 0.05, "no", "no"),
         (SLEEPS, 0.7, "yes", "no"),
         (SLEEPS, 0.05, "no", "yes"),
+        (HOLDS, 0.7, "yes", "yes"),
+        (HOLDS, 0.05, "no", "no"),
+        (BOTH, 0.7, "yes", "no"),
     ],
 )
-def test_a_collection_is_to_be_named_where_it_is_the_reason_and_only_there(
+def test_a_collection_or_a_lock_is_to_be_named_where_it_is_the_reason_and_only_there(
     staged: Staged, low: float, named: str, right: str
 ) -> None:
-    made = row(staged, found(0.9, low, 0.97, 0.12))
+    made = row(staged, found(staged.kind, 0.9, low, 0.97, 0.12))
     assert made[1] == "80, 41 ms and more"
-    assert made[2] == f"90% [{low:.0%}, 97%] of 30"
+    assert made[2] == NAMES[staged.kind]
+    assert made[3] == f"90% [{low:.0%}, 97%] of 30"
     assert made[-2:] == (named, right)
 
 
 def test_what_was_not_read_is_not_right() -> None:
     nothing = SlowRequests(80, 80_000, 41.0, 25, (), (), ())
     assert row(SLEEPS, nothing)[-1] == "no"
+    other = found("collection", 0.9, 0.7, 0.97, 0.12)
+    assert row(HOLDS, other)[3:] == ("not read", "", "", "no")
 
 
 def test_a_server_that_cannot_be_run_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

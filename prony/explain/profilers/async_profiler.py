@@ -1,5 +1,5 @@
-"""async-profiler in a running JVM: CPU samples with Java, native and kernel frames, then allocations and
-locks; pauses and collections from the JVM's own log.
+"""async-profiler in a running JVM: CPU samples with Java, native and kernel frames, then allocations, then
+waits for locks with their times; pauses and collections from the JVM's own log.
 
 Its library is loaded by attach and stays loaded, stopped. Must not know the trial.
 """
@@ -16,11 +16,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
-from prony.evidence.profile import KERNEL_FRAME, Sampling, Stack
+from prony.evidence.profile import KERNEL_FRAME, LockWaits, Sampling, Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
-from prony.explain.profilers import jvm_log
+from prony.explain.profilers import jvm_log, lock_waits
 from prony.explain.profilers.base import (
     LEAST_SLICES,
     Profiled,
@@ -30,6 +31,7 @@ from prony.explain.profilers.base import (
     bound_s,
     collapsed,
 )
+from prony.explain.profilers.recording import Unreadable
 from prony.server import proc
 
 LIBRARY = "libasyncProfiler.so"
@@ -54,7 +56,11 @@ SHORTEST_S = 0.001
 ALLOCATION_BYTES = 512 * 1024
 """Between two samples of allocations."""
 LOCK_NS = 10_000
-"""Waits that are shorter are left out."""
+"""Each wait that is longer is recorded; of shorter ones that with which so much has come up since."""
+BARE = 0x1F
+"""Of a recording: without the system, its properties, libraries, load and heap."""
+MOST_RECORDED_BYTES = 64 << 20
+"""Of a recording, two million waits, which take a quarter of a minute to read; a longer one is not read."""
 SHORTEST_SLICE_S = 0.2
 """Of each kind there is one slice at least, on a host that is late as well."""
 CPU_SHARE = 0.8
@@ -67,6 +73,17 @@ NAMELESS = re.compile(
 MOST_NAMELESS = 0.05
 """Of the samples: where more have such a frame it is said."""
 TAKEN_OFF = "async-profiler was taken off the JVM meanwhile"
+NO_WAITS = "waits for locks are missing"
+
+
+class _Recorded(NamedTuple):
+    """A recording of waits for locks, in seconds of CLOCK_MONOTONIC."""
+
+    file: Path
+    began_s: tuple[float, float]
+    """Between these."""
+    ends_s: tuple[float, ...]
+    """Of the slices."""
 
 
 class AsyncProfiler:
@@ -127,9 +144,10 @@ class AsyncProfiler:
         interval_s, asked_us = self._interval(schedule.interval_s, schedule.longest_s)
         first = max(1, round(CPU_SHARE * len(ends)))
         rest = ends[first:]
-        cpu, more, missing = Slices(schedule.begins_s), {}, list[str]()
+        cpu, allocation, missing = Slices(schedule.begins_s), Slices(schedule.begins_s), list[str]()
         try:
-            went_on = self._phase(cpu, f"event={self._event},interval={asked_us}us", ends[:first], schedule)
+            words = f"event={self._event},interval={asked_us}us,threads"  # rules may name them
+            went_on = self._phase(cpu, words, ends[:first], schedule)
         except (NotAttached, OSError) as fault:
             if len(cpu.made) < LEAST_SLICES:
                 raise
@@ -138,27 +156,31 @@ class AsyncProfiler:
             )
             went_on = False
         half = len(rest) // 2
-        options = {
-            "allocations": (f"event=alloc,alloc={ALLOCATION_BYTES}", rest[:half]),
-            "waits for locks": (f"event=lock,lock={LOCK_NS}ns", rest[half:]),
-        }
-        for kind, (words, until) in options.items():
-            if kind == "waits for locks" and self._log is not None:
-                self._log.look()
-            slices = more[kind] = Slices(schedule.begins_s)
-            try:
-                went_on = went_on and (not until or self._phase(slices, words, until, schedule))
-            except (NotAttached, OSError) as fault:  # the CPU samples are there
-                missing.append(f"stacks of {kind} are missing: {fault}")
+        try:
+            if went_on and rest[:half]:
+                words = f"event=alloc,alloc={ALLOCATION_BYTES}"
+                went_on = self._phase(allocation, words, rest[:half], schedule)
+        except (NotAttached, OSError) as fault:  # the CPU samples are there
+            missing.append(f"stacks of allocations are missing: {fault}")
+        if self._log is not None:
+            self._log.look()
+        recorded: _Recorded | None = None
+        try:
+            if went_on and rest[half:]:
+                recorded = self._record_waits(rest[half:], schedule)
+        except (NotAttached, OSError) as fault:
+            missing.append(f"{NO_WAITS}: {fault}")
         sampled = cpu.sampling("samples")
         missing += lacking(sampled, interval_s) if sampled is not None else ()
         told = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.Told()
+        locks, waits = self._waits(recorded, schedule.begins_s, missing)
         return Profiled(
             event=self._event,
             interval_s=interval_s,
             cpu=sampled,
-            allocation=more["allocations"].sampling("bytes"),
-            locks=more["waits for locks"].sampling("ns"),
+            allocation=allocation.sampling("bytes"),
+            locks=locks,
+            lock_waits=waits,
             timeline=told.events,
             timeline_from_s=told.from_s,
             allocated_bytes=told.allocated_bytes,
@@ -199,6 +221,45 @@ class AsyncProfiler:
                 return went_on
             since_s, before = now_s, found
         return True
+
+    def _record_waits(self, ends_s: tuple[float, ...], schedule: Schedule) -> _Recorded:
+        """Waits for locks from now to the last of `ends_s`, each with its time, into a file."""
+        assert self._folder is not None, "attached"
+        file = self._folder / "locks.jfr"
+        asked_s = time.monotonic()
+        self._order(
+            f"start,event=lock,lock={LOCK_NS}ns,cstack=vm,jfr,jfropts={BARE},clock=monotonic,"
+            f"file={self._inner(file)},timeout={bound_s(ends_s[-1])}"
+        )
+        began_s, until = time.monotonic(), list[float]()
+        for end_s in ends_s:
+            if end_s < time.monotonic() and end_s != ends_s[-1]:
+                continue
+            went_on = schedule.wait_until(max(end_s, began_s + SHORTEST_SLICE_S))
+            until.append(time.monotonic())
+            if not went_on:
+                break
+        self._order("stop")
+        return _Recorded(file, (asked_s, began_s), tuple(until))
+
+    def _waits(
+        self, recorded: _Recorded | None, begins_s: float, missing: list[str]
+    ) -> tuple[Sampling | None, LockWaits | None]:
+        """What was recorded; a sentence more in `missing` where it cannot be read."""
+        if recorded is None:
+            return None, None
+        try:
+            size = recorded.file.stat().st_size
+            if size > MOST_RECORDED_BYTES:
+                raise Unreadable(
+                    f"{size >> 20} MiB of them were recorded, and at most {MOST_RECORDED_BYTES >> 20} are "
+                    "read; measure for a shorter time"
+                )
+            raw = recorded.file.read_bytes()
+            return lock_waits.read(raw, begins_s, recorded.began_s, recorded.ends_s)
+        except (OSError, Unreadable) as fault:
+            missing.append(f"{NO_WAITS}: {fault}")
+            return None, None
 
     def detach(self) -> None:
         """Stop it and remove its files; the library stays in the JVM, as a JVM unloads none."""
@@ -318,9 +379,10 @@ def lacking(sampled: Sampling, interval_s: float) -> Iterator[str]:
     if nameless > MOST_NAMELESS * sampled.total:
         yield (
             f"{nameless / sampled.total:.0%} of the samples have frames without a name ([unknown_Java] and "
-            "the like, or functions of a libjvm.so without symbols), so that garbage collection, compilation "
-            "and locks, or the Java code that called, are not told in them; install the JDK's debug symbols "
-            "(a package that ends in -dbg or -debuginfo), or run the server on a JDK that was not stripped"
+            "the like, or functions of a libjvm.so without symbols), so that locks, or the Java code that "
+            "called, are not told in them (garbage collection and compilation are known by their threads); "
+            "install the JDK's debug symbols (a package that ends in -dbg or -debuginfo), or run the server "
+            "on a JDK that was not stripped"
         )
 
 

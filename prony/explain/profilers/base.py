@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from prony.errors import PronyError
-from prony.evidence.profile import Sampling, Stack, TimelineEvent, sampling
+from prony.evidence.profile import LockWaits, Sampling, Stack, TimelineEvent, sampling
 
 BEYOND_S = 20.0
 """A profiler that nobody stops, as Prony was killed, stops by itself so much later than it should have."""
@@ -75,6 +75,7 @@ class Profiled:
     cpu: Sampling | None = None
     allocation: Sampling | None = None
     locks: Sampling | None = None
+    lock_waits: LockWaits | None = None
     timeline: tuple[TimelineEvent, ...] = ()
     timeline_from_s: float | None = None
     allocated_bytes: int | None = None

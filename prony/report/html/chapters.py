@@ -231,7 +231,9 @@ def _explained(part: PartView) -> Chapter:
         items.append(Lines("", undrawn, listed=False))
     lines = tuple(explained_chapter.timelines(part))
     if lines:
-        items.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"),)))
+        partly = explained_chapter.partly_watched(part)
+        said = (Lines("", partly, listed=False),) if partly else ()
+        items.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"), *said)))
     allocated = explained_chapter.allocated_table(view)
     if allocated is not None:
         items.append(Folded("Allocated classes", (allocated,)))

@@ -31,7 +31,7 @@ MOST_ABSENT = 5
 """Functions that only the cheaper server of a pair has: those that are named."""
 MARKED_SHARE, MOST_MARKED = 0.01, 20_000
 """Of the requests: those marked in a time line."""
-STALLS = ("run-queue", "throttled", "disk")
+STALLS = ("run-queue", "throttled", "disk", "lock")
 Key = tuple[Markup, str]
 
 
@@ -152,6 +152,14 @@ def timelines(part: PartView) -> list[Drawing]:
     return found
 
 
+def partly_watched(part: PartView) -> tuple[str, ...]:
+    """What a lane of a time line shows of a part of the window alone."""
+    profiles = (trial.record.evidence.profile for _, trial in _explained(part))
+    if any(one is not None and one.lock_waits is not None for one in profiles):
+        return ("Waits for a lock are recorded in the last slice of a window alone.",)
+    return ()
+
+
 def slowest(trial: TrialView) -> list[tuple[float, float]]:
     """The slowest per cent of the requests: start and duration in seconds."""
     evidence = trial.record.evidence
@@ -163,7 +171,7 @@ def slowest(trial: TrialView) -> list[tuple[float, float]]:
 
 
 def _stalls(profile: Profile, slow_s: Sequence[tuple[float, float]]) -> list[TimelineEvent]:
-    """What the kernel's readings say, on the scale of the slow requests; nothing without these."""
+    """Waits of threads and reads from disk, on the scale of the slow requests; nothing without these."""
     if not slow_s:
         return []
     watched, _ = kinds(profile, min(length for _, length in slow_s))

@@ -10,14 +10,20 @@ import java.util.concurrent.atomic.AtomicLong;
 /**
  * A server of which it is known when it stops: {@code java Slow.java collect_ms=500 ballast_mib=40 sleep_each=700
  * sleep_ms=60}. All of the heap is collected about so often, at random intervals; of the requests one in so many sleeps.
- * Nothing of either where it is 0. The first line is its port.
+ * With {@code lock_each=300 lock_ms=20} a thread holds a lock for so long about so often, for which every request waits.
+ * Nothing of these where it is 0. The first line is its port.
  */
 public final class Slow {
     private static final AtomicLong requests = new AtomicLong();
     private static List<Object[]> ballast;
+    private static final Gate gate = new Gate();
+    private static long passed;
+
+    /** What requests wait for. */
+    private static final class Gate {}
 
     public static void main(String[] arguments) throws Exception {
-        long collectMs = 0, ballastMib = 0, sleepEach = 0, sleepMs = 0;
+        long collectMs = 0, ballastMib = 0, sleepEach = 0, sleepMs = 0, lockEach = 0, lockMs = 0;
         for (String one : arguments) {
             long value = Long.parseLong(one.substring(one.indexOf('=') + 1));
             switch (one.substring(0, one.indexOf('='))) {
@@ -25,6 +31,8 @@ public final class Slow {
                 case "ballast_mib" -> ballastMib = value;
                 case "sleep_each" -> sleepEach = value;
                 case "sleep_ms" -> sleepMs = value;
+                case "lock_each" -> lockEach = value;
+                case "lock_ms" -> lockMs = value;
                 default -> throw new IllegalArgumentException(one);
             }
         }
@@ -32,7 +40,10 @@ public final class Slow {
         for (long left = ballastMib << 20; left > 0; left -= 64) {
             ballast.add(new Object[8]);
         }
-        serve(sleepEach, sleepMs);
+        if (lockEach > 0) {
+            hold(lockEach, lockMs);
+        }
+        serve(sleepEach, sleepMs, lockEach > 0);
         var random = new Random(18);
         while (true) {
             Thread.sleep(collectMs > 0 ? collectMs / 2 + random.nextLong(collectMs) : 1000);
@@ -42,11 +53,34 @@ public final class Slow {
         }
     }
 
-    private static void serve(long sleepEach, long sleepMs) throws Exception {
+    private static void hold(long eachMs, long ms) {
+        var random = new Random(81);
+        var holder = new Thread(() -> {
+            try {
+                while (true) {
+                    Thread.sleep(eachMs / 2 + random.nextLong(eachMs));
+                    synchronized (gate) {
+                        Thread.sleep(ms);
+                    }
+                }
+            } catch (InterruptedException end) {
+                Thread.currentThread().interrupt();
+            }
+        });
+        holder.setDaemon(true);
+        holder.start();
+    }
+
+    private static void serve(long sleepEach, long sleepMs, boolean locks) throws Exception {
         byte[] body = "Hello\n".getBytes();
         var server = HttpServer.create(new InetSocketAddress(InetAddress.getLoopbackAddress(), 0), 64);
         server.setExecutor(Executors.newFixedThreadPool(16));
         server.createContext("/", exchange -> {
+            if (locks) {
+                synchronized (gate) {
+                    passed++;
+                }
+            }
             if (sleepEach > 0 && requests.incrementAndGet() % sleepEach == 0) {
                 try {
                     Thread.sleep(sleepMs);
