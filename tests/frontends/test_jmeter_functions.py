@@ -134,7 +134,7 @@ def test_the_text_of_a_file() -> None:
     body = prop("HTTPSampler.method", "GET")
     (step,) = requests(load_of(sampler("/x", body, name="${__FileToString(people.csv)}")).workload.steps)
     assert step.name.replace("\n", "") == text
-    with pytest.raises(UsageError, match="a file that can be read in __FileToString"):
+    with pytest.raises(UsageError, match=r"1 data file is not there: nowhere \(line 5\)"):
         load_of(sampler("/${__FileToString(nowhere)}"))
 
 

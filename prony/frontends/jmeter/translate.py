@@ -10,6 +10,7 @@ from pathlib import Path
 
 from prony.frontends.base import Translated
 from prony.frontends.jmeter import (
+    data_files,
     groups,
     inert,
     jmx,
@@ -19,7 +20,6 @@ from prony.frontends.jmeter import (
     modules,
     on_error,
     plug_ins,
-    rows,
 )
 from prony.frontends.jmeter.arguments import TOOL, JMeterArguments, Wishes
 from prony.frontends.jmeter.connections import (
@@ -113,9 +113,9 @@ def of_tree(top: JmxNode, path: Path, properties: dict[str, str], wishes: Wishes
     inert.remove(top, values, wishes.skip_unsupported)
     one_after_the_other = _test_plan(top, values)
     gather(top, values)
-    rows.check_files(top, values)
     written = listeners.files(writing, groups.KINDS, values)
     setup, main, teardown = _groups(top, values)
+    data_files.check_files(top, values)
     everywhere = [*setup, *main, *teardown]
     outside = [node for node in top.below if not any(node is group for group in everywhere)]
     values.above = outside
