@@ -289,7 +289,7 @@ def assertion(scope: str, *texts: str) -> str:
     return element(
         "ResponseAssertion", f'<collectionProp name="Asserion.test_strings">{held}</collectionProp>',
         prop("Assertion.test_field", "Assertion.response_data"), prop("Assertion.test_type", 16),
-        prop("Assertion.scope", scope),
+        prop("Assertion.scope", scope) if scope else "",
     )  # fmt: skip
 
 

@@ -148,6 +148,8 @@ class KnownValues:
     """What its functions store, in order: variable and text of the engine; None outside of a sampler."""
     faults: dict[int, str] = field(default_factory=dict)
     """The number of a sampler that fails and sends nothing -> why, in JMeter's words."""
+    held_within: set[int] = field(default_factory=set)
+    """Numbers of samplers whose assertions look at sub-samples too."""
     unsent: UsageError | None = None
     """The same of the first of them, for a plan that sends nothing at all."""
     referred: set[str] = field(default_factory=set)

@@ -186,14 +186,23 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
 def inner(
     scope: TreeScope, nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool
 ) -> TreeScope:
-    """The scope below a place where these elements stand. `rows_at`: an iteration here is one of a user."""
+    """The scope below a place where these elements stand. `rows_at`: an iteration here is one of a user. Of
+    defaults and of header managers side by side the first counts, as in JMeter.
+    """
+    defaults: list[JmxNode] = []
+    headers = Headers()
     for node in nodes:
         if not node.enabled:
             continue
         if node.tag in CONFIGURATION or node.tag in timers.KINDS | timers.PACING:
             if node.below and any(below.enabled for below in node.below):
                 raise node.refused("elements stand below it", "move them beside it")
-            scope = _with(scope, node, values, shared, rows_at)
+            if node.tag == "ConfigTestElement":
+                defaults.append(node)
+            elif node.tag == "HeaderManager":
+                headers = headers.over(_headers(node, values))
+            else:
+                scope = _with(scope, node, values, shared, rows_at)
         elif node.tag in responses.ASSERTIONS:
             scope = replace(scope, assertions=(*scope.assertions, node))
         elif node.tag in extractors.EXTRACTORS:
@@ -202,7 +211,7 @@ def inner(
             scope = replace(scope, scripts=(*scope.scripts, node))
         elif node.tag in plain_scripts.AFTER:
             scope = replace(scope, processors=(*scope.processors, node))
-    return scope
+    return replace(scope, defaults=(*defaults, *scope.defaults), headers=headers.over(scope.headers))
 
 
 def at_iteration(nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool) -> list[Entry]:
@@ -224,10 +233,6 @@ def at_iteration(nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, 
 
 def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, rows_at: bool) -> TreeScope:
     match node.tag:
-        case "ConfigTestElement":
-            return replace(scope, defaults=(node, *scope.defaults))
-        case "HeaderManager":
-            return replace(scope, headers=_headers(node, values).over(scope.headers))
         case "CookieManager":
             shared.cookies = cookie_rules(node, values)
             return replace(scope, cookies=node)

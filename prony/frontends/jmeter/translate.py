@@ -179,7 +179,7 @@ def _phase(
     values: KnownValues,
     shared: Shared,
 ) -> Phase:
-    outlined = outlines(walked, shared.transactions, values.faults)
+    outlined = outlines(walked, shared.transactions, values.faults, values.held_within)
     return Phase(_thread_groups(found, populations), walked, outlined)
 
 
