@@ -13,6 +13,7 @@ from pathlib import Path
 from prony.frontends.jmeter import (
     extractors,
     last_sample,
+    on_error,
     parameters,
     plain_scripts,
     responses,
@@ -72,6 +73,8 @@ class TreeScope:
     """Plain ones before each sampler, the outermost first."""
     processors: tuple[JmxNode, ...] = ()
     """Extractors and plain scripts after each sampler, the outermost first."""
+    handler: JmxNode | None = None
+    """What comes after an error."""
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Name of a host in small letters -> the address that a DNS cache manager gives it."""
 
@@ -209,6 +212,10 @@ def inner(
             scope = replace(scope, extractors=(*scope.extractors, node), processors=(*scope.processors, node))
         elif node.tag in plain_scripts.BEFORE:
             scope = replace(scope, scripts=(*scope.scripts, node))
+        elif node.tag == on_error.HANDLER:
+            if scope.handler is not None:
+                raise node.refused("a second action after an error", "keep one of them for each request")
+            scope = replace(scope, handler=node)
         elif node.tag in plain_scripts.AFTER:
             scope = replace(scope, processors=(*scope.processors, node))
     return replace(scope, defaults=(*defaults, *scope.defaults), headers=headers.over(scope.headers))
