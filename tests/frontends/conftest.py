@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import StageReport
 from prony.experiment.testbed import Progress, Testbed
 from prony.frontends.base import Asked, Context, Translated, explain
+from prony.frontends.jmeter import requests
 from prony.judge.limits import CheckLimits
 from prony.load import reference
 from prony.load.contract import EngineLoad, engine_load
@@ -30,6 +32,16 @@ from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.trial.stages import offer_stage
 from tests import command
+
+
+@pytest.fixture
+def same_java(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests of `prony jmeter` name the Java of this host, as JMeter's do, and so are as long."""
+    asked = ["java", "-XshowSettings:properties", "-version"]
+    said = subprocess.run(asked, check=True, timeout=60, capture_output=True, text=True).stderr
+    version = re.search(r"java\.version = (\S+)", said)
+    assert version is not None, said
+    monkeypatch.setattr(requests, "AGENT", re.sub(r"Java/[^)]*", f"Java/{version[1]}", requests.AGENT))
 
 
 @dataclass

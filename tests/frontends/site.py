@@ -21,6 +21,8 @@ class Response:
     """Of a redirect."""
     delay_s: float = 0.0
     """It is on its way for so long."""
+    more: tuple[tuple[str, str], ...] = ()
+    """Further headers, each on a line of its own."""
 
 
 @dataclass(slots=True)
@@ -65,6 +67,8 @@ def site(responses: Mapping[str, Response]) -> Iterator[Site]:
             self.send_header("Content-Type", response.kind)
             if response.location:
                 self.send_header("Location", response.location)
+            for line in response.more:
+                self.send_header(*line)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()
             self.wfile.write(body)

@@ -134,6 +134,27 @@ def test_missing_data_files_are_named_together_and_looked_for_elsewhere(tmp_path
     assert [Path(feeder.file or "").name for feeder in feeders.values()] == ["users.csv", "items.csv"]
 
 
+def test_data_files_whose_names_hold_variables_are_named_with_the_others() -> None:
+    named = rows("${here}/a.csv") + rows("${folder}/b.csv") + rows("${__P(set)}.csv") + rows("people.csv")
+    read = sampler("/${__CSVRead(c.csv,0)}${__CSVRead(people.csv,1)}?t=${__FileToString(d.txt)}")
+    with pytest.raises(UsageError) as fault:
+        load_of(variables(here="data") + named + read)
+    assert str(fault.value) == (
+        "p.jmx:5: 5 data files are not there: data/a.csv (line 5, written ${here}/a.csv), ${folder}/b.csv "
+        "(line 5; no value for folder), 1.csv (line 5, written ${__P(set)}.csv), c.csv (line 5), d.txt (line "
+        "5); define the variables, put them beside the plan, or name their folder with --csv-dir"
+    )
+    with pytest.raises(UsageError, match=r"1 data file is not there: a/b\.csv \(line 5, written"):
+        load_of(variables(folder="a") + rows("${folder}/b.csv") + sampler())
+
+
+@pytest.mark.parametrize("names", ["", "town,place"])
+def test_a_data_file_that_rows_name_is_no_missing_one(names: str) -> None:
+    of_rows = element("CSVDataSet", prop("filename", "people.csv"), prop("variableNames", names))
+    with pytest.raises(UsageError, match=r"'\$\{town\}\.csv' is another value for every request"):
+        load_of(of_rows + rows("${town}.csv") + sampler("/${town}"))
+
+
 def test_variables_without_a_value_are_sent_as_they_are_written() -> None:
     made = translated_of(
         variables(known="1") + sampler("/x?a=1", more=prop("HTTPSampler.method", "GET"), name="${nobody}")

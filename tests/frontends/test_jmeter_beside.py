@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,7 +13,7 @@ import pytest
 from prony.errors import UsageError
 from prony.frontends import jmeter
 from tests.frontends.conftest import quick_desk
-from tests.frontends.jmx_text import document, element, found, prop, repeated, sampler, variables
+from tests.frontends.jmx_text import document, element, flag, found, prop, repeated, sampler, variables
 from tests.frontends.real_jmeter import exits, needs_jmeter
 from tests.frontends.site import Response, site
 from tests.frontends.test_jmeter_actions import action, hosts
@@ -51,15 +51,27 @@ class Ran:
         return " ".join(row["label"] + signs[row["success"]] for row in self.rows)
 
 
-def ran(who: str, plan_of: PlanOf, folder: Path, responses: Mapping[str, Response] | None = None) -> Ran:
-    """The plan by JMeter ("theirs") or Prony. Ports, and what a Java says of itself, are left out."""
+def ran(
+    who: str,
+    plan_of: PlanOf,
+    folder: Path,
+    responses: Mapping[str, Response] | None = None,
+    options: Sequence[str] = (),
+    own: Sequence[str] = (),
+) -> Ran:
+    """The plan by JMeter ("theirs") or Prony. Ports, and what a Java says of itself, are left out. `own`:
+    options that JMeter does not have.
+    """
     folder = folder / who
     folder.mkdir()
     log = folder / "out.jtl"
     with site(responses or {"/": Response()}) as served:
         (folder / "p.jmx").write_bytes(plan_of(served.port, folder))
-        argv = ["-n", "-t", str(folder / "p.jmx"), "-l", str(log)]
-        code = exits(argv, folder, cwd=folder) if who == "theirs" else jmeter.run(argv, quick_desk()[0])
+        argv = ["-n", "-t", str(folder / "p.jmx"), "-l", str(log), *options]
+        if who == "theirs":
+            code = exits(argv, folder, cwd=folder)
+        else:
+            code = jmeter.run([*argv, *own], quick_desk()[0])
         heads = [
             tuple(
                 re.sub(r"\(Java/[^)]*\)", "(Java)", line).replace(str(served.port), "PORT") for line in head
@@ -140,6 +152,68 @@ def test_a_pause_is_no_sample(tmp_path: Path) -> None:
     theirs, ours = both(of(inside, group=prop("ThreadGroup.num_threads", 1) + repeated(2)), tmp_path)
     assert theirs.paths == ["/a", "/b"] * 2
     assert theirs.rows == ours.rows
+
+
+def endless(who: str) -> str:
+    """Two threads that walk until the clock ends them: in JMeter by the plan, in Prony by its option."""
+    ends = flag("ThreadGroup.scheduler", True) + prop("ThreadGroup.duration", "${__P(duration,2)}")
+    threads = prop("ThreadGroup.num_threads", 2) + repeated(-1, forever=True)
+    return threads + ends * (who == "theirs")
+
+
+@needs_jmeter
+@pytest.mark.parametrize(
+    ("options", "own"), [((), ("--duration", "2")), (("-Jduration=2",), ())], ids=["--duration", "-Jduration"]
+)
+def test_a_group_without_an_end_ends_when_it_is_told_to(
+    options: Sequence[str], own: Sequence[str], tmp_path: Path
+) -> None:
+    def plan_of(port: int, folder: Path) -> bytes:
+        pause = element("ConstantTimer", prop("ConstantTimer.delay", 100))
+        walk = pause + sampler("/a", prop("HTTPSampler.port", port), name="a")
+        return document(walk, group=endless(folder.name))
+
+    theirs, ours = (
+        ran(who, plan_of, tmp_path, {"/a": Response()}, options, own) for who in ("theirs", "ours")
+    )
+    assert theirs.code == ours.code == 0
+    assert set(theirs.heads) == set(ours.heads)
+    for one in (theirs, ours):
+        assert len(one.paths) > 2
+        assert {tuple(row.values()) for row in one.rows} == {
+            ("a", "200", "OK", "true", f"G 1-{number}", "http://127.0.0.1:PORT/a") for number in (1, 2)
+        }
+
+
+def data_set(file: str, names: str = "") -> str:
+    """With all that JMeter looks for."""
+    flags = flag("ignoreFirstLine", False) + flag("quotedData", False) + flag("stopThread", False)
+    return element(
+        "CSVDataSet", prop("filename", file), prop("variableNames", names), prop("delimiter", ","),
+        prop("fileEncoding", "UTF-8"), prop("shareMode", "shareMode.all"), flag("recycle", True), flags,
+        gui="TestBeanGUI",
+    )  # fmt: skip
+
+
+@needs_jmeter
+def test_data_files_elsewhere_are_those_beside_the_plan(tmp_path: Path) -> None:
+    """Their plan names files that are there; ours one of a Windows machine and one that lies elsewhere."""
+
+    def plan_of(port: int, folder: Path) -> bytes:
+        where = folder if folder.name == "theirs" else folder / "kept"
+        (where / "more").mkdir(parents=True)
+        (where / "people.csv").write_text("name,town\nAda,London\nGrace,New York\n")
+        (where / "more" / "items.csv").write_text("book\npen\nink\n")
+        people = "people.csv" if folder.name == "theirs" else r"C:\load\people.csv"
+        rows = data_set(people) + data_set("more/items.csv", "item")
+        walk = sampler("/${name}?t=${item}", prop("HTTPSampler.port", port), name="${name}")
+        return document(rows + walk, group=prop("ThreadGroup.num_threads", 1) + repeated(4))
+
+    own = ("--csv-dir", str(tmp_path / "ours" / "kept"))
+    responses = {"/Ada": Response(), "/Grace": Response()}
+    theirs, ours = (ran(who, plan_of, tmp_path, responses, own=own) for who in ("theirs", "ours"))
+    assert theirs.heads == ours.heads
+    assert theirs.paths == ["/Ada?t=book", "/Grace?t=pen", "/Ada?t=ink", "/Grace?t=book"]
 
 
 NAMES = ("http://127.0.0.1", "127.0.0.1/app", "127.0.0.1:PORT")

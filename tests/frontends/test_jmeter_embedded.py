@@ -136,6 +136,7 @@ def test_a_page_is_fetched_with_what_it_embeds(tmp_path: Path) -> None:
 
 
 @needs_jmeter
+@pytest.mark.usefixtures("same_java")
 def test_jmeter_itself_asks_for_the_same(tmp_path: Path) -> None:
     with site(RESPONSES) as served:
         (tmp_path / "p.jmx").write_bytes(plan(served.port))
@@ -165,6 +166,7 @@ def pooled(served: Site, log: Path) -> tuple[list[tuple[str, ...]], list[dict[st
 
 
 @needs_jmeter
+@pytest.mark.usefixtures("same_java")
 def test_a_pool_fetches_resources_side_by_side_as_jmeters_does(tmp_path: Path) -> None:
     with site(SLOW) as served:
         old = with_embedded("/old", served.port, POOLED + flag("HTTPSampler.follow_redirects", True))
@@ -226,23 +228,108 @@ def test_resources_of_a_post_are_asked_for_by_get() -> None:
     assert one.body == "text"  # as JMeter has it
 
 
-def asserted(scope: str) -> str:
+def asserted(scope: str, text: str = "x") -> str:
+    """`scope`: "main" as JMeter's window says it, which is none."""
     return element(
-        "ResponseAssertion", prop("Assertion.scope", scope),
-        f'<collectionProp name="Asserion.test_strings">{prop("1", "x")}</collectionProp>',
+        "ResponseAssertion", "" if scope == "main" else prop("Assertion.scope", scope),
+        f'<collectionProp name="Asserion.test_strings">{prop("1", text)}</collectionProp>',
         prop("Assertion.test_field", "Assertion.response_data"), prop("Assertion.test_type", 16),
     )  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("scope", "page_has", "resource_has"),
-    [("", True, False), ("all", True, True), ("children", True, True)],
+    [
+        ("main", True, False),
+        ("parent", True, False),
+        ("all", True, True),
+        ("children", True, True),
+        ("", False, False),
+    ],
 )
 def test_assertions_look_at_sub_samples(scope: str, page_has: bool, resource_has: bool) -> None:
     page, one, *_ = load_of(with_embedded("/a", below=asserted(scope))).workload.all_steps
     assert page.expect is not None
     assert one.expect is not None
     assert (bool(page.expect.body_contains), bool(one.expect.body_contains)) == (page_has, resource_has)
+
+
+TOKENS = {
+    "/both": Response("token <img src=/has.png>"),
+    "/page": Response("token <img src=/lacks.png>"),
+    "/picture": Response("<img src=/has.png>"),
+    "/none": Response("<img src=/lacks.png><img src=/missing.png>"),
+    "/old": Response("", status=302, location="/moved"),
+    "/moved": Response("gone"),
+    "/has.png": Response("token", "image/png"),
+    "/lacks.png": Response("none", "image/png"),
+}
+"""A page and its picture: which of them have the word that is looked for."""
+
+
+WITHIN = (
+    "both+ both-0+ both-1+ page- page-0+ page-1- picture- picture-0- picture-1+ none- none-0- none-1- none-2-"
+)
+HELD = {
+    "main": "both+ both-0+ both-1+ page+ page-0+ page-1+ picture- picture-0+ picture-1+ none- none-0+ "
+    "none-1+ none-2- old- old-0+ old-1+",
+    "all": WITHIN,
+    "children": WITHIN,
+    "": "both+ both-0+ both-1+ page+ page-0+ page-1+ picture+ picture-0+ picture-1+ none- none-0+ none-1+ "
+    "none-2-",
+}
+"""Scope of an assertion -> which samples are right."""
+
+
+def held(port: int, scope: str) -> bytes:
+    """Pages of which a word is asked for. Redirects on the way are looked at there, and not here: they stand
+    where sub-samples are not asked for.
+    """
+    looks = asserted(scope, "token")
+    pages = [with_embedded(path, port, below=looks) for path in ("/both", "/page", "/picture", "/none")]
+    follows = flag("HTTPSampler.follow_redirects", True)
+    old = with_embedded("/old", port, follows, looks) if scope == "main" else ""
+    return document("".join(pages) + old, group=ONE + repeated(1))
+
+
+def outcomes(log: Path) -> list[tuple[str, str, str, str]]:
+    """Rows, those of sub-samples too: label, code, message, and whether it is right."""
+    with log.open(newline="") as file:
+        return [
+            (
+                row["label"],
+                row["responseCode"],
+                re.sub(":[0-9]+/", "/", row["responseMessage"]),
+                row["success"],
+            )
+            for row in csv.DictReader(file)
+        ]
+
+
+def signs(rows: list[tuple[str, str, str, str]]) -> str:
+    return " ".join(label + ("+" if success == "true" else "-") for label, _, _, success in rows)
+
+
+@pytest.mark.parametrize("scope", HELD)
+def test_an_assertion_holds_for_the_samples_of_its_scope(tmp_path: Path, scope: str) -> None:
+    with site(TOKENS) as served:
+        (tmp_path / "p.jmx").write_bytes(held(served.port, scope))
+        argv = ["-n", "-t", str(tmp_path / "p.jmx"), "-l", str(tmp_path / "out.jtl")]
+        jmeter.run(argv, quick_desk()[0])
+    assert signs(outcomes(tmp_path / "out.jtl")) == HELD[scope]
+
+
+@needs_jmeter
+@pytest.mark.parametrize("scope", HELD)
+def test_and_for_those_of_jmeter_itself(tmp_path: Path, scope: str) -> None:
+    with site(TOKENS) as served:
+        (tmp_path / "p.jmx").write_bytes(held(served.port, scope))
+        argv = ["-n", "-t", str(tmp_path / "p.jmx"), "-l"]
+        run_jmeter([*argv, str(tmp_path / "real.jtl")], tmp_path)
+        jmeter.run([*argv, str(tmp_path / "out.jtl")], quick_desk()[0])
+    real = outcomes(tmp_path / "real.jtl")
+    assert signs(real) == HELD[scope]
+    assert outcomes(tmp_path / "out.jtl") == real
 
 
 def test_a_pattern_with_look_around_is_refused() -> None:

@@ -158,6 +158,36 @@ def test_defaults_stand_behind_a_sampler() -> None:
     assert (trial.connect_timeout_ms, trial.request_timeout_ms) == (5000, 6000)
 
 
+def by_name_and_value(port: int) -> str:
+    """A Config Test Element, as old plans have it: names of properties, and values that are all texts. It
+    stands before HTTP Request Defaults, and counts before them.
+    """
+    old = element(
+        "ConfigTestElement", prop("HTTPSampler.domain", "127.0.0.1"), prop("HTTPSampler.port", port),
+        prop("HTTPSampler.path", "/by/name"), prop("HTTPSampler.method", "POST"), prop("my.own", "1"),
+        prop("HTTPSampler.use_keepalive", "false"), ARGUMENTS.format(argument("a", "1")),
+        gui="org.apache.jmeter.config.gui.SimpleConfigGui",
+    )  # fmt: skip
+    defaults = element(
+        "ConfigTestElement", prop("HTTPSampler.path", "/by/default"), prop("HTTPSampler.domain", "nowhere"),
+        prop("HTTPSampler.contentEncoding", "UTF-8"), ARGUMENTS.format(argument("b", "ü")),
+    )  # fmt: skip
+    empty = prop("HTTPSampler.domain", "") + prop("HTTPSampler.path", "") + prop("HTTPSampler.method", "")
+    bare = element("HTTPSamplerProxy", empty, ARGUMENTS.format(""))
+    own = element("HTTPSamplerProxy", prop("HTTPSampler.path", "/own"), ARGUMENTS.format(argument("o", "3")))
+    return old + defaults + bare + own
+
+
+def test_a_config_test_element_of_old_plans_holds_defaults() -> None:
+    made = translated_of(by_name_and_value(81))
+    bare, own = requests(made.trial.workload.steps)
+    assert made.target.url == "http://127.0.0.1:81"
+    assert (bare.method, bare.path, bare.body) == ("POST", "/by/name", "a=1&b=%C3%BC")
+    assert (own.path, own.body) == ("/own", "o=3&a=1&b=%C3%BC")
+    assert bare.headers["Connection"] == "close"
+    assert any("JMeter knows no property my.own" in note for note in made.notes)
+
+
 def test_a_flag_of_a_sampler_comes_before_the_defaults() -> None:
     raw = element("ConfigTestElement", flag("HTTPSampler.postBodyRaw", True))
     said = prop("HTTPSampler.method", "POST") + ARGUMENTS.format(argument("", "a=b", encode=False))
@@ -171,13 +201,14 @@ def test_a_flag_of_a_sampler_comes_before_the_defaults() -> None:
 
 
 @needs_jmeter
-def test_jmeter_itself_merges_them_so(serve: Callable[..., Served], tmp_path: Path) -> None:
+@pytest.mark.parametrize("made", [behind, by_name_and_value], ids=lambda made: made.__name__)
+def test_jmeter_itself_merges_them_so(
+    serve: Callable[..., Served], tmp_path: Path, made: Callable[[int], str]
+) -> None:
     sent = []
     for who in ("theirs", "ours"):
         served, file = serve(), tmp_path / f"{who}.jmx"
-        file.write_bytes(
-            document(behind(served.port), group=prop("ThreadGroup.num_threads", 1) + repeated(1))
-        )
+        file.write_bytes(document(made(served.port), group=prop("ThreadGroup.num_threads", 1) + repeated(1)))
         argv = ["-n", "-t", str(file)]
         if who == "theirs":
             run_jmeter(argv, tmp_path, cwd=tmp_path)

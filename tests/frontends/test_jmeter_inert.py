@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from prony.frontends.base import Refused
 from prony.frontends.jmeter import jmx, scripts
-from prony.frontends.jmeter.arguments import Wishes
+from prony.frontends.jmeter.arguments import USAGE, Wishes
 from prony.frontends.jmeter.translate import of_tree
 from tests.entries import requests
 from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, sampler, translated_of
@@ -126,6 +128,15 @@ def test_what_a_script_seems_to_do(script: str) -> None:
     assert ", ".join(scripts.read(node).does) == SCRIPTS[script]
 
 
+def test_help_and_page_say_the_same_of_what_may_be_skipped() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "frontends.md").read_text(encoding="utf-8")
+    words = (
+        "eaves out listeners whose script sets nothing and stops nothing, and samplers whose script only logs"
+    )
+    assert words in " ".join(USAGE.split())
+    assert words in " ".join(page.split())
+
+
 def script(kind: str, text: str, name: str = "it") -> str:
     return element(kind, prop("script", text), name=name)
 
@@ -157,6 +168,12 @@ def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
     made = translated_of(sampler(below=listens + tells), wishes=wishes)
     assert made.trial == load_of(sampler())
     assert sum("as --skip-unsupported asks" in note for note in made.notes) == 2
+    logs = element("JSR223Sampler", prop("scriptLanguage", "javascript"), prop("script", "log.info('a')"))
+    made = translated_of(logs + sampler(), wishes=wishes)
+    assert made.trial == load_of(sampler())
+    assert any("(it logs), as --skip-unsupported asks" in note for note in made.notes)
+    with pytest.raises(Refused, match="--skip-unsupported leaves out 1 of them"):
+        load_of(logs + sampler())
     for changes in (
         script("JSR223Listener", 'vars.put("a", "b")'),
         script("JSR223Listener", "prev.setStopTest(true)"),

@@ -80,6 +80,7 @@ def samples(file: Path) -> str:
 
 
 @needs_jmeter
+@pytest.mark.usefixtures("same_java")
 def test_files_are_those_of_jmeter(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve()
     real, ours = tmp_path / "real", tmp_path / "ours"

@@ -186,6 +186,11 @@ def test_tear_down_after_a_stopped_test_is_said() -> None:
         )
         notes = of_tree(jmx.parse(content, "p.jmx"), PLANS / "p.jmx", {}).translated.notes
         assert any("the tearDown groups run also" in note for note in notes) == noted
+    by_handler = thread_group("a", sampler(below=handler(2))) + thread_group(
+        "bye", sampler(), tag="PostThreadGroup"
+    )
+    notes = of_tree(jmx.parse(groups_of(by_handler), "p.jmx"), PLANS / "p.jmx", {}).translated.notes
+    assert any("the tearDown groups run also" in note for note in notes)
 
 
 def test_a_word_that_jmeter_does_not_know() -> None:
@@ -207,13 +212,79 @@ def test_a_handler_for_all_requests_says_what_a_group_says(number: int, mode: st
     assert made == load_of(walk(80), group=group(mode))
 
 
-def test_other_handlers_are_refused() -> None:
-    with pytest.raises(Refused, match="goes on with another loop"):
-        load_of(handler(5) + sampler())
-    with pytest.raises(Refused, match="ResultAction"):
-        load_of(sampler(below=handler(1)))
-    with pytest.raises(Refused, match="ResultAction"):
-        load_of(handler(1) + sampler(), group=group("startnextloop"))
+BELOW, BESIDE, OF_GROUP = "below the sampler", "in its loop", "in the group"
+HANDLED = {
+    (BELOW, 1): "a+c-", (BELOW, 2): "a+c-", (BELOW, 3): "a+c-", (BELOW, 4): "a+c-a+c-",
+    (BELOW, 5): "a+c-c-c-f-d+" * 2, (BELOW, 6): "a+c-f-d+" * 2,
+    (BESIDE, 4): "a+c-a+c-", (BESIDE, 5): "a+c-c-c-f-d+" * 2, (BESIDE, 6): "a+c-f-d+" * 2,
+    (OF_GROUP, 5): "a+c-c-c-f-" * 2, (OF_GROUP, 6): "a+c-f-",
+}  # fmt: skip
+"""Where a handler stands, and its action -> what is sent in two iterations."""
+
+
+def with_handler(port: int, where: str, number: int) -> bytes:
+    """a; three times c, which fails, and e; f, which fails, too; d."""
+
+    def one(name: str, below: str = "") -> str:
+        return sampler(f"/{name}", prop("HTTPSampler.port", port), below=below, name=name)
+
+    at = {place: handler(number) if place == where else "" for place in (BELOW, BESIDE, OF_GROUP)}
+    thrice = element(
+        "LoopController", flag("LoopController.continue_forever", True), prop("LoopController.loops", 3),
+        below=one("c", FAILS + at[BELOW]) + one("e") + at[BESIDE],
+    )  # fmt: skip
+    inside = one("a") + thrice + one("f", FAILS) + one("d") + at[OF_GROUP]
+    return document(inside, group=group("continue", loops=2))
+
+
+@pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_jmeter)])
+@pytest.mark.parametrize(("where", "number"), HANDLED)
+def test_a_handler_for_some_requests(
+    who: str, where: str, number: int, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    plan, log = tmp_path / "p.jmx", tmp_path / "out.jtl"
+    plan.write_bytes(with_handler(serve().port, where, number))
+    argv = ["-n", "-t", str(plan), "-l", str(log)]
+    if who == "theirs":
+        run_jmeter(argv, tmp_path, cwd=tmp_path)
+    else:
+        assert jmeter.run(argv, quick_desk()[0]) == 0
+    assert rows(log) == HANDLED[where, number]
+
+
+@pytest.mark.parametrize("who", ["ours", pytest.param("theirs", marks=needs_jmeter)])
+def test_a_sampler_that_sends_nothing_has_its_handler_too(
+    who: str, serve: Callable[..., Served], tmp_path: Path
+) -> None:
+    """Its path has a variable without a value."""
+    served, plan = serve(), tmp_path / "p.jmx"
+    port = prop("HTTPSampler.port", served.port)
+    broken = sampler("/${nobody}", port, below=handler(4), name="broken")
+    inside = sampler("/a", port, name="a") + broken + sampler("/b", port, name="b")
+    plan.write_bytes(document(inside, group=group("continue", loops=2)))
+    argv = ["-n", "-t", str(plan)]
+    if who == "theirs":
+        run_jmeter(argv, tmp_path, cwd=tmp_path)
+    else:
+        assert jmeter.run(argv, quick_desk()[0]) == 0
+    served.ended()
+    assert re.findall(rb"(?m)^GET (\S+)", served.recorded()) == [b"/a", b"/a"]
+
+
+def test_a_request_has_one_action_after_an_error() -> None:
+    for inside, mode in (
+        (handler(1) + sampler(), "startnextloop"),
+        (sampler(below=handler(1)), "startnextloop"),
+        (sampler(below=handler(1) + handler(4)), "continue"),
+        (handler(4) + sampler(below=handler(1)), "continue"),
+        (handler(5) + handler(6) + sampler(), "continue"),
+    ):
+        with pytest.raises(Refused, match=r"ResultAction.*a second action after an error"):
+            load_of(inside, group=group(mode))
+    with pytest.raises(UsageError, match=r"OnError\.action from 0 to 6, found '9'"):
+        load_of(sampler(below=handler(9)))
+    with pytest.raises(Refused, match=r"ResultAction.*which fails without a request"):
+        load_of(sampler("/a") + sampler("/${nobody}", below=handler(2), name="broken"))
 
 
 @needs_jmeter

@@ -122,6 +122,7 @@ def every(port: int) -> dict[str, str]:
         "headers within": one("/w", more=held),
         "headers within and below": one("/w", more=held, below=headers(X_A="outer", X_B="2")),
         "old client": one("/i", more=prop("HTTPSampler.implementation", "HttpClient3.1")),
+        "managers side by side": one("/m", below=headers(X_A="1", X_B="1") + headers(X_A="2", X_C="2")),
     }
 
 

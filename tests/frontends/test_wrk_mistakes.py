@@ -20,9 +20,17 @@ BEFORE = {
     "wrk.path = '/a b'": "request 1 in it is not HTTP",
     "function f() return 1 + f() end\nfunction request() return f() end": "own.lua:1: stack overflow",
     "function request() return ('x'):rep(2^31) end": "request() returned nothing that can be sent",
-    "wrk.headers = nil": "attempt to index field 'headers' (a nil value)",
-    "wrk.body = {}": "(string expected, got table)",
-    "wrk = nil": "attempt to index global 'wrk'",
+    "wrk.headers = nil": "own.lua:1: wrk.headers: found nil, expected a table",
+    "wrk.body = 'a'\nwrk.body = {}": "own.lua:2: wrk.body: found a table, expected a string",
+    "\nfunction init()\nwrk.headers = 'A: b' end": "own.lua:3: wrk.headers: found a string, expected a table",
+    "local w = wrk\nw.body = true": "own.lua: wrk.body: found a boolean, expected a string",
+    "wrk = nil": "own.lua:1: attempt to index global 'wrk'",
+    "function request()\nlocal text = wrk.format(nil, nil, 5)\nreturn text end":
+        "own.lua:2: headers of wrk.format: found a number, expected a table",
+    "function request()\nlocal body = {}\nreturn wrk.format(nil, nil, nil, body)\nend":
+        "own.lua:3: body of wrk.format: found a table, expected a string",
+    "local f = wrk.format\nlocal function g() return f(nil, nil, 1) end\nfunction request()\nreturn g()\nend":
+        "own.lua:3: headers of wrk.format: found a number, expected a table",
     "function setup(t) t:set('f', print) end": "own.lua:1: a function cannot go from one thread to another",
     "require('nothing')": "own.lua:1: module 'nothing' not found:",
     "for line in io.lines('nowhere.txt') do end": "nowhere.txt: No such file or directory",

@@ -2,6 +2,7 @@
 //! `setup` and `done`. It knows nothing of the load generator that asks it.
 
 mod luajit;
+mod place;
 mod state;
 mod stats;
 mod thread;
@@ -14,6 +15,7 @@ use mlua::{Error, Value};
 use prony_script::output::{Output, ScriptPhase};
 use prony_script::{Called, Caller, Functions, Printed, Setup, Summary};
 
+use place::sentence;
 use state::LuaState;
 use stats::Stats;
 use thread::{ThreadObject, ThreadState};
@@ -219,27 +221,4 @@ fn header_lines(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
             let colon = memchr::memchr(b':', line)?;
             Some((&line[..colon], line[colon + 1..].trim_ascii()))
         })
-}
-
-/// An error of Lua in one line that names the file and the line where it happened.
-fn sentence(error: &Error) -> String {
-    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
-    match error {
-        Error::SyntaxError { message, .. } => first_line(message),
-        Error::RuntimeError(message) => first_line(message),
-        Error::CallbackError { traceback, cause } => {
-            let inner = sentence(cause);
-            let place = traceback.lines().find_map(|line| {
-                let (place, _) = line.trim().split_once(": in ")?;
-                let (_, number) = place.rsplit_once(':')?;
-                let known = number.bytes().all(|byte| byte.is_ascii_digit());
-                (known && !place.starts_with("wrk:")).then(|| place.to_owned())
-            });
-            match place {
-                Some(place) if !inner.starts_with(&place) => format!("{place}: {inner}"),
-                _ => inner,
-            }
-        }
-        other => first_line(&other.to_string()),
-    }
 }

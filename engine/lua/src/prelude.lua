@@ -10,10 +10,25 @@ wrk = {
 }
 package.loaded.wrk = wrk
 
+local function refuse(given, name, value, expected)
+   local found = value == nil and "nil" or "a " .. type(value)
+   error((given and name .. " of wrk.format" or "wrk." .. name) .. ": found " .. found .. ", expected " .. expected)
+end
+local function headers_of(given)
+   local headers = given or wrk.headers
+   if type(headers) ~= "table" then refuse(given, "headers", headers, "a table") end
+   return headers
+end
+local function body_of(given)
+   local body = given or wrk.body
+   local kind = type(body)
+   if body and kind ~= "string" and kind ~= "number" then refuse(given, "body", body, "a string") end
+   return body
+end
+
 function wrk.format(method, path, headers, body)
-   headers = headers or wrk.headers
-   body = body or wrk.body
-   if not headers["Host"] then headers["Host"] = wrk.headers["Host"] end
+   headers, body = headers_of(headers), body_of(body)
+   if not headers["Host"] then headers["Host"] = headers_of()["Host"] end
    headers["Content-Length"] = body and length(body)
    local lines = { text("%s %s HTTP/1.1", method or wrk.method, path or wrk.path) }
    for name, value in pairs(headers) do
@@ -36,7 +51,7 @@ function wrk.setup(thread)
 end
 
 function wrk.init(args)
-   if not wrk.headers["Host"] then
+   if not headers_of()["Host"] then
       local host = tostring(wrk.host)
       if host:find(":", 1, true) then host = "[" .. host .. "]" end
       wrk.headers["Host"] = wrk.port and host .. ":" .. wrk.port or host

@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use mlua::function::FunctionInfo;
 use mlua::{Error, FromLuaMulti, Function, IntoLuaMulti, Lua, Table, Value, Variadic};
 use prony_script::output::Output;
 use prony_script::{DefaultRequest, Setup};
 
 use super::luajit;
+use super::place::Script;
 use super::thread::{self, AddressObject};
 use super::watch::{Call, Watchdog, Watched};
 
@@ -33,6 +35,7 @@ pub struct LuaState {
     pub lua: Lua,
     calls: Calls,
     has: Function,
+    script: Script,
     watched: Arc<Watched>,
 }
 
@@ -73,7 +76,11 @@ impl LuaState {
             .load(setup.source)
             .set_name(format!("@{}", as_typed(setup.file).display()))
             .into_function()?;
-        watched.call(Call::File, || file.call::<()>(()))?;
+        let name = file.info().short_src.unwrap_or_default();
+        let script = Script::new(name, setup.source);
+        watched
+            .call(Call::File, || file.call::<()>(()))
+            .map_err(|error| script.placed(error, None))?;
         let call = |name: &str| calls.get::<Function>(name);
         Ok(Self {
             calls: Calls {
@@ -85,6 +92,7 @@ impl LuaState {
                 done: call("done")?,
             },
             has: call("has")?,
+            script,
             watched,
             lua,
         })
@@ -105,7 +113,23 @@ impl LuaState {
             Call::Done => &self.calls.done,
             Call::File | Call::Request => &self.calls.request,
         };
-        self.watched.call(call, || function.call(args))
+        self.watched
+            .call(call, || function.call(args))
+            .map_err(|error| self.script.placed(error, self.entered(call).as_ref()))
+    }
+
+    /// The script's own function that a call enters, where it has one.
+    fn entered(&self, call: Call) -> Option<FunctionInfo> {
+        let name = match call {
+            Call::Request => "request",
+            Call::Response => "response",
+            Call::Delay => "delay",
+            Call::Done => "done",
+            // Behind these the engine's own Lua goes on.
+            Call::File | Call::Setup | Call::Init => return None,
+        };
+        let function: Option<Function> = self.lua.globals().raw_get(name).ok()?;
+        function.map(|function| function.info())
     }
 }
 

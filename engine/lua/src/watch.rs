@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use mlua::{Error, Lua};
 
 use super::luajit::{TRAPPED, Trap};
-use super::sentence;
+use super::place::sentence;
 
 /// The watching thread looks so often within the longest time of a call.
 const LOOKS: u32 = 4;

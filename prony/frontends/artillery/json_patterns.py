@@ -35,6 +35,8 @@ NOT_NULL = none_of(["null"])
 TRUE = none_of(["", "null", "false", "0", "-0", "0.0", "-0.0"])
 """What JavaScript takes for true."""
 LIST = r"^\["
+STRUCTURE = r"^[\[{]"
+"""A list or an object."""
 EMPTY = r"^(?:\[\]|\{\})?$"
 """A list, an object or a text of the length 0."""
 NOT_EMPTY = none_of(["", "null", "true", "false", "[]", "{}"])

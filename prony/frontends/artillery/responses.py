@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prony.frontends import markup
-from prony.frontends.artillery import jmespath
+from prony.frontends.artillery import header_patterns, jmespath, json_patterns
 from prony.frontends.artillery.jmespath import JsonChecks
 from prony.frontends.artillery.json_values import ALONE
 from prony.frontends.artillery.paths import place, pointer, several
@@ -22,6 +22,7 @@ from prony.frontends.artillery.templates import (
     json_text,
     json_value,
     rendered,
+    str_of,
 )
 from prony.frontends.patterns import NotTaken, pattern
 from prony.plan.response import Capture, Expectation
@@ -38,9 +39,10 @@ ONLY_CAPTURES = "capture with json, regexp, header or selector"
 NO_XPATH = "capture with json, regexp, header or selector (Artillery has xpath with another package only)"
 EXPECTATIONS = frozenset({
     "statusCode", "notStatusCode", "contentType", "hasHeader", "headerEquals", "hasProperty",
-    "notHasProperty", "matchesRegexp", "equals", "jmespath", "jpath",
+    "notHasProperty", "matchesRegexp", "equals", "jmespath", "jpath", "cdnHit",
 })  # fmt: skip
-REFUSED_EXPECTATIONS = {"cdnHit": "expect the header with headerEquals"}
+OF_JSON = frozenset({"hasProperty", "notHasProperty", "jmespath", "jpath"})
+"""Checks that no response passes but a list or an object, with the content type of JSON."""
 ANSWERED = tuple(range(200, 600))
 """Statuses that a response can have."""
 
@@ -77,6 +79,8 @@ class Expected:
     statuses: tuple[int, ...] | None
     """That all of them let pass."""
     headers: dict[str, str]
+    head_matches: tuple[str, ...] = ()
+    head_not_matches: tuple[str, ...] = ()
     json_exists: tuple[str, ...] = ()
     json_absent: tuple[str, ...] = ()
     regexes: tuple[str, ...] = ()
@@ -213,14 +217,15 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
     checks: list[tuple[str, tuple[int, ...] | None]] = []
     statuses: tuple[int, ...] | None = None
     headers: dict[str, str] = {}
+    in_head: list[str] = []
+    not_in_head: list[str] = []
     regexes: list[str] = []
+    of_json = False
     asked = JsonChecks()
     ignored: list[str] = []
     for part in _listed(node):
         # Of an element of a list the plugin reads the first key.
         for key, child in list(part.items())[: 1 if isinstance(node.value, list) else None]:
-            if key in REFUSED_EXPECTATIONS:
-                raise child.refused(f"expect '{key}'", REFUSED_EXPECTATIONS[key])
             if key not in EXPECTATIONS:
                 ignored.append(f"{child.place}: the plugin expect has no '{key}', and does not check it")
                 continue
@@ -233,18 +238,26 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
                 checks.append((key, allowed))
                 continue
             label = key
+            of_json = of_json or key in OF_JSON
             if key == "contentType":
-                wanted = str(constant(child, scope))
-                headers["content-type"] = "application/json" if wanted == "json" else wanted
+                kind = str_of(constant(child, scope))
+                if kind == "json":
+                    of_json = True
+                else:
+                    in_head.append(header_patterns.content_type(kind))
             elif key == "hasHeader":
                 headers.setdefault(str(constant(child, scope)).lower(), "")
             elif key == "headerEquals":
                 pair = child.elements()
                 if len(pair) != 2:
                     raise child.wrong("a list of a header's name and its value")
-                title = str(constant(pair[0], scope))
-                headers[title.lower()] = str(constant(pair[1], scope))
+                title, value = str_of(constant(pair[0], scope)), constant(pair[1], scope)
+                found, other = header_patterns.equal(title, str_of(value) if value else "")
+                in_head.append(found)
+                not_in_head += [] if other is None else [other]
                 label = f"header {title} values equals"
+            elif key == "cdnHit":
+                in_head.append(header_patterns.of_cdn(bool(child.value)))
             elif key == "matchesRegexp":
                 wanted = str(constant(child, scope))
                 regexes.append(_regex(child, wanted, "write it without"))
@@ -257,10 +270,16 @@ def expected(params: ScriptNode, scope: NameScope, otherwise: Expected) -> Expec
             checks.append((label, None))
     if statuses == ():
         raise node.wrong("a status that all of its checks let pass")
+    if of_json:
+        in_head.append(header_patterns.JSON_TYPE)
+        if "" not in {**asked.matches, **asked.filled}:
+            asked.matches[""] = json_patterns.STRUCTURE
     return Expected(
         tuple(checks),
         statuses,
         headers,
+        tuple(in_head),
+        tuple(not_in_head),
         tuple(asked.exists),
         tuple(asked.absent),
         tuple(regexes),
@@ -314,6 +333,8 @@ def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Exp
     return Expectation(
         status=statuses,
         headers=wanted.headers,
+        head_matches=wanted.head_matches,
+        head_not_matches=wanted.head_not_matches,
         json=found.json_values,  # type: ignore[call-arg]
         json_filled={**found.json_filled, **wanted.json_filled},
         json_exists=wanted.json_exists,

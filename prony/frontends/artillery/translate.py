@@ -165,7 +165,7 @@ def _read(given: Flags, root: ScriptNode) -> TranslatedScript:
         target.model_copy(update={"tls": _tls(config)}),
         trial,
         f"artillery {Path(given.scripts[0]).name}",
-        (*notes, REPORTED_DIFFERENCES),
+        tuple(dict.fromkeys((*notes, REPORTED_DIFFERENCES))),
     )
     namespace = _option(config, "metrics-by-endpoint", "metricsNamespace")
     prefix = "plugins.metrics-by-endpoint" if namespace is None else str(namespace)

@@ -39,6 +39,7 @@ NOT_READ = re.compile(r"[$'&|{]|(?<![<>=!])=(?!=)")
 STEPS = f"{', '.join(sorted(METHODS))}, think, loop, function or parallel"
 NO_URL = "an URL must be specified"
 """What Artillery calls a step that it takes for a request, and that has no url."""
+READ_PLAIN = "responses that are looked into are asked for without compression, which Artillery offers"
 LOOP_KEYS = frozenset({"loop", "count", "over", "whileTrue", "loopValue", "loopElement"})
 
 
@@ -134,6 +135,8 @@ class Walk:
         self.captured.update(sent.found.names)
         for said in sent.ignored:
             self.note(said)
+        if sent.plain and "accept-encoding" not in sent.step.headers and params.get("gzip") is None:
+            self.note(READ_PLAIN)
         if sent.wanted.checks:
             self.wanted[sent.step.name] = sent.wanted
         if sent.found.matches:

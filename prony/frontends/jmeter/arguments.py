@@ -29,7 +29,8 @@ usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]
     -v, --version                Says which JMeter is followed
     --duration SECONDS           Ends thread groups that have no end of their own, like -Jduration=SECONDS
     --csv-dir DIR                Looks for data files here that are not where the plan says
-    --skip-unsupported           Leaves out scripts that only log, and listeners with a script; says so
+    --skip-unsupported           Leaves out listeners whose script sets nothing and stops nothing, and
+                                 samplers whose script only logs
 """
 LONG = {
     "nongui": "n", "testfile": "t", "logfile": "l", "forceDeleteResultFile": "f", "jmeterproperty": "J",

@@ -8,7 +8,8 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from urllib.parse import quote_plus, unquote_plus
 
@@ -147,10 +148,17 @@ class KnownValues:
     """What its functions store, in order: variable and text of the engine; None outside of a sampler."""
     faults: dict[int, str] = field(default_factory=dict)
     """The number of a sampler that fails and sends nothing -> why, in JMeter's words."""
+    held_within: set[int] = field(default_factory=set)
+    """Numbers of samplers whose assertions look at sub-samples too."""
     unsent: UsageError | None = None
     """The same of the first of them, for a plan that sends nothing at all."""
     referred: set[str] = field(default_factory=set)
     """Variables that something has read while they did not change."""
+
+    def aside(self) -> KnownValues:
+        """The same for a look at a text that leaves no trace here; it has seen nothing undefined yet."""
+        copies = {one.name: copy(getattr(self, one.name)) for one in fields(self)}
+        return replace(self, **copies | {"undefined": {}})
 
     def unique(self, kind: str) -> str:
         """A name for a counter of the engine."""

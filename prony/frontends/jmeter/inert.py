@@ -46,9 +46,10 @@ def remove(top: JmxNode, values: KnownValues, skip_unsupported: bool) -> None:
     _below(top, found)
     skipped = scripts.check(top, skip_unsupported, plain_scripts.is_plain)
     for node, script in skipped:
-        if not script.empty:
-            asked = "" if script.harmless else ", as --skip-unsupported asks"
-            values.note(f"{node.element}: its script is left out ({script.summary}){asked}")
+        asked = node.tag.endswith("Sampler") or not script.harmless
+        if asked or not script.empty:
+            why = ", as --skip-unsupported asks" if asked else ""
+            values.note(f"{node.element}: its script is left out ({script.summary}){why}")
     if skipped:
         _without(top, [node for node, _ in skipped])
     if found:

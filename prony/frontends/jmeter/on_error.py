@@ -36,6 +36,7 @@ HANDLER = "ResultAction"
 _HANDLED = {"0": OnError.GO_ON, "1": OnError.STOP_THREAD, "2": OnError.STOP_TEST, "3": OnError.STOP_NOW,
             "4": OnError.NEXT_LOOP}  # fmt: skip
 """Its OnError.action -> what a thread group calls it."""
+OF_A_GROUP = frozenset(_HANDLED)
 
 
 def of_group(node: JmxNode, values: KnownValues) -> OnError:
@@ -51,17 +52,17 @@ def of_group(node: JmxNode, values: KnownValues) -> OnError:
         return found
     if found is not OnError.GO_ON or len(handlers) > 1:
         raise handlers[-1].refused("a second action after an error", "keep one, here or in the thread group")
+    action = action_of(handlers[0])
+    if action is None:  # of the loop that a request stands in
+        return found
     node.below = [one for one in node.below if one is not handlers[0]]
-    return _of_handler(handlers[0])
-
-
-def _of_handler(handler: JmxNode) -> OnError:
-    """What one asks for that holds for all requests of the group."""
-    action = _HANDLED.get(handler.value("OnError.action", "0").strip())
-    if action is None:
-        raise handler.refused("that the thread goes on with another loop", "let it stop, or go on")
-    handler.finish()
+    handlers[0].finish()
     return action
+
+
+def action_of(handler: JmxNode) -> OnError | None:
+    """What a handler asks for; None for what no thread group has."""
+    return _HANDLED.get(handler.value("OnError.action", "0").strip())
 
 
 def guarded(entries: Sequence[Entry], action: OnError, node: JmxNode, values: KnownValues) -> list[Entry]:

@@ -6,7 +6,7 @@ Must not know rows.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from prony.frontends.jmeter.marks import parted
@@ -71,6 +71,8 @@ class Outline:
     before: dict[int, list[tuple[int, Silent]]] = field(default_factory=dict)
     follows: set[int] = field(default_factory=set)
     """Requests whose redirects are followed."""
+    held_alone: set[int] = field(default_factory=set)
+    """Requests whose assertions look at the sampler's own sample, and at none within it."""
     embedded: dict[int, int] = field(default_factory=dict)
     """Requests for what a page embeds -> the request that names it, for the page or for another of them."""
     unplaced: list[str] = field(default_factory=list)
@@ -78,12 +80,16 @@ class Outline:
 
 
 def outlines(
-    workload: Workload, styles: Mapping[str, Style], faults: Mapping[int, str] | None = None
+    workload: Workload,
+    styles: Mapping[str, Style],
+    faults: Mapping[int, str] | None = None,
+    held_within: Collection[int] = (),
 ) -> dict[str, Outline]:
     """By scenario, of a workload whose names have their marks. `styles`: by the name of the transaction;
-    `faults`: of samplers that fail and send nothing, by their numbers.
+    `faults`: of samplers that fail and send nothing, by their numbers; `held_within`: numbers of samplers
+    whose assertions look at sub-samples too.
     """
-    return {walk.name: _Reader(styles, faults or {}).read(walk.steps) for walk in workload.walks}
+    return {walk.name: _Reader(styles, faults or {}, held_within).read(walk.steps) for walk in workload.walks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +105,10 @@ NOTHING = _Ends(sends=False)
 
 
 class _Reader:
-    def __init__(self, styles: Mapping[str, Style], faults: Mapping[int, str]) -> None:
-        self._styles, self._faults = styles, faults
+    def __init__(
+        self, styles: Mapping[str, Style], faults: Mapping[int, str], held_within: Collection[int]
+    ) -> None:
+        self._styles, self._faults, self._held_within = styles, faults, held_within
         self._found = Outline()
         self._open: list[Transaction] = []
         self._pages: dict[str, int] = {}
@@ -141,7 +149,10 @@ class _Reader:
         number = len(self._found.within)
         if isinstance(entry, Step):
             self._found.within.append(tuple(self._open))
-            self._found.elements.append(parted(entry.name)[1])
+            element = parted(entry.name)[1]
+            self._found.elements.append(element)
+            if element not in self._held_within:
+                self._found.held_alone.add(number)
             if entry.follow_redirects:
                 self._found.follows.add(number)
             if self._page is not None:

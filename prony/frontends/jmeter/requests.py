@@ -23,7 +23,7 @@ from prony.frontends.jmeter.marks import marked
 from prony.frontends.jmeter.multipart import Multipart
 from prony.frontends.jmeter.places import PORTS, place
 from prony.frontends.jmeter.resources import Embedded
-from prony.frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, expectation
+from prony.frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, expectation, looks_within
 from prony.frontends.jmeter.sampler_values import SamplerValues
 from prony.frontends.jmeter.scope import Shared, TreeScope
 from prony.plan.step import Step
@@ -100,6 +100,8 @@ def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared
     embedded = resources.embedded(asked.raw, node, values)
     held_to = OF_REQUEST if embedded is None else OF_PAGE
     expect = expectation(scope.assertions, follows, values, held_to)
+    if looks_within(scope.assertions):
+        values.held_within.add(node.number)
     shared.server = shared.server or base
     given: dict[str, Any] = {
         "name": marked(name, node),

@@ -37,7 +37,7 @@ PATTERN = re.compile(r"[\\.^$*+?{}\[\]()|]")
 PATH = re.compile(r"\$((?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*)")
 HEADER = re.compile(r"([!#$%&'*+.^_`|~0-9A-Za-z-]+):([^\r\n]*)")
 STEP = re.compile(r"\.([A-Za-z_][\w-]*)|\['([^'\\]*)'\]|\[(\d+)\]")
-OF_REQUEST = frozenset({"", "parent", "all"})
+OF_REQUEST = frozenset({"parent", "all"})
 """Scopes of the assertions that a request is held to which embeds nothing,"""
 OF_PAGE = OF_REQUEST | {"children"}
 """a page, which JMeter has among its sub-samples,"""
@@ -112,6 +112,12 @@ def expectation(
     )
 
 
+def looks_within(assertions: Sequence[JmxNode]) -> bool:
+    """Whether one of them looks at sub-samples."""
+    scoped = (assertion for assertion in assertions if assertion.tag != "JSONPathAssertion")
+    return any(assertion.value("Assertion.scope") in OF_EMBEDDED for assertion in scoped)
+
+
 def _response(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     where = node.value("Assertion.test_field", "Assertion.response_data")
     kind = values.whole(node.value("Assertion.test_type", "2"), node, "Assertion.test_type")
@@ -151,8 +157,10 @@ def _passed_over(node: JmxNode, found: _Expected, values: KnownValues) -> bool:
     """Whether it is not about this request: an assertion looks at a sample, at its sub-samples (embedded
     resources; redirects on the way are none here), or at both. Raises Refused for a variable.
     """
-    scope = node.value("Assertion.scope")
-    if scope not in OF_PAGE:
+    scope = node.value("Assertion.scope", "parent")
+    if not scope:
+        values.note(f"{node.element}: its scope is empty, so that, as in JMeter, it looks at nothing")
+    elif scope not in OF_PAGE:
         raise node.refused("it applies to a variable", "let it apply to the main sample")
     if scope in ("all", "children"):
         values.note(f"{node.element}: redirects on the way are not held to it, only the last response")
@@ -290,7 +298,7 @@ def _json(node: JmxNode, found: _Expected, values: KnownValues) -> None:
     is_regex = node.flag("ISREGEX", True)
     null = node.flag("EXPECT_NULL")
     inverse = node.flag("INVERT")
-    if "" not in found.scopes:  # it has no scope: it looks at the main sample
+    if "parent" not in found.scopes:  # it has no scope: it looks at the main sample
         return
     if inverse and compares:
         raise node.refused("'Invert assertion' of a value", "say what a right response holds")

@@ -17,9 +17,10 @@ from prony.frontends.jmeter import jtl
 from prony.frontends.jmeter.arguments import JMeterArguments
 from prony.frontends.jmeter.jtl_xml import XmlLog
 from prony.frontends.jmeter.listeners import RowsFile
+from prony.frontends.jmeter.phases import Phase
 from prony.frontends.jmeter.samples import samples
 from prony.frontends.jmeter.thread_names import ThreadNames
-from prony.frontends.jmeter.translate import JMeterPlan, Phase
+from prony.frontends.jmeter.translate import JMeterPlan
 from prony.load.request_log import LoggedRequest, read_log
 from prony.report.progress import SilentProgress
 from prony.trial.stages import stage_log

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from prony.frontends.jmeter.data_files import located
 from prony.frontends.jmeter.functions import Call, Function, Text, TextPart
-from prony.frontends.jmeter.rows import located
 from prony.plan.workload import Feeder
 
 COLUMN = re.compile(r"(rows\d+)\.(\S+)")

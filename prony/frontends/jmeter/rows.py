@@ -7,9 +7,9 @@ import csv
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 
-from prony.errors import UsageError
+from prony.frontends.jmeter.data_files import located
 from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.frontends.jmeter.jmx import JmxNode
 from prony.plan.step import Block, Entry
@@ -21,31 +21,6 @@ SHARE_MODES = {"All threads": ALL_THREADS, "Current thread group": EACH_GROUP, "
 """How plans of JMeter 2 have them."""
 MOST_WRITTEN = 8 << 20
 """Bytes of a file whose rows are written into a plan."""
-
-
-def located(name: str, values: KnownValues) -> Path:
-    """The file of this name: where the plan says, or else in the folder of `--csv-dir`."""
-    file = values.folder / name
-    if values.csv_dir is None or file.is_file():
-        return file
-    beside = values.csv_dir / name
-    return beside if beside.is_file() else values.csv_dir / PureWindowsPath(name).name  # knows / and \\
-
-
-def check_files(top: JmxNode, values: KnownValues) -> None:
-    """Raises UsageError where data sets name files that are not there, for all of them at once."""
-    missing: dict[str, JmxNode] = {}
-    for node in top.everything():
-        name = node.value("filename") if node.tag == "CSVDataSet" else ""
-        if "${" not in name and name and not located(name, values).is_file():
-            missing.setdefault(name, node)
-    if missing:
-        first = next(iter(missing.values()))
-        files = ", ".join(f"{name} (line {node.line})" for name, node in missing.items())
-        raise UsageError(
-            f"{first.file}: {len(missing)} data file{'s are' if len(missing) > 1 else ' is'} not there: "
-            f"{files}; put them beside the plan, or name their folder with --csv-dir"
-        )
 
 
 def data_set(node: JmxNode, values: KnownValues) -> None:

@@ -63,6 +63,8 @@ class Chain(LoggedRequest):
 class _Links:
     """The requests of a chain so far."""
 
+    held_alone: bool = False
+    """Assertions look at the chain as a whole, and at none of its samples."""
     hops: list[LoggedRequest] = field(default_factory=list)
     last: LoggedRequest | None = None
     embedded: list[_Links] = field(default_factory=list)
@@ -97,7 +99,7 @@ class _Links:
             return True
         if self.step_index != within:
             return False
-        self.embedded.append(_Links())
+        self.embedded.append(_Links(self.held_alone))
         self.embedded[-1].add(row, leads)
         return True
 
@@ -121,6 +123,8 @@ class _Links:
         own["error"] = next((one.error for one in parts if one.error is not None), None)
         for name in ("bytes_out", "bytes_in", "body_bytes"):
             own[name] = sum(getattr(one, name) for one in parts)
+        if self.held_alone and _asserted(last):
+            parts = (*hops, replace(last, error=None), *embedded)
         return Chain(**own, last=last, embedded=embedded, parts=parts)
 
 
@@ -234,7 +238,7 @@ def _chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
         if links is None or not links.takes(row, leads, named_by):
             if links is not None:
                 yield links.joined()
-            links = held[row.user] = _Links()
+            links = held[row.user] = _Links(outline is not None and row.step_index in outline.held_alone)
             links.add(row, leads)
         if links.last is not None and links.last.step_index not in pages.get(row.scenario, ()):
             yield links.joined()
@@ -246,6 +250,12 @@ def _chains(rows: Iterable[LoggedRequest], outlines: Mapping[str, Outline]) -> I
 def _leads(row: LoggedRequest) -> bool:
     """Whether its response is a redirect that was followed."""
     return row.status in FOLLOWED and row.error is None
+
+
+def _asserted(row: LoggedRequest) -> bool:
+    """Whether it is an assertion that takes its response for wrong."""
+    error = row.error or ""
+    return (row.status or 400) < 400 and error.startswith("expect_") and error != "expect_redirect"
 
 
 def _request(thread: _Thread, row: LoggedRequest, outline: Outline) -> Iterator[Sample]:

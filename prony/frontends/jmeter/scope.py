@@ -13,6 +13,7 @@ from pathlib import Path
 from prony.frontends.jmeter import (
     extractors,
     last_sample,
+    on_error,
     parameters,
     plain_scripts,
     responses,
@@ -72,6 +73,8 @@ class TreeScope:
     """Plain ones before each sampler, the outermost first."""
     processors: tuple[JmxNode, ...] = ()
     """Extractors and plain scripts after each sampler, the outermost first."""
+    handler: JmxNode | None = None
+    """What comes after an error."""
     hosts: Mapping[str, str] = field(default_factory=dict)
     """Name of a host in small letters -> the address that a DNS cache manager gives it."""
 
@@ -186,23 +189,36 @@ def _drawn(node: JmxNode, values: KnownValues) -> tuple[str, str]:
 def inner(
     scope: TreeScope, nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool
 ) -> TreeScope:
-    """The scope below a place where these elements stand. `rows_at`: an iteration here is one of a user."""
+    """The scope below a place where these elements stand. `rows_at`: an iteration here is one of a user. Of
+    defaults and of header managers side by side the first counts, as in JMeter.
+    """
+    defaults: list[JmxNode] = []
+    headers = Headers()
     for node in nodes:
         if not node.enabled:
             continue
         if node.tag in CONFIGURATION or node.tag in timers.KINDS | timers.PACING:
             if node.below and any(below.enabled for below in node.below):
                 raise node.refused("elements stand below it", "move them beside it")
-            scope = _with(scope, node, values, shared, rows_at)
+            if node.tag == "ConfigTestElement":
+                defaults.append(node)
+            elif node.tag == "HeaderManager":
+                headers = headers.over(_headers(node, values))
+            else:
+                scope = _with(scope, node, values, shared, rows_at)
         elif node.tag in responses.ASSERTIONS:
             scope = replace(scope, assertions=(*scope.assertions, node))
         elif node.tag in extractors.EXTRACTORS:
             scope = replace(scope, extractors=(*scope.extractors, node), processors=(*scope.processors, node))
         elif node.tag in plain_scripts.BEFORE:
             scope = replace(scope, scripts=(*scope.scripts, node))
+        elif node.tag == on_error.HANDLER:
+            if scope.handler is not None:
+                raise node.refused("a second action after an error", "keep one of them for each request")
+            scope = replace(scope, handler=node)
         elif node.tag in plain_scripts.AFTER:
             scope = replace(scope, processors=(*scope.processors, node))
-    return scope
+    return replace(scope, defaults=(*defaults, *scope.defaults), headers=headers.over(scope.headers))
 
 
 def at_iteration(nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, rows_at: bool) -> list[Entry]:
@@ -224,10 +240,6 @@ def at_iteration(nodes: Sequence[JmxNode], values: KnownValues, shared: Shared, 
 
 def _with(scope: TreeScope, node: JmxNode, values: KnownValues, shared: Shared, rows_at: bool) -> TreeScope:
     match node.tag:
-        case "ConfigTestElement":
-            return replace(scope, defaults=(node, *scope.defaults))
-        case "HeaderManager":
-            return replace(scope, headers=_headers(node, values).over(scope.headers))
         case "CookieManager":
             shared.cookies = cookie_rules(node, values)
             return replace(scope, cookies=node)

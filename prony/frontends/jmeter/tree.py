@@ -12,8 +12,10 @@ from dataclasses import dataclass, field, replace
 from prony.frontends.jmeter import (
     calls,
     extractors,
+    handlers,
     last_sample,
     meeting,
+    on_error,
     parameters,
     plain_scripts,
     resources,
@@ -43,7 +45,7 @@ DEEPEST = 30
 """Blocks within blocks; the engine takes 32."""
 NOT_REQUESTS = frozenset(
     {*CONFIGURATION, *COUNTING, *timers.KINDS, *timers.PACING, *responses.ASSERTIONS, *extractors.EXTRACTORS,
-     *plain_scripts.BEFORE, *plain_scripts.AFTER}
+     *plain_scripts.BEFORE, *plain_scripts.AFTER, on_error.HANDLER}
 )  # fmt: skip
 INSTEAD = {
     "CriticalSectionController": "leave it out: Prony has no load in which users wait for each other",
@@ -156,12 +158,20 @@ def together(entries: Sequence[Entry]) -> Entry:
 
 
 def _sampler(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
-    values = walk.values
     own = [below for below in node.below if below.enabled]
     for below in own:
         if below.tag not in NOT_REQUESTS or below.tag in COUNTING or below.refusal is not None:
             raise unsupported(below)
-    here = inner(scope, own, values, walk.shared, rows_at=False)
+    here = inner(scope, own, walk.values, walk.shared, rows_at=False)
+    entries = _asked(node, here, walk)
+    if here.handler is None or handlers.is_of_group(here.handler, walk.values):
+        return entries
+    return handlers.handled(entries, here.handler, node, walk.ways, walk.values)
+
+
+def _asked(node: JmxNode, here: TreeScope, walk: TreeWalk) -> list[Entry]:
+    """The request with what comes before it and after it."""
+    values = walk.values
     if node.property("HTTPSampler.header_manager") is not None:
         values.note(f"{node.element}: headers that it holds itself are not sent, as in JMeter")
     first = parameters.given(here.parameters, values, walk.shared.given)

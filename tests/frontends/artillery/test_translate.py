@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prony.errors import PronyError, UsageError
+from prony.frontends.artillery import header_patterns, json_patterns
 from prony.frontends.artillery.flags import SWITCHES, USAGE, VALUES
 from prony.frontends.artillery.translate import translate
 from prony.frontends.base import Refused, Translated, explain
@@ -206,7 +207,9 @@ def test_captures_matches_and_expectations(tmp_path: Path) -> None:
         '\\{"id=(\\d+)', 1, "",
     )  # fmt: skip
     assert first.expect.status == (200, 201)
-    assert first.expect.headers == {"content-type": "application/json", "etag": ""}
+    assert first.expect.headers == {"etag": ""}
+    assert first.expect.head_matches == (header_patterns.JSON_TYPE,)
+    assert first.expect.json_matches == {"": json_patterns.STRUCTURE}
     assert (first.expect.json_values, first.expect.json_exists) == ({"/ok": True}, ("/a/b",))
     (other,) = flow(
         tmp_path, "- get: {url: /, expect: [{notStatusCode: [500, 404]}]}", "  plugins: {expect: {}}\n"
