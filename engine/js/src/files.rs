@@ -1,53 +1,21 @@
 //! The files of a script: which one a name means, what is in it, and whether it is a module of ECMAScript.
 
 use std::fs;
-use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
 use rquickjs::module::Declared;
 use rquickjs::{Ctx, Error, Module, Result};
 
 use super::packages::{self, Asks};
-
-/// The longest file that a script reads.
-const MOST_BYTES: u64 = 64 * 1024 * 1024;
-
-/// A file, whole. A pipe or a device is not opened: it may have no end, or keep the thread waiting.
-pub fn whole(path: &Path) -> io::Result<Vec<u8>> {
-    only_plain(&fs::metadata(path)?)?;
-    let mut bytes = Vec::new();
-    let mut file = fs::File::open(path)?.take(MOST_BYTES + 1);
-    file.read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MOST_BYTES {
-        let why = format!("it has more than {MOST_BYTES} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
-    }
-    Ok(bytes)
-}
-
-/// An error for what is no plain file.
-pub fn only_plain(found: &fs::Metadata) -> io::Result<()> {
-    if found.is_file() {
-        return Ok(());
-    }
-    let (kind, what) = if found.is_dir() {
-        (io::ErrorKind::IsADirectory, "a folder")
-    } else {
-        (io::ErrorKind::InvalidInput, "a pipe or a device")
-    };
-    Err(io::Error::new(
-        kind,
-        format!("it is {what}, expected a plain file"),
-    ))
-}
+use super::plain;
 
 /// A file that a script names, with what is in it: one beside the file that names it, or a package
 /// that is installed.
 pub fn read(base: &str, name: &str, asks: Asks) -> std::result::Result<(String, String), String> {
     let folder = Path::new(base).parent().unwrap_or_else(|| Path::new(""));
     let file = if name.starts_with(['.', '/']) {
-        at(&folder.join(name)).ok_or_else(|| format!("{base}: there is no file {name}"))
+        packages::at(&folder.join(name)).ok_or_else(|| format!("{base}: there is no file {name}"))
     } else {
         packages::find(folder, name, asks).ok_or_else(|| {
             format!(
@@ -56,33 +24,10 @@ pub fn read(base: &str, name: &str, asks: Asks) -> std::result::Result<(String, 
         })
     }?;
     let file = fs::canonicalize(&file).unwrap_or(file);
-    let bytes =
-        whole(&file).map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
+    let bytes = plain::whole(&file)
+        .map_err(|error| format!("{}: cannot be read: {error}", file.display()))?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
     Ok((file.to_string_lossy().into_owned(), text))
-}
-
-/// The file that this path means, as Node takes it: itself, with an ending, or what a folder begins with.
-pub fn at(named: &Path) -> Option<PathBuf> {
-    const ENDINGS: [&str; 5] = ["", ".js", ".cjs", ".mjs", ".json"];
-    let candidates = ENDINGS.iter().map(|ending| with_ending(named, ending));
-    if let Some(file) = candidates.into_iter().find(|path| path.is_file()) {
-        return Some(file);
-    }
-    if !named.is_dir() {
-        return None;
-    }
-    let main = packages::main(named).map(|main| named.join(main));
-    let index = ["index.js", "index.cjs", "index.mjs", "index.json"].map(|name| named.join(name));
-    main.filter(|main| main != named)
-        .and_then(|main| at(&main))
-        .or_else(|| index.into_iter().find(|path| path.is_file()))
-}
-
-fn with_ending(path: &Path, ending: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(ending);
-    name.into()
 }
 
 /// Whether a file is a module of ECMAScript; else it is one of CommonJS. Its ending says so, else the
@@ -188,25 +133,6 @@ mod tests {
         assert!(!told("unsaid/a.js", "") && told("unsaid/a.js", "export {}"));
         // What is installed is not of the package that it is installed in.
         assert!(!told("node_modules/p/index.js", "exports.a = 1"));
-    }
-
-    #[test]
-    fn only_plain_files_that_have_an_end_are_read() {
-        let refused = |path: &str| whole(Path::new(path)).unwrap_err();
-        assert_eq!(refused("/dev/zero").kind(), io::ErrorKind::InvalidInput);
-        assert_eq!(refused("/").kind(), io::ErrorKind::IsADirectory);
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("long");
-        let long = fs::File::create(&file).unwrap();
-        long.set_len(MOST_BYTES).unwrap();
-        assert_eq!(whole(&file).unwrap().len() as u64, MOST_BYTES);
-        long.set_len(MOST_BYTES + 1).unwrap();
-        let error = whole(&file).unwrap_err();
-        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
-        assert!(
-            error.to_string().contains("more than 67108864 bytes"),
-            "{error}"
-        );
     }
 
     #[test]

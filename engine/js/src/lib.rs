@@ -5,6 +5,7 @@ mod counts;
 mod files;
 mod native;
 mod packages;
+mod plain;
 mod thread;
 
 use std::net::SocketAddr;

@@ -8,13 +8,26 @@ use std::sync::Arc;
 
 use prony_script::Setup;
 use prony_script::output::Output;
+use rquickjs::context::EvalOptions;
 use rquickjs::{Array, Ctx, Exception, Function, Module, Object, Value};
 
 use super::counts::Counts;
 use super::files;
 use super::packages::{self, Asks};
-use super::thread::eval;
+use super::plain;
 use prony_common::digests;
+
+/// The value of a script of the engine's own, which is not strict.
+pub fn eval<'js, V: rquickjs::FromJs<'js>>(
+    ctx: &Ctx<'js>,
+    text: &str,
+    name: &str,
+) -> rquickjs::Result<V> {
+    let mut options = EvalOptions::default();
+    options.strict = false;
+    options.filename = Some(name.to_owned());
+    ctx.eval_with_options(text, options)
+}
 
 /// The functions of the host; `env`: the environment that the script sees.
 pub fn native<'js>(
@@ -146,7 +159,7 @@ fn filing<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Result<()> {
         let options = options.append(append).truncate(!append);
         let bytes = bytes_of(&data);
         let plain = match fs::metadata(&path) {
-            Ok(found) => files::only_plain(&found),
+            Ok(found) => plain::only_plain(&found),
             Err(_) => Ok(()),
         };
         let written = plain
@@ -175,7 +188,7 @@ fn filing<'js>(ctx: &Ctx<'js>, native: &Object<'js>) -> rquickjs::Result<()> {
 }
 
 fn read(ctx: &Ctx<'_>, path: &str) -> rquickjs::Result<Vec<u8>> {
-    files::whole(Path::new(path)).map_err(|error| thrown(ctx, &error, "open", path))
+    plain::whole(Path::new(path)).map_err(|error| thrown(ctx, &error, "open", path))
 }
 
 /// As Node says it: the code, what it means, and what was asked for.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::files;
+use super::plain;
 
 /// How a package is asked for, which may decide the file of it that is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,11 +44,34 @@ pub fn find(folder: &Path, name: &str, asks: Asks) -> Option<PathBuf> {
             exported(exports, &entry, asks).or_else(|| exported(exports, &entry, Asks::Import))
         });
         match (exported, within) {
-            (Some(file), _) => files::at(&root.join(file)),
-            (None, Some(within)) => files::at(&root.join(within)),
-            (None, None) => files::at(&root),
+            (Some(file), _) => at(&root.join(file)),
+            (None, Some(within)) => at(&root.join(within)),
+            (None, None) => at(&root),
         }
     })
+}
+
+/// The file that this path means, as Node takes it: itself, with an ending, or what a folder begins with.
+pub fn at(named: &Path) -> Option<PathBuf> {
+    const ENDINGS: [&str; 5] = ["", ".js", ".cjs", ".mjs", ".json"];
+    let candidates = ENDINGS.iter().map(|ending| with_ending(named, ending));
+    if let Some(file) = candidates.into_iter().find(|path| path.is_file()) {
+        return Some(file);
+    }
+    if !named.is_dir() {
+        return None;
+    }
+    let main = main(named).map(|main| named.join(main));
+    let index = ["index.js", "index.cjs", "index.mjs", "index.json"].map(|name| named.join(name));
+    main.filter(|main| main != named)
+        .and_then(|main| at(&main))
+        .or_else(|| index.into_iter().find(|path| path.is_file()))
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
 }
 
 /// What a folder's package.json calls its first file.
@@ -66,7 +89,7 @@ pub fn kind(folder: &Path) -> Option<String> {
 }
 
 fn manifest(folder: &Path) -> Option<Value> {
-    serde_json::from_slice(&files::whole(&folder.join("package.json")).ok()?).ok()
+    serde_json::from_slice(&plain::whole(&folder.join("package.json")).ok()?).ok()
 }
 
 /// The file behind an entry of `exports`: https://nodejs.org/api/packages.html#package-entry-points.

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use prony_script::output::Output;
 use prony_script::{Called, Caller, Setup};
-use rquickjs::context::EvalOptions;
 use rquickjs::{Array, CatchResultExt, CaughtError, Context, Ctx, Exception, Function, Object};
 use rquickjs::{Runtime, Value};
 
@@ -225,11 +224,11 @@ fn begun<'js>(
     let env = env.unwrap_or_else(|| serde_json::json!({}));
     let native = native::native(ctx, setup, &env, output, counts)?;
     for (name, text) in [("urls", URLS), ("library", LIBRARY), ("uuids", UUIDS)] {
-        let made: Function<'js> = eval(ctx, text, &format!("prony:{name}"))?;
+        let made: Function<'js> = native::eval(ctx, text, &format!("prony:{name}"))?;
         native.set(name, made)?;
     }
     let require: Function<'js> =
-        eval::<Function<'js>>(ctx, HOST, "prony:host")?.call((native.clone(),))?;
+        native::eval::<Function<'js>>(ctx, HOST, "prony:host")?.call((native.clone(),))?;
     let file = std::fs::canonicalize(setup.file).unwrap_or_else(|_| setup.file.to_owned());
     let path = file.to_string_lossy().into_owned();
     let text = String::from_utf8_lossy(setup.source).into_owned();
@@ -253,19 +252,8 @@ fn begun<'js>(
         whole.insert(name.to_owned(), config[name].clone());
     }
     let config = ctx.json_parse(serde_json::Value::from(whole).to_string())?;
-    let processor: Function<'js> = eval(ctx, PROCESSOR, "prony:processor")?;
+    let processor: Function<'js> = native::eval(ctx, PROCESSOR, "prony:processor")?;
     processor.call((native, functions, config))
-}
-
-pub fn eval<'js, V: rquickjs::FromJs<'js>>(
-    ctx: &Ctx<'js>,
-    text: &str,
-    name: &str,
-) -> rquickjs::Result<V> {
-    let mut options = EvalOptions::default();
-    options.strict = false;
-    options.filename = Some(name.to_owned());
-    ctx.eval_with_options(text, options)
 }
 
 /// An error in one line, with the file and the line where it happened.
