@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from prony.selftest import explained as explained_module
+from prony.selftest import slow as slow_module
 from prony.selftest import steady_tables as steady_tables_module
 from prony.selftest.__main__ import SECTIONS, marks
 from prony.selftest.explained import explain_tables
@@ -62,6 +64,8 @@ def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     monkeypatch.setattr(steady_tables_module, "NOISES", (0.01,))  # rows are not asked for
     monkeypatch.setattr(steady_tables_module, "AUTOCORRELATIONS", (0.0,))
     monkeypatch.setattr(explained_module, "STAGED", ())
+    short = tuple(replace(one, seconds=6.0) for one in (slow_module.STAGED[0], slow_module.STAGED[-1]))
+    monkeypatch.setattr(slow_module, "STAGED", short)
     begin, end = marks(section)
     _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)
     wanted = headings(printed(section))
