@@ -14,6 +14,17 @@ def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
     return _between(before.jit_time_s, after.jit_time_s)
 
 
+def waited_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
+    """For how long the compilations that ended in between waited for a CPU, all compilers together. None: the
+    JVM's own count or the CPU time of its compilers is not known.
+    """
+    if elapsed_only(before, after):
+        return None
+    took_s = _between(before.jit_time_s, after.jit_time_s)
+    ran_s = _between(before.compilers_cpu_s, after.compilers_cpu_s)
+    return None if took_s is None or ran_s is None else max(0.0, took_s - ran_s)
+
+
 def elapsed_only(before: JvmSnapshot, after: JvmSnapshot) -> bool:
     """Whether it is the JVM's own count, with the time in which a compilation waited for a CPU."""
     return before.compilers_cpu_s is None or after.compilers_cpu_s is None

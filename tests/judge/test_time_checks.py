@@ -249,6 +249,24 @@ class TestWarm:
         assert finding.value == pytest.approx(0.3 / 9.6)
         assert finding.reason.startswith("0.3 s of JIT compilation")
 
+    @pytest.mark.parametrize(("ran_s", "status"), [(0.02, Status.SUSPECT), (4.9, Status.INVALID)])
+    def test_a_compiler_that_the_load_keeps_from_the_cpu_fires_however_little_it_ran(
+        self, ran_s: float, status: Status
+    ) -> None:
+        """Five seconds of the window were compilations; 0.02 s of CPU are 0.2 % of the server's."""
+        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
+        closed = f.snapshot(50, 25.0).model_copy(update={"compilers_cpu_s": 7.0 + ran_s})
+        finding = self.found(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
+        assert finding.status is status
+        assert ("compilations waited 4.98 s for a CPU" in finding.reason) is (ran_s < 1)
+        assert ("closed_users" in finding.advice) is (ran_s < 1)
+
+    def test_a_compilation_that_waits_now_and_then_is_none_to_speak_of(self) -> None:
+        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
+        closed = f.snapshot(50, 21.0).model_copy(update={"compilers_cpu_s": 7.02})
+        finding = self.found(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
+        assert finding.status is Status.VALID
+
     def test_where_the_server_has_cpu_time_left_compiling_takes_nothing_from_its_capacity(self) -> None:
         """All of its worker threads wait: 2.1 s of 20 s are used, and 0.34 s of them are the compiler's."""
         waits = f.part(self.jit(0.34), "server_window", cpu_user_s=1.0, cpu_system_s=0.06)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from prony.evidence.server import ServerWindow
+from prony.evidence.server import JvmSnapshot, ServerWindow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, unknown
 from prony.numbers import number, percent
-from prony.steady.compiling import compiling_s, elapsed_only
+from prony.steady.compiling import compiling_s, elapsed_only, waited_s
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
+LONGER = "warm up longer: code was still being compiled"
+STARVED = (
+    "warm up with a few users first (warm_up: closed_users, docs/plans.md): under this load the JIT compiler "
+    "waits behind the server's threads"
+)
 
 
 class WarmLimits(DeclaredLimits):
@@ -20,13 +25,18 @@ class WarmLimits(DeclaredLimits):
     warm_share_invalid: Share = 0.10
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
+    warm_waiting_share: Share = 0.25
+    """Time in which compilations waited for a CPU ÷ length of the window, from: suspect, however little CPU
+    they had. What waits to be compiled is still slow.
+    """
 
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. The re-run
     of a fixed protocol, which includes the warm-up, is suspect at most, and so is a capacity where compiling
-    took less than the limit of what the server was granted. Left out for a launched server that is no JVM.
+    took less than the limit of what the server was granted. Suspect, too, where compilations waited for a CPU
+    for much of the window. Left out for a launched server that is no JVM.
     """
     limit = (
         f"below {percent(limits.warm_share)} of server CPU "
@@ -51,12 +61,13 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
     # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
     waited = cost_s > cpu_s and elapsed_only(opened, closed)
+    starved = _starved(opened, closed, window.wall_s, limits)
     share = min(cost_s / cpu_s, 1.0)
     taken = _taken(window, cost_s) if evidence.load.claim == "capacity" else share
     status = Status.VALID
     if min(share, taken) >= limits.warm_share_invalid and evidence.load.claim != "protocol":
         status = Status.INVALID
-    elif share >= limits.warm_share:
+    elif share >= limits.warm_share or starved:
         status = Status.SUSPECT
     return Finding(
         check=CHECK,
@@ -66,10 +77,18 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
         f"in {number(cpu_s)} s of server CPU "
         f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
-        f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''})",
-        advice="" if status is Status.VALID else "warm up longer: code was still being compiled",
+        f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''}{starved})",
+        advice="" if status is Status.VALID else STARVED if starved else LONGER,
         source=SOURCE,
     )
+
+
+def _starved(opened: JvmSnapshot, closed: JvmSnapshot, wall_s: float, limits: WarmLimits) -> str:
+    """What to say of compilers that the load keeps from the CPU; nothing where they hardly wait."""
+    waiting_s = waited_s(opened, closed)
+    if waiting_s is None or waiting_s < limits.warm_waiting_share * wall_s:
+        return ""
+    return f"; compilations waited {number(waiting_s)} s for a CPU"
 
 
 def _taken(window: ServerWindow, cost_s: float) -> float:
