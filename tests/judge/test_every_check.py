@@ -170,7 +170,7 @@ def compiling(seconds: float, classes: int = 0) -> Evidence:
     return f.part(HEALTHY, "server_window", jvm_close=ended)
 
 
-def waiting(seconds: float) -> Evidence:
+def starved(seconds: float) -> Evidence:
     """Compilations waited so long for a CPU."""
     opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
     closed = f.snapshot(50, 20.0 + seconds).model_copy(update={"compilers_cpu_s": 7.0})
@@ -430,7 +430,7 @@ LIMITS: dict[str, Decides] = {
     "warm_share": Decides(warm, compiling(0.2), SUSPECT, 0.05, VALID),
     "warm_share_invalid": Decides(warm, compiling(2.0), INVALID, 0.5, SUSPECT),
     "warm_class_cost_ms": Decides(warm, compiling(0.0, classes=1000), SUSPECT, 0, VALID),
-    "warm_waiting_share": Decides(warm, waiting(5.0), SUSPECT, 0.9, VALID),
+    "warm_waiting_share": Decides(warm, starved(5.0), SUSPECT, 0.9, VALID),
     "isolation_steal": Decides(isolation, steal(0.02), SUSPECT, 0.05, VALID),
     "isolation_others": Decides(
         isolation, f.part(HEALTHY, "host_window", others_on_server_cpus=0.08), SUSPECT, 0.2, VALID
