@@ -34,6 +34,8 @@ class Scale:
     """The longest whole run; what is bounded by requests or loops keeps that bound besides."""
     points: int | None = None
     """Of a sweep, this many points at most: the ends and between them."""
+    workloads: int | None = None
+    """Of the workloads of one part and server likewise."""
     users: int | None = None
     """This many users at most."""
     loops: int = 3
@@ -55,6 +57,7 @@ LADDER = (
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=3),
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=2),
     Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=1),
+    Scale(1, 8.0, _warm(6, 10, 2, 3), 5.0, points=1, workloads=2),
 )
 """From the least cut to the deepest; --quick takes the first that fits. No window is shorter than 8 s: from
 fewer whole seconds nothing can be said about steadiness.
@@ -79,7 +82,9 @@ def miniature(plan: Plan) -> Plan:
 
 def scaled(plan: Plan, scale: Scale) -> Plan:
     """The plan cut by one scale, with what that changed in words."""
-    kept, left_out = _thinned(plan.cells, scale.points)
+    kept, left_out = _thinned(plan.cells, scale.workloads, _server, lambda cell: cell.trial.workload.name)
+    kept, fewer_points = _thinned(kept, scale.points, _sweep, lambda cell: cell.trial.load_name)
+    left_out += fewer_points
     cells = tuple(_shorter(cell, scale) for cell in kept)
     changes = [*plan.changes, *left_out]
     most = max(cell.trials for cell in plan.cells)
@@ -117,25 +122,38 @@ def _loops(trial: TrialPlan) -> int:
     return trial.measured.iterations_per_user or 0 if isinstance(trial.measured, WholeRun) else 0
 
 
-def _thinned(cells: Sequence[Cell], points: int | None) -> tuple[list[Cell], list[str]]:
-    """Of every sweep (the loads of one part, server, workload and think time) at most this many points."""
-    if points is None:
+def _server(cell: Cell) -> tuple[object, ...]:
+    return cell.part, cell.server
+
+
+def _sweep(cell: Cell) -> tuple[object, ...]:
+    load = cell.trial.load
+    return cell.part, cell.server, cell.trial.workload.name, load.model, load.think
+
+
+def _thinned(
+    cells: Sequence[Cell],
+    most: int | None,
+    series: Callable[[Cell], tuple[object, ...]],
+    value: Callable[[Cell], str],
+) -> tuple[list[Cell], list[str]]:
+    """Of every series of cells at most this many values, and in words what is left out of which part."""
+    if most is None:
         return list(cells), []
+    had: dict[tuple[object, ...], dict[str, None]] = {}
+    for cell in cells:
+        had.setdefault(series(cell), {})[value(cell)] = None
+    chosen = {
+        key: {name for place, name in enumerate(names) if place in _ends_and_between(len(names), most)}
+        for key, names in had.items()
+    }
     kept: list[Cell] = []
     dropped: dict[str, dict[str, None]] = {}
-    sweeps: dict[tuple[object, ...], list[Cell]] = {}
     for cell in cells:
-        load = cell.trial.load
-        key = (cell.part, cell.server, cell.trial.workload.name, load.model, load.think)
-        sweeps.setdefault(key, []).append(cell)
-    for sweep in sweeps.values():
-        chosen = _ends_and_between(len(sweep), points)
-        kept += [cell for place, cell in enumerate(sweep) if place in chosen]
-        for place, cell in enumerate(sweep):
-            if place not in chosen:
-                dropped.setdefault(cell.part, {})[cell.trial.load_name] = None
-    order = {cell.id: place for place, cell in enumerate(cells)}
-    kept.sort(key=lambda cell: order[cell.id])
+        if value(cell) in chosen[series(cell)]:
+            kept.append(cell)
+        else:
+            dropped.setdefault(cell.part, {})[value(cell)] = None
     return kept, [f"quick: left out of {part}: {', '.join(names)}" for part, names in dropped.items()]
 
 
