@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from prony.errors import UsageError
 from prony.judge.finding import Status
@@ -93,8 +94,28 @@ def _blocks(part: PartView) -> Iterator[Block]:
         yield skipped
 
 
-def _theirs(cell: CellView) -> dict[str, float]:
-    return {name: value for one in cell.cell.published for name, value in one.figures.items()}
+class _Published(NamedTuple):
+    """A figure that others published."""
+
+    name: str
+    """As its row or column is called."""
+    values: Mapping[str, float]
+    """By the id of the cell."""
+
+
+def _theirs(cells: Sequence[CellView]) -> dict[str, _Published]:
+    """Each figure that others published of these cells, all of it from the first source that has it."""
+    sources: dict[str, dict[str, dict[str, float]]] = {}
+    for cell in cells:
+        for one in cell.cell.published:
+            for figure, value in one.figures.items():
+                sources.setdefault(figure, {}).setdefault(one.label, {})[cell.cell.id] = value
+    found: dict[str, _Published] = {}
+    for figure, of in sources.items():
+        label, values = next(iter(of.items()))
+        whose = f" ({label})" if len(of) > 1 else ""
+        found[figure] = _Published(f"{_name(figure)}, published{whose}", values)
+    return found
 
 
 def _name(figure: str) -> str:
@@ -110,9 +131,9 @@ def _printed(figure: str, value: float | None) -> TableCell:
 def _of_servers(part: PartView) -> Table:
     """Servers as columns, what others published below what was measured."""
     cells = cells_by_server(part)
-    theirs = [_theirs(cell) for cell in cells]
+    theirs = _theirs(cells)
     rows = []
-    for figure in dict.fromkeys((*SERVERS_AS_COLUMNS, *(name for one in theirs for name in one))):
+    for figure in dict.fromkeys((*SERVERS_AS_COLUMNS, *theirs)):
         found = [spread_of(cell, figure) for cell in cells]
         if any(found):
             winner = best(part, figure)
@@ -123,10 +144,9 @@ def _of_servers(part: PartView) -> Table:
                     tuple(figure_cell(figure, f, c, best=c.cell.server == winner) for c, f in measured),
                 )
             )
-        if any(figure in one for one in theirs):
-            rows.append(
-                Row(f"{_name(figure)}, published", tuple(_printed(figure, one.get(figure)) for one in theirs))
-            )
+        if figure in theirs:
+            name, values = theirs[figure]
+            rows.append(Row(name, tuple(_printed(figure, values.get(cell.cell.id)) for cell in cells)))
     rows.append(Row("bound by", tuple(TableCell(cell.bound_by or "no figure") for cell in cells)))
     rows.append(Row("verdict", tuple(verdict_cell(cell) for cell in cells)))
     columns = tuple(Column(server.address) for server in part.servers)
@@ -139,31 +159,30 @@ def _of_cells(part: PartView) -> Table:
     """
     whole = cells_table.cells_table(part)
     figures = cells_table.columns(part)
-    theirs = [_theirs(cell) for cell in part.cells]
-    known = {name for one in theirs for name in one}
+    theirs = _theirs(part.cells)
     words = len(whole.columns) - 1 - len(figures)
     shown = [
         (at, figure)
         for at, figure in enumerate(figures, words)
-        if whole.columns[at].rank <= MOST_COLUMNS or figure in known
+        if whole.columns[at].rank <= MOST_COLUMNS or figure in theirs
     ]
 
-    def beside(cells: Sequence[TableCell], printed: Mapping[str, float]) -> Iterator[TableCell]:
+    def beside(cells: Sequence[TableCell], id: str) -> Iterator[TableCell]:
         yield from cells[:words]
         for at, figure in shown:
             yield cells[at]
-            if figure in known:
-                yield _printed(figure, printed.get(figure))
+            if figure in theirs:
+                yield _printed(figure, theirs[figure].values.get(id))
         yield cells[-1]
 
     columns = list(whole.columns[:words])
     for at, figure in shown:
         columns.append(whole.columns[at])
-        if figure in known:
-            columns.append(Column(f"{_name(figure)}, published"))
+        if figure in theirs:
+            columns.append(Column(theirs[figure].name))
     rows = tuple(
-        Row(row.label, tuple(beside(row.cells, one)))
-        for row, one in zip(whole.sections[0].rows, theirs, strict=True)
+        Row(row.label, tuple(beside(row.cells, cell.cell.id)))
+        for row, cell in zip(whole.sections[0].rows, part.cells, strict=True)
     )
     return Table((*columns, whole.columns[-1]), (Section(rows),), heading=whole.heading)
 

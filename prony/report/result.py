@@ -479,9 +479,10 @@ class ResultView:
     @property
     def status(self) -> Status:
         """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure. A
-        part whose turn an interrupt came before is left out.
+        part whose turn an interrupt came before is left out, as is one of which nothing was to be run.
         """
-        begun = [p for p in self.parts if p.trials or p.failure or self.state == "finished"]
+        ended = self.state == "finished"
+        begun = [p for p in self.parts if p.trials or p.failure or (ended and p.cells)]
         if self.state == "finished" and not self.usable:
             return Status.INVALID
         return worst(part.status for part in begun)

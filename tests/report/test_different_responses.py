@@ -49,3 +49,11 @@ def test_the_exit_code_says_whether_there_is_an_answer(
     assert bool(view.parts[0].pairs) == (code is ExitCode.OK)
     monkeypatch.setattr(reading, "load_result", lambda *_: view)
     assert show(cast("Store", None), view.id, as_json=True) == code
+
+
+def test_a_part_of_which_nothing_was_to_be_run_takes_no_answer_away() -> None:
+    view = result(tomcat=64, jetty=64)
+    (part,) = view.parts
+    refused = replace(part, cells=())
+    assert replace(view, parts=(part, refused)).status is view.status is Status.VALID
+    assert replace(view, parts=(refused,)).status is Status.INVALID, "nothing was measured"

@@ -126,3 +126,26 @@ def test_whatever_was_measured_has_a_text(make: object) -> None:
     made = text(view)
     assert made.startswith(view.status.value)
     assert view.id in made
+
+
+def test_a_column_of_published_figures_is_of_one_source() -> None:
+    view = factory.full()
+    (part,) = view.parts
+    sources = [[("first sweep", 1500.0), ("second sweep", 2500.0)], [("second sweep", 3500.0)], []]
+    cells = tuple(
+        replace(
+            cell,
+            cell=cell.cell.model_copy(
+                update={
+                    "published": tuple(
+                        PublishedFigures(label=label, source="s", figures={"requests_per_s": value})
+                        for label, value in of
+                    )
+                }
+            ),
+        )
+        for cell, of in zip(part.cells, sources, strict=True)
+    )
+    found = rows(text(replace(view, parts=(replace(part, cells=cells),))))
+    assert found["requests/s, published (first sweep)"] == ["1,500", "–", "–"]
+    assert not any("second sweep" in label for label in found), "the page has all of them"
