@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from prony.plan.load import ClosedLoad
 from prony.report import cells_table, comparison, cross_check, scaling, shared, single
 from prony.report.blocks import Block, Lines
 from prony.report.cells_table import skipped_lines
+from prony.report.comparison import spread_of
 from prony.report.hosts import host_blocks
+from prony.report.labels import rounded
 from prony.report.ranking import ranking, table, telling
-from prony.report.result import PartView, ResultView
+from prony.report.result import HEADLINE, PartView, ResultView, Spread
 from prony.report.wording import counted
 
 MOST_REJECTED = 12
@@ -98,7 +101,8 @@ def left_out(part: PartView) -> Lines | None:
 
 def headlines(view: ResultView) -> tuple[Headlines, ...]:
     """What a reader should see first: what the law or the search came to, or the comparison, where any trial
-    counts and its servers have no ranking; of tables of cells the pairs of the first one that has any.
+    counts and its servers have no ranking; of tables of cells the pairs of the first one that has any, and
+    of one server's the most and the fewest requests/s.
     """
     said: list[Headlines] = []
     tables = (part for part in view.parts if part.layout == "matrix" and _marked(part).lines)
@@ -110,6 +114,8 @@ def headlines(view: ResultView) -> tuple[Headlines, ...]:
             continue
         elif part is first_table or (part.part.shape in HEADLINED and part.part.follows is None):
             said_first = _marked(part)
+        elif part.layout == "matrix" and len(part.servers) == 1:
+            said_first = _most_and_least(part)
         else:
             continue
         lines = said_first.lines
@@ -118,6 +124,27 @@ def headlines(view: ResultView) -> tuple[Headlines, ...]:
         if lines:
             said.append(Headlines(part.part.title, lines, said_first.note))
     return tuple(said)
+
+
+def _most_and_least(part: PartView) -> Lines:
+    """Of one server, the cells with the highest and the lowest rate, where users who never think set it."""
+    found = [(cell, figure) for cell in part.cells if (figure := spread_of(cell, HEADLINE)) is not None]
+    loads = [cell.cell.trial.load for cell, _ in found]
+    capacity = all(isinstance(load, ClosedLoad) and load.think.kind == "none" for load in loads)
+    if len(found) < 2 or not capacity:
+        return Lines("", ())
+    found.sort(key=lambda one: one[1].median)
+    (most, highest), (least, lowest) = found[-1], found[0]
+    said = (
+        f"Of {len(found)} cells {most.label} has the most requests/s, {_with_range(highest)}; "
+        f"{least.label} the fewest, {_with_range(lowest)}."
+    )
+    return Lines("", (said,), note="median (min–max) over trials")
+
+
+def _with_range(found: Spread) -> str:
+    low, high = rounded(HEADLINE, found.low), rounded(HEADLINE, found.high)
+    return f"{rounded(HEADLINE, found.median)} ({low}–{high})"
 
 
 def _marked(part: PartView) -> Lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from io import StringIO
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -20,6 +21,7 @@ from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
+from prony.report.exported import load_exported
 from prony.report.html import render_html
 from prony.report.reading import build
 from prony.report.result import ResultView, TrialView
@@ -30,6 +32,8 @@ from prony.report.terminal import render
 from . import factory
 from .page import Page
 from .test_sockets import sampled
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def bounded(trial: TrialView, per_s: float) -> TrialView:
@@ -182,3 +186,15 @@ def test_the_json_is_what_the_published_schema_says(view: ResultView) -> None:
     jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
     assert made["parts"][0]["cells"][0]["figures"]["requests_per_s"]["n"] == 3
     assert [part["name"] for part in made["parts"]] == ["one", "sweep"]
+
+
+def test_one_server_under_several_loads_says_first_where_it_answers_most() -> None:
+    view = load_exported(ROOT / "docs" / "results" / "jaxrs" / "results.prony")
+    said = {one.part: one.sentences for one in headlines(view)}
+    verbs, sweep, *_ = (part for part in view.parts if part.layout == "matrix")
+    (line,) = said[sweep.part.title]
+    assert line.startswith("Of 10 cells closed-64 has the most requests/s, 32,121")
+    assert "closed-1 the fewest, 14,609" in line
+    (line,) = said[verbs.part.title]
+    assert "customer-get has the most" in line
+    assert "customer-post the fewest" in line
