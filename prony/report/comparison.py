@@ -417,18 +417,33 @@ def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tu
     return tuple(v / mean if v is not None and mean else None for v in values)
 
 
+def published_figures(cells: Sequence[CellView]) -> dict[str, tuple[str, dict[str, float]]]:
+    """Each figure that others published of these cells, all of it from the first source that has it: the
+    label of that source, where there are several, and its values by the id of the cell.
+    """
+    sources: dict[str, dict[str, dict[str, float]]] = {}
+    for cell in cells:
+        for one in cell.cell.published:
+            for figure, value in one.figures.items():
+                sources.setdefault(figure, {}).setdefault(one.label, {})[cell.cell.id] = value
+    found = {}
+    for figure, of in sources.items():
+        label, values = next(iter(of.items()))
+        found[figure] = (label if len(of) > 1 else "", values)
+    return found
+
+
 def history(part: PartView) -> tuple[HistoryRow, ...]:
     """Published figures in the order of the table, for the servers of this part."""
     cells = cells_by_server(part)
-    theirs = [{f: v for one in cell.cell.published for f, v in one.figures.items()} for cell in cells]
+    printed = published_figures(cells)
     known = [f for _, _, figures in LAYOUT for f in figures]
-    printed = dict.fromkeys(figure for figures in theirs for figure in figures)
     order = [f for f in known if f in printed] + [f for f in printed if f not in known]
     ours = [[spread_of(cell, figure) for cell in cells] for figure in order]
     return tuple(
         HistoryRow(
             figure,
-            tuple(figures.get(figure) for figures in theirs),
+            tuple(printed[figure][1].get(cell.cell.id) for cell in cells),
             tuple(None if found is None else found.median for found in measured),
         )
         for figure, measured in zip(order, ours, strict=True)

@@ -6,13 +6,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from prony.errors import UsageError
 from prony.judge.finding import Status
 from prony.report import cells_table
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.comparison import best, cells_by_server, figure_cell, spread_of, verdict_cell
+from prony.report.comparison import (
+    best,
+    cells_by_server,
+    figure_cell,
+    published_figures,
+    spread_of,
+    verdict_cell,
+)
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.intervals import heading as brackets
 from prony.report.labels import named
@@ -94,28 +100,14 @@ def _blocks(part: PartView) -> Iterator[Block]:
         yield skipped
 
 
-class _Published(NamedTuple):
-    """A figure that others published."""
-
-    name: str
-    """As its row or column is called."""
-    values: Mapping[str, float]
-    """By the id of the cell."""
-
-
-def _theirs(cells: Sequence[CellView]) -> dict[str, _Published]:
-    """Each figure that others published of these cells, all of it from the first source that has it."""
-    sources: dict[str, dict[str, dict[str, float]]] = {}
-    for cell in cells:
-        for one in cell.cell.published:
-            for figure, value in one.figures.items():
-                sources.setdefault(figure, {}).setdefault(one.label, {})[cell.cell.id] = value
-    found: dict[str, _Published] = {}
-    for figure, of in sources.items():
-        label, values = next(iter(of.items()))
-        whose = f" ({label})" if len(of) > 1 else ""
-        found[figure] = _Published(f"{_name(figure)}, published{whose}", values)
-    return found
+def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, float]]]:
+    """Each figure that others published of these cells: how its row or column is called, and its values by
+    the id of the cell.
+    """
+    return {
+        figure: (f"{_name(figure)}, published{f' ({source})' if source else ''}", values)
+        for figure, (source, values) in published_figures(cells).items()
+    }
 
 
 def _name(figure: str) -> str:
@@ -172,14 +164,14 @@ def _of_cells(part: PartView) -> Table:
         for at, figure in shown:
             yield cells[at]
             if figure in theirs:
-                yield _printed(figure, theirs[figure].values.get(id))
+                yield _printed(figure, theirs[figure][1].get(id))
         yield cells[-1]
 
     columns = list(whole.columns[:words])
     for at, figure in shown:
         columns.append(whole.columns[at])
         if figure in theirs:
-            columns.append(Column(theirs[figure].name))
+            columns.append(Column(theirs[figure][0]))
     rows = tuple(
         Row(row.label, tuple(beside(row.cells, cell.cell.id)))
         for row, cell in zip(whole.sections[0].rows, part.cells, strict=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from prony.plan.load import ClosedLoad
+from prony.experiment.clear import compared_figure
 from prony.report import cells_table, comparison, cross_check, scaling, shared, single
-from prony.report.blocks import Block, Lines
+from prony.report.blocks import Block, Lines, TableCell
 from prony.report.cells_table import skipped_lines
-from prony.report.comparison import spread_of
+from prony.report.comparison import figure_cell, spread_of
 from prony.report.hosts import host_blocks
-from prony.report.labels import rounded
+from prony.report.intervals import heading as brackets
 from prony.report.ranking import ranking, table, telling
-from prony.report.result import HEADLINE, PartView, ResultView, Spread
+from prony.report.result import HEADLINE, PartView, ResultView
 from prony.report.wording import counted
 
 MOST_REJECTED = 12
@@ -129,22 +129,18 @@ def headlines(view: ResultView) -> tuple[Headlines, ...]:
 def _most_and_least(part: PartView) -> Lines:
     """Of one server, the cells with the highest and the lowest rate, where users who never think set it."""
     found = [(cell, figure) for cell in part.cells if (figure := spread_of(cell, HEADLINE)) is not None]
-    loads = [cell.cell.trial.load for cell, _ in found]
-    capacity = all(isinstance(load, ClosedLoad) and load.think.kind == "none" for load in loads)
-    if len(found) < 2 or not capacity:
+    if len(found) < 2 or any(compared_figure(cell.cell.trial.load) != HEADLINE for cell, _ in found):
         return Lines("", ())
     found.sort(key=lambda one: one[1].median)
-    (most, highest), (least, lowest) = found[-1], found[0]
-    said = (
-        f"Of {len(found)} cells {most.label} has the most requests/s, {_with_range(highest)}; "
-        f"{least.label} the fewest, {_with_range(lowest)}."
+    least, most = (
+        (cell.label, _in_line(figure_cell(HEADLINE, f, cell))) for cell, f in (found[0], found[-1])
     )
-    return Lines("", (said,), note="median (min–max) over trials")
+    said = f"{most[0]} has the most requests/s, {most[1]}; {least[0]} the fewest, {least[1]}"
+    return Lines("", (f"Of {len(found)} cells {said}.",), note=brackets(spread for _, spread in found))
 
 
-def _with_range(found: Spread) -> str:
-    low, high = rounded(HEADLINE, found.low), rounded(HEADLINE, found.high)
-    return f"{rounded(HEADLINE, found.median)} ({low}–{high})"
+def _in_line(cell: TableCell) -> str:
+    return f"{cell.text} {cell.beside}".rstrip()
 
 
 def _marked(part: PartView) -> Lines:
