@@ -109,7 +109,7 @@ def test_the_script_of_a_asks_for_what_the_plan_asks_for(verb: str, serve: Serve
         assert isinstance(plan.measured, SteadyWindow)
         assert isinstance(load.measured, WholeRun)
         assert load.measured.duration_s == 30, "as published"
-        assert plan.measured.length_s == 20, "and in four processes in place of one"
+        assert plan.measured.length_s * 4 > 30, "longer in all: four processes in place of one"
     by_script, by_plan = serve(), serve()
     one = wrk.translate(asked_by_script(by_script.url, f"crud-{verb}.txt", "-c3", "-t3"))
     other = native_person(verb, moved(one, by_plan.port))
