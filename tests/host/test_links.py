@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 import threading
 from collections.abc import Iterator
 from contextlib import closing
@@ -166,6 +167,7 @@ def test_a_watch_of_this_hosts_loopback(connected: tuple[str, int]) -> None:
         with socket.create_connection((address, port)) as client:
             client.sendall(b"x" * 10)
             client.recv(10)
+    time.sleep(0.05)  # CPU time is counted in ticks: in less than one no share is known
     watch.sample()
     watch.sample()
     closed_s = now_s()
