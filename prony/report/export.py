@@ -8,6 +8,7 @@ from prony.compare.scaling import Scaling
 from prony.evidence.engine import Histogram
 from prony.evidence.trial import Evidence
 from prony.judge.figures import times_ms
+from prony.judge.finding import Status
 from prony.judge.times import NAMED, window_times
 from prony.judge.window import measured
 from prony.plan.load import OpenLoad
@@ -40,7 +41,7 @@ def to_json(view: ResultView) -> out.ResultOut:
         ended_trials=len(view.trials),
         warnings=list(view.warnings),
         servers=list(view.servers),
-        parts=[_part(part) for part in view.parts],
+        parts=[_part(part, view.status_of(part)) for part in view.parts],
         seed=view.plan.seed,
         host=view.fingerprint,
         partition=view.partition,
@@ -48,14 +49,14 @@ def to_json(view: ResultView) -> out.ResultOut:
     )
 
 
-def _part(part: PartView) -> out.PartOut:
+def _part(part: PartView, status: Status | None) -> out.PartOut:
     laws = [_law(server, law, part) for server, law in part.laws.items() if law is not None]
     return out.PartOut(
         name=part.part.name,
         title=part.part.title,
         note=part.part.note,
         shape=part.part.shape,
-        verdict=part.status.value,
+        verdict=None if status is None else status.value,
         explanations=_explanations(part),
         differences=list(part.explanation.differences) if part.explanation is not None else [],
         failure=part.failure,

@@ -478,14 +478,17 @@ class ResultView:
 
     @property
     def status(self) -> Status:
-        """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure. A
-        part whose turn an interrupt came before is left out, as is one of which nothing was to be run.
-        """
-        ended = self.state == "finished"
-        begun = [p for p in self.parts if p.trials or p.failure or (ended and p.cells)]
+        """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure."""
         if self.state == "finished" and not self.usable:
             return Status.INVALID
-        return worst(part.status for part in begun)
+        return worst(known for part in self.parts if (known := self.status_of(part)) is not None)
+
+    def status_of(self, part: PartView) -> Status | None:
+        """That of one of its parts; None where an interrupt came before its turn, or nothing of it was to be
+        run.
+        """
+        begun = part.trials or part.failure or (self.state == "finished" and part.cells)
+        return part.status if begun else None
 
     @property
     def usable(self) -> bool:

@@ -228,7 +228,9 @@ class PartOut(Out):
     title: str
     note: str
     shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
-    verdict: Verdict
+    verdict: Verdict | None = Field(
+        description="null where an interrupt came before its turn, or nothing of it was to be run"
+    )
     explanations: list[ExplanationOut] = Field(default_factory=list, description="empty unless asked for")
     differences: list[Difference] = Field(
         default_factory=list, description="of explained servers: CPU time per request, attributed to parts"

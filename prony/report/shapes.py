@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from prony.experiment.clear import compared_figure
 from prony.report import cells_table, comparison, cross_check, scaling, shared, single
@@ -12,7 +13,7 @@ from prony.report.comparison import figure_cell, spread_of
 from prony.report.hosts import host_blocks
 from prony.report.intervals import heading as brackets
 from prony.report.ranking import ranking, table, telling
-from prony.report.result import HEADLINE, PartView, ResultView
+from prony.report.result import HEADLINE, PairView, PartView, ResultView
 from prony.report.wording import counted
 
 MOST_REJECTED = 12
@@ -102,7 +103,8 @@ def left_out(part: PartView) -> Lines | None:
 def headlines(view: ResultView) -> tuple[Headlines, ...]:
     """What a reader should see first: what the law or the search came to, or the comparison, where any trial
     counts and its servers have no ranking; of tables of cells the pairs of the first one that has any, and
-    of one server's the most and the fewest requests/s.
+    of one server's the most and the fewest requests/s. Where not all pairs fit, those that are clear come
+    first.
     """
     said: list[Headlines] = []
     tables = (part for part in view.parts if part.layout == "matrix" and _marked(part).lines)
@@ -114,6 +116,8 @@ def headlines(view: ResultView) -> tuple[Headlines, ...]:
             continue
         elif part is first_table or (part.part.shape in HEADLINED and part.part.follows is None):
             said_first = _marked(part)
+            if len(said_first.lines) > MOST_HEADLINES + 1:
+                said_first = _marked(replace(part, pairs=_clear_first(part.pairs)))
         elif part.layout == "matrix" and len(part.servers) == 1:
             said_first = _most_and_least(part)
         else:
@@ -141,6 +145,12 @@ def _most_and_least(part: PartView) -> Lines:
 
 def _in_line(cell: TableCell) -> str:
     return f"{cell.text} {cell.beside}".rstrip()
+
+
+def _clear_first(pairs: Sequence[PairView]) -> tuple[PairView, ...]:
+    """Those that are shown to differ, those shown not to, and the rest; each in the order that they had."""
+    places = {"faster": 0, "slower": 0, "equivalent": 1}
+    return tuple(sorted(pairs, key=lambda pair: places.get(pair.verdict, len(places))))
 
 
 def _marked(part: PartView) -> Lines:

@@ -136,6 +136,35 @@ def test_the_first_screen_of_several_tables_has_the_pairs_of_the_first_part() ->
     assert headlines(replace(view, parts=tuple(replace(one, pairs=()) for one in tables))) == ()
 
 
+def test_where_there_is_no_room_for_all_pairs_the_clear_ones_come_first() -> None:
+    (part,) = factory.full().parts
+    pair = part.pairs[0]
+    words = ["inconclusive"] * 9 + ["equivalent", "inconclusive", "slower", "faster"]
+    pairs = tuple(
+        replace(pair, verdict=word, sentence=f"{word} {place}") for place, word in enumerate(words)
+    )
+    asked = ((pair.a, pair.b),)
+    table = part.part.model_copy(update={"shape": "matrix", "comparisons": asked})
+    view = replace(factory.full(), parts=(replace(part, part=table, pairs=pairs),))
+    (shown,) = headlines(view)
+    assert shown.sentences[:4] == ("slower 11", "faster 12", "equivalent 9", "inconclusive 0")
+    assert shown.sentences[-1] == "… and 5 more below"
+    few = replace(view, parts=(replace(view.parts[0], pairs=pairs[8:]),))
+    (shown,) = headlines(few)
+    assert shown.sentences[0] == "inconclusive 8", "all fit: as the plan has them"
+
+
+def test_a_part_of_which_nothing_was_run_has_no_verdict(view: ResultView) -> None:
+    first, second = view.parts
+    cells = tuple(replace(cell, trials=(), superseded=()) for cell in second.cells)
+    cut = replace(view, state="interrupted", parts=(first, replace(second, cells=cells)))
+    made = json.loads(json.dumps(as_plain(to_json(cut)), allow_nan=False))
+    jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
+    assert made["parts"][0]["verdict"] == made["verdict"]
+    assert made["parts"][1]["verdict"] is None
+    assert to_json(replace(cut, state="finished")).parts[1].verdict == "invalid", "it should have figures"
+
+
 def test_a_page_of_trials_that_are_rejected_has_no_figures(view: ResultView) -> None:
     def rejected(trial: TrialView) -> TrialView:
         return replace(trial, record=trial.record.model_copy(update={"failure": "it died"}))
