@@ -11,7 +11,7 @@ from typing import Literal
 from pydantic import AliasChoices, Field
 
 from prony.evidence.base import Record
-from prony.evidence.engine import EngineReport
+from prony.evidence.engine import EngineReport, Mark
 from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.profile import Profile
@@ -200,8 +200,8 @@ class WarmUp(Record):
     time.
     """
     time_to_steady_s: float | None = None
-    """From the first request to the start of the steady stretch (under `method`; the load is the trial's
-    own).
+    """From the first request of `closed_users` (without them of the trial's own load) to the start of the
+    steady stretch, under `method`.
     """
     reason: str = ""
     still_to_come: float | None = None
@@ -266,6 +266,10 @@ class Evidence(Record):
     """None: the trial claims no capacity, its server is not Prony's, or the probe could not be made."""
     server_count: ServerCount | None = None
     """None for a server that does not count."""
+    published: Mark | None = None
+    """A fresh process under the trial's load, before it was warmed up: when so many requests had completed.
+    Evidence of earlier versions has it among the marks of the engine.
+    """
     warm_up: WarmUp | None = None
     phases: tuple[Phase, ...] = ()
     stages: tuple[StageReport, ...] = ()

@@ -297,6 +297,8 @@ def published_mark(evidence: Evidence) -> Mark | None:
     """The mark that stands for the published protocol: this many requests to a fresh process,
     warm-up included.
     """
+    if evidence.published is not None:
+        return evidence.published
     marks = evidence.engine.marks if evidence.engine is not None else ()
     return next((mark for mark in marks if mark.elapsed_ms > 0 and mark.requests > 0), None)
 

@@ -139,7 +139,6 @@ def engine_load(
         window="commanded" if whole is None else "all",
         request_timeout_ms=plan.request_timeout_ms,
         connect_timeout_ms=plan.connect_timeout_ms,
-        marks=() if plan.published_requests is None else (plan.published_requests,),
         script=_script_of_load(plan),
         rate_groups=plan.rate_groups,
         rate_span_ms=plan.rate_span_ms,

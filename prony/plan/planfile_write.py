@@ -87,7 +87,11 @@ def _server(target: Url, trial: TrialPlan) -> dict[str, Any]:
 
 
 def _warm_up(warm: WarmUpPlan) -> dict[str, Any]:
-    return warm.model_dump(mode="json", exclude=set() if warm.closed_users else {"closed_users", "closed_s"})
+    """The users that come first only where somebody chose them, and for how long only where there are any."""
+    chosen = {} if warm.closed_users == "auto" else {"closed_users": warm.closed_users}
+    if warm.closed_users in ("auto", 0):
+        return warm.model_dump(mode="json", exclude={"closed_users", "closed_s"}) | chosen
+    return warm.model_dump(mode="json")
 
 
 def _trial(trial: TrialPlan) -> dict[str, Any]:

@@ -4,9 +4,9 @@ phase may take. Must not know the server, or how a trial is run.
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.load import (
@@ -52,16 +52,18 @@ class WarmUpPlan(Record):
     `shown`: besides, it can be expected of the window that at most 3 % is still to come; with 1 % noise from
     second to second that takes about a minute, and a window of 10 s hardly ever shows it.
     """
-    closed_users: int | None = Field(default=None, ge=1)
-    """So many users without think time load a fresh process first, for `closed_s`. A JIT compiler compiles
-    what is called often: under a low rate it is at work for minutes.
+    closed_users: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
+    """So many users without think time load a fresh process first, for `closed_s`; 0: none. A JIT compiler
+    compiles what is called often: under a low rate it is at work for minutes. And it gets little of a CPU
+    that many users keep busy. `auto`: FEW_USERS for half of `min_s`, before a load that would starve it.
     """
     closed_s: float = Field(default=30.0, gt=0)
 
-    @property
-    def first_s(self) -> float:
-        """What that load takes; 0 without one."""
-        return 0.0 if self.closed_users is None else self.closed_s
+    @field_validator("closed_users", mode="before")
+    @classmethod
+    def _none(cls, value: object) -> object:
+        """Plans of earlier versions say null for 0."""
+        return 0 if value is None else value
 
     @property
     def warm_s(self) -> float:
@@ -95,6 +97,11 @@ def fixed(seconds: float) -> WarmUpPlan:
     return WarmUpPlan(method="fixed", min_s=seconds, cap_s=seconds, settle_min_s=0.0, settle_cap_s=0.0)
 
 
+FEW_USERS = 4
+"""Enough to call everything often, and too few to keep a JIT compiler from the CPU. Spring Boot on one CPU
+under 64 users was ready to be measured after 36 s with them first and 64 s without (docs/benchmarks.md).
+"""
+
 QUICK_WARM_UP = WarmUpPlan(min_s=10.0, cap_s=60.0, settle_min_s=5.0, settle_cap_s=30.0, settle_until="level")
 """Too short to show of any but the quietest server that it is at its plateau: `steady` is then unknown. The
 caps are for slow machines, where a JIT compiler is at work for more than a minute.
@@ -102,9 +109,9 @@ caps are for slow machines, where a JIT compiler is at work for more than a minu
 SETTLES = 0.6
 """Share of the time between the least and the cap of a phase that it takes, about."""
 LEVEL_AFTER, SETTLED_AFTER, NEW_CODE_AFTER = 2.5, 1.2, 2.0
-"""About so many times the least that is waited, a JVM on a usual machine is level: while it warms up, back on
-its own CPUs, and there under a workload that its process has not had yet. Where no more is waited for, only a
-slow machine comes near the cap.
+"""About so many times the least that is waited, a JVM on a usual machine is level: warming up (FEW_USERS
+before it included), back on its own CPUs, and there under a workload that its process has not had yet. Where
+no more is waited for, only a slow machine comes near the cap.
 """
 
 PROBE_MOST_S = 5.0
@@ -209,6 +216,37 @@ class TrialPlan(Record):
             )
 
     @property
+    def first_users(self) -> int:
+        """So many users without think time load a fresh process first; 0: none."""
+        asked = self.warm_up.closed_users
+        if asked != "auto":
+            return asked
+        load = self.load
+        busy = (
+            isinstance(load, ClosedLoad)
+            and load.users > FEW_USERS
+            and load.think.kind == "none"
+            and not load.populations
+        )
+        watched = isinstance(self.measured, SteadyWindow) and self.warm_up.method != "fixed"
+        # A wait by design keeps no CPU busy; rows of data and a script's state are the load's own.
+        own = self.script is not None or self.workload.feeders or self.workload.delay_ms
+        return FEW_USERS if busy and watched and not own else 0
+
+    @property
+    def first_s(self) -> float:
+        """For so long; 0 without them."""
+        warm = self.warm_up
+        if not self.first_users:
+            return 0.0
+        return warm.min_s / 2 if warm.closed_users == "auto" else warm.closed_s
+
+    @property
+    def _chosen_first_s(self) -> float:
+        """What they take where the plan chose them."""
+        return 0.0 if self.warm_up.closed_users == "auto" else self.first_s
+
+    @property
     def populations(self) -> tuple[Population, ...]:
         """Of a closed load that has several groups of users."""
         return self.load.populations if isinstance(self.load, ClosedLoad) else ()
@@ -282,13 +320,13 @@ class TrialPlan(Record):
             runs_s = (1 + len(self.beside)) * self.measured_s
             return START_S + self.measured.warm_up_s + runs_s + self.last_session_s + STOP_S
         if self.warm_up.method == "fixed":
-            first_s = self.warm_up.first_s
+            first_s = self._chosen_first_s
             return START_S + first_s + self.warm_up.cap_s + self.measured_s + self.probe_s + STOP_S
         plan = self.warm_up
         published_s = PUBLISHED_S if self.published_requests else 0
         return (
             START_S
-            + plan.first_s
+            + self._chosen_first_s
             + published_s
             + self.load.started_s
             + plan.warm_s
@@ -315,7 +353,7 @@ class TrialPlan(Record):
         if isinstance(self.measured, WholeRun) or self.warm_up.method == "fixed":
             return self.later_s
         warm = self.warm_up
-        return self.later_s + warm.first_s + warm.settle_new_s - warm.settle_s
+        return self.later_s + self._chosen_first_s + warm.settle_new_s - warm.settle_s
 
     @property
     def deadline_s(self) -> float:

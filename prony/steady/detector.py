@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeGuard
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.numbers import percent
 from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, find_changes, log_levels, unsettled_rows
-from prony.steady.compiling import compiling_s
+from prony.steady.compiling import compiling_s, waited_s
 from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
@@ -26,6 +25,10 @@ MAX_STRETCH_ROWS = 120
 """How far back the start of the steady stretch may lie."""
 JIT_SHARE_MAX = 0.02
 """Compilation ÷ process CPU over the newest rows; above it the server is still warming up."""
+WAITING_SHARE_MAX = 0.25
+"""Time in which compilations waited for a CPU ÷ length of the newest rows, from: a compiler that gets no CPU
+is not one that is done.
+"""
 FULL_ROW_SHARE = 0.5
 """Rows shorter than this share of the median row are left out: their rate is mostly rounding."""
 LAST_SHARE = 4
@@ -120,9 +123,9 @@ def steady_state(
     restless = _unlevel(newest, limits)
     if restless is not None:
         return _not_yet(f"over the last {hold_rows} rows {restless}")
-    share = jit_share(jvm, _span_s(newest))
-    if _is_at_work(share):
-        return _not_yet(f"JIT compilation still takes {percent(share)} of server CPU")
+    at_work = _at_work(jvm, _span_s(newest))
+    if at_work is not None:
+        return _not_yet(at_work)
     start = len(usable) - _stretch(usable, limits, hold_rows)
     klass = _class(usable, start, limits)
     since_ms = usable[start].t_ms - usable[start].duration_ms
@@ -134,22 +137,49 @@ def steady_state(
 
 def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows: int = HOLD_ROWS) -> bool:
     """Whether the JIT compiler was at work over the newest `hold_rows` rows; False without readings."""
-    return _is_at_work(jit_share(jvm, _span_s(full_rows(rows)[-hold_rows:])))
+    return _at_work(jvm, _span_s(full_rows(rows)[-hold_rows:])) is not None
 
 
-def _is_at_work(share: float | None) -> TypeGuard[float]:
-    return share is not None and share > JIT_SHARE_MAX
+def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
+    """What the JIT compiler was doing over the last `span_s` seconds of readings; None when it was idle, or
+    nobody knows.
+    """
+    share, waiting = jit_share(jvm, span_s), waiting_share(jvm, span_s)
+    if share is not None and share > JIT_SHARE_MAX:
+        return f"JIT compilation still takes {percent(share)} of server CPU"
+    if waiting is not None and waiting >= WAITING_SHARE_MAX:
+        return f"JIT compilations still wait for a CPU, {percent(waiting)} of the time"
+    return None
+
+
+def waiting_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
+    """Time in which compilations waited for a CPU ÷ the last `span_s` seconds of readings; None when not
+    known. Where several compilers wait it can exceed 1.
+    """
+    ends = _ends(jvm, span_s)
+    waiting_s = None if ends is None else waited_s(*ends)
+    if ends is None or waiting_s is None:
+        return None
+    between_s = ends[1].t_monotonic_s - ends[0].t_monotonic_s
+    return waiting_s / between_s if between_s > 0 else None
+
+
+def _ends(jvm: Sequence[JvmSnapshot], span_s: float) -> tuple[JvmSnapshot, JvmSnapshot] | None:
+    """The first and the last reading of the last `span_s` seconds; None with fewer than two."""
+    if not jvm:
+        return None
+    newest = jvm[-1]
+    oldest = next((s for s in jvm if s.t_monotonic_s >= newest.t_monotonic_s - span_s - 0.5), newest)
+    return None if oldest is newest else (oldest, newest)
 
 
 def jit_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
     """Compilation ÷ process CPU over the last `span_s` seconds of readings; None when not known."""
-    if len(jvm) < 2:
+    ends = _ends(jvm, span_s)
+    took_s = None if ends is None else compiling_s(*ends)
+    if ends is None or took_s is None:
         return None
-    newest = jvm[-1]
-    oldest = next((s for s in jvm if s.t_monotonic_s >= newest.t_monotonic_s - span_s - 0.5), newest)
-    took_s = compiling_s(oldest, newest)
-    if oldest is newest or took_s is None:
-        return None
+    oldest, newest = ends
     if newest.process_cpu_s is not None and oldest.process_cpu_s is not None:
         base = newest.process_cpu_s - oldest.process_cpu_s
     else:

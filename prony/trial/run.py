@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
 from prony.errors import EnvironmentFault
-from prony.evidence.engine import REQUEST_FAILED, EngineReport
+from prony.evidence.engine import REQUEST_FAILED, EngineReport, Mark
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
@@ -27,7 +27,7 @@ from prony.load.handle import HostLost
 from prony.load.short import complaint
 from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.stage import Stage
-from prony.plan.trial import TrialPlan
+from prony.plan.trial import PUBLISHED_S, TrialPlan
 from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
@@ -148,6 +148,8 @@ class _Trial:
     _phases: Phases = field(default_factory=lambda: Phases(()))
     _preflight: Preflight = field(init=False)
     _start_up: StartUp | None = None
+    _published: Mark | None = None
+    _first_users: int = 0
     _warm_up: WarmUp | None = None
     _edges: WindowEdges | None = None
     _server_window: ServerWindow | None = None
@@ -338,9 +340,9 @@ class _Trial:
                 self.steady,
                 found=self._found,
                 new=self._found and not self._known,
+                first_users=self._first_users,
+                first_s=self.plan.first_s if self._first_users else 0.0,
             )
-            if self.plan.published_requests:
-                warming.published(run)
             self._warm_up = warming.warm(run)
             self._measure(run, sampler)
         except (ServerDied, HostLost) as death:
@@ -367,25 +369,39 @@ class _Trial:
             collector.detach()
 
     def _warm_beforehand(self, server: RunningTarget) -> None:
-        """The same load for a while, by an engine of its own: nothing of it is measured."""
+        """A load for a while, by an engine of its own: nothing of it is in the window."""
         whole = self.plan.measured
         if not isinstance(whole, WholeRun):
+            if self.plan.published_requests:
+                self._published = self._as_published(server, self.plan.published_requests)
             self._warm_closed(server)
         elif whole.warm_up_s > 0:
             self._warm_under(server, whole.warm_up_s)
             self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
 
-    def _warm_closed(self, server: RunningTarget) -> None:
-        """A closed loop for a while, where the plan says so and no other load of this workload has warmed the
-        process up.
+    def _as_published(self, server: RunningTarget, requests: int) -> Mark | None:
+        """The trial's load on a process that had none before, on its own CPUs, until so many requests have
+        completed or the cap is reached; None then.
         """
-        asked = self.plan.warm_up
-        if asked.closed_users is None or self._known:
+        self.listener.phase("published", PUBLISHED_S)
+        most_s = self.plan.published_cap_s
+        load = self._load(server).unmeasured(most_s, total_requests=requests, marks=(requests,))
+        report = self.surroundings.places.engine(load).run_to_end(most_s + DRAIN_S, self.listener.row)
+        return next(iter(report.marks), None)
+
+    def _warm_closed(self, server: RunningTarget) -> None:
+        """A few users for a while, where the plan says so and no other load of this workload has warmed the
+        process up. What the plan leaves to us is for the JIT compiler of a JVM that we started.
+        """
+        users, asked = self.plan.first_users, self.plan.warm_up
+        ours = self.under_test.owned and server.jvm() is not None
+        if not users or self._known or (asked.closed_users == "auto" and not ours):
             return
         if self.under_test.owned:
             _, cpus = warm_up_cpus(asked, self.surroundings)
             server.set_affinity(cpus)
-        self._warm_under(server, asked.closed_s, load=ClosedLoad(users=asked.closed_users))
+        self._first_users = users
+        self._warm_under(server, self.plan.first_s, load=ClosedLoad(users=users))
 
     def _warm_under(self, server: RunningTarget, length_s: float, **changes: object) -> None:
         """A load for so long, of which nothing is measured: that of the trial, but for these changes."""
@@ -573,6 +589,7 @@ class _Trial:
             ceilings=self.under_test.ceilings(self.plan, len(partition.server)),
             scaling_probe=self._scaling_probe,
             server_count=self._server_count,
+            published=self._published,
             warm_up=self._warm_up,
             phases=tuple(self._phases.ended),
             stages=(*self._stages, *(() if self._preparation is None else self._preparation.called)),

@@ -1,4 +1,4 @@
-"""The load before the window: the published part, the warm-up, the settling.
+"""The trial's own load before the window: the warm-up, the settling.
 
 Must not know what is measured afterwards.
 """
@@ -16,8 +16,6 @@ from prony.trial.load_run import LoadRun
 from prony.trial.observer import TrialObserver
 from prony.trial.steady_watch import ComingWindow, SteadyWatch, steady_since_ms
 from prony.trial.surroundings import Surroundings
-
-PUBLISHED_ESTIMATE_S = 9.0
 
 
 def warm_up_cpus(asked: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, tuple[int, ...]]:
@@ -57,14 +55,9 @@ class Warming:
     """Whether another load has warmed the process up: it settles under this one."""
     new: bool = False
     """Whether none of them was of this workload: it brings code that the JIT compiler has not seen."""
-
-    def published(self, run: LoadRun) -> None:
-        """The server on its own CPUs, as a published run finds it, until the mark or the cap."""
-        start_ms = run.now_ms()
-        self.listener.phase("published", PUBLISHED_ESTIMATE_S)
-        while not run.engine.marks and run.now_ms() - start_ms < self.plan.published_cap_s * 1000:
-            run.next()
-        self.phases.add("published", start_ms, run.now_ms())
+    first_users: int = 0
+    """So many users loaded the server just before, for `first_s`."""
+    first_s: float = 0.0
 
     def warm(self, run: LoadRun) -> WarmUp | None:
         """For a fixed time, or until the server is level; None when no time is given."""
@@ -102,8 +95,8 @@ class Warming:
             steady=found.steady if found.cap_s > found.hold_rows else None,
             reason=found.state.reason if found.state else "",
             still_to_come=found.still_to_come,
-            closed_users=asked.closed_users if self.new else None,
-            closed_s=asked.first_s if self.new else 0.0,
+            closed_users=self.first_users or None,
+            closed_s=self.first_s,
         )
 
     def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
@@ -129,12 +122,11 @@ class Warming:
             cap_s=asked.cap_s + (asked.settle_cap_s if self.owned else 0.0),
             # A stretch that cannot hold the rows a look needs says nothing, rather than *never steady*.
             steady=last.steady if last.cap_s > last.hold_rows else None,
-            # The first request was one of the closed loop, which has no rows.
-            time_to_steady_s=None if since_ms is None or asked.closed_users else since_ms / 1000,
+            time_to_steady_s=None if since_ms is None else self.first_s + since_ms / 1000,
             reason=last.state.reason if last.state else "",
             still_to_come=last.still_to_come,
-            closed_users=asked.closed_users,
-            closed_s=asked.first_s,
+            closed_users=self.first_users or None,
+            closed_s=self.first_s,
         )
 
     def _coming(self, asked: WarmUpPlan) -> ComingWindow | None:

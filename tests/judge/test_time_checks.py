@@ -261,6 +261,16 @@ class TestWarm:
         assert ("compilations waited 4.98 s for a CPU" in finding.reason) is (ran_s < 1)
         assert ("closed_users" in finding.advice) is (ran_s < 1)
 
+    def test_where_a_few_users_came_first_it_says_for_longer(self) -> None:
+        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
+        closed = f.snapshot(50, 25.0).model_copy(update={"compilers_cpu_s": 7.02})
+        starved = f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed)
+        assert starved.warm_up is not None
+        had = starved.warm_up.model_copy(update={"closed_users": 4, "closed_s": 6.0})
+        advice = self.found(starved.model_copy(update={"warm_up": had})).advice
+        assert "for longer" in advice
+        assert "for longer" not in self.found(starved).advice
+
     def test_a_compilation_that_waits_now_and_then_is_none_to_speak_of(self) -> None:
         opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
         closed = f.snapshot(50, 21.0).model_copy(update={"compilers_cpu_s": 7.02})

@@ -9,7 +9,7 @@ from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.think import Think
-from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan, full_trial, pinned, quick_trial
+from prony.plan.trial import QUICK_WARM_UP, TrialPlan, WarmUpPlan, fixed, full_trial, pinned, quick_trial
 
 SERVERS = ("a", "b", "c")
 
@@ -78,6 +78,33 @@ def test_a_closed_loop_before_the_warm_up_is_in_the_time_of_a_fresh_process_only
     trial = plain.model_copy(update={"warm_up": warm})
     assert trial.estimate_s == pytest.approx(plain.estimate_s + 45)
     assert trial.later_s == pytest.approx(plain.later_s)
+
+
+def test_a_few_users_come_first_where_many_would_starve_a_compiler() -> None:
+    many = full_trial(workload.load("hello"), 64, None)
+    assert (many.first_users, many.first_s) == (4, many.warm_up.min_s / 2)
+    thinks = ClosedLoad(users=64, think=Think(kind="constant", ms=100))
+    feeder = workload.load("hello").model_copy(update={"feeders": {"rows": None}})
+    for other in (
+        {"load": ClosedLoad(users=4)},
+        {"load": thinks},
+        {"load": OpenLoad(rate_per_s=1000)},
+        {"measured": WholeRun(duration_s=10.0)},
+        {"warm_up": fixed(5.0)},
+        {"warm_up": many.warm_up.model_copy(update={"closed_users": 0})},
+        {"workload": workload.load("hello-delay")},
+        {"workload": feeder},
+    ):
+        trial = many.model_copy(update=other)
+        assert (trial.first_users, trial.first_s) == (0, 0.0), other
+    chosen = many.warm_up.model_copy(update={"closed_users": 2, "closed_s": 7.0})
+    for load in (ClosedLoad(users=1), thinks, OpenLoad(rate_per_s=1000)):
+        trial = many.model_copy(update={"load": load, "warm_up": chosen})
+        assert (trial.first_users, trial.first_s) == (2, 7.0), "as the plan says, whatever the load"
+
+
+def test_a_warm_up_of_an_earlier_version_has_no_users_first() -> None:
+    assert WarmUpPlan.model_validate({"closed_users": None}).closed_users == 0
 
 
 def test_a_plan_that_waits_for_a_level_server_only_is_estimated_for_a_usual_machine() -> None:

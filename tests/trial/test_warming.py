@@ -26,11 +26,12 @@ LEVEL = f.noisy(8000, 200, 0.02, seed=3)
 @dataclass
 class Seconds:
     """Takes the place of a load run: each second has a row, and a reading of the JVM's compilers.
-    Until `compiling_until_s` they use a fifth of a CPU.
+    Until `compiling_until_s` they use a fifth of a CPU; until `starved_until_s` they wait for one.
     """
 
     rates: list[float]
     compiling_until_s: int = 0
+    starved_until_s: int = 0
     server: Any = field(default_factory=lambda: SimpleNamespace(set_affinity=lambda _cpus: True))
     passed_s: int = 0
 
@@ -41,7 +42,8 @@ class Seconds:
         for row in self._rows():
             self.passed_s += 1
             compiled_s = 0.2 * min(self.passed_s, self.compiling_until_s)
-            jvm = f.snapshot(self.passed_s, jit_s=5.0).model_copy(update={"compilers_cpu_s": compiled_s})
+            elapsed_s = 5.0 + min(self.passed_s, self.starved_until_s)
+            jvm = f.snapshot(self.passed_s, elapsed_s).model_copy(update={"compilers_cpu_s": compiled_s})
             if watch.row(row, jvm):
                 return watch
         raise AssertionError("a watch ends at its cap")
@@ -86,6 +88,15 @@ def test_the_window_waits_for_a_compiler_that_is_at_work(compiling_s: int, settl
     assert took_s["settle"] >= settles_s
     assert found.steady is (took_s["settle"] < QUICK_WARM_UP.settle_cap_s)
     assert ("JIT compilation" in found.reason) is not found.steady
+
+
+@pytest.mark.parametrize(("starved_s", "settles_s"), [(0, 5.0), (500, 30.0)])
+def test_the_window_waits_for_a_compiler_that_gets_no_cpu(starved_s: int, settles_s: float) -> None:
+    """It took none of the server's CPU, and what waits to be compiled is still slow."""
+    found, took_s = warmed(QUICK_WARM_UP, Seconds(LEVEL, starved_until_s=starved_s))
+    assert took_s["settle"] >= settles_s
+    assert found.steady is (starved_s == 0)
+    assert ("wait for a CPU, 100 % of the time" in found.reason) is (starved_s > 0)
 
 
 @pytest.mark.parametrize(

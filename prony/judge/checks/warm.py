@@ -8,6 +8,7 @@ from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.finding import Finding, Status, unknown
 from prony.numbers import number, percent
 from prony.steady.compiling import compiling_s, elapsed_only, waited_s
+from prony.steady.detector import WAITING_SHARE_MAX
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
@@ -17,6 +18,10 @@ STARVED = (
     "warm up with a few users first (warm_up: closed_users, docs/plans.md): under this load the JIT compiler "
     "waits behind the server's threads"
 )
+STILL_STARVED = (
+    "load the process with a few users for longer first (warm_up: closed_s, docs/plans.md), or give the "
+    "server more CPUs: under this load the JIT compiler waits behind the server's threads"
+)
 
 
 class WarmLimits(DeclaredLimits):
@@ -25,7 +30,7 @@ class WarmLimits(DeclaredLimits):
     warm_share_invalid: Share = 0.10
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
-    warm_waiting_share: Share = 0.25
+    warm_waiting_share: Share = WAITING_SHARE_MAX
     """Time in which compilations waited for a CPU ÷ length of the window, from: suspect, however little CPU
     they had. What waits to be compiled is still slow.
     """
@@ -78,7 +83,7 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         f"in {number(cpu_s)} s of server CPU "
         f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
         f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''}{starved})",
-        advice="" if status is Status.VALID else STARVED if starved else LONGER,
+        advice="" if status is Status.VALID else _starved_advice(evidence) if starved else LONGER,
         source=SOURCE,
     )
 
@@ -89,6 +94,10 @@ def _starved(opened: JvmSnapshot, closed: JvmSnapshot, wall_s: float, limits: Wa
     if waiting_s is None or waiting_s < limits.warm_waiting_share * wall_s:
         return ""
     return f"; compilations waited {number(waiting_s)} s for a CPU"
+
+
+def _starved_advice(evidence: Evidence) -> str:
+    return STILL_STARVED if evidence.warm_up is not None and evidence.warm_up.closed_users else STARVED
 
 
 def _taken(window: ServerWindow, cost_s: float) -> float:
