@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from prony.errors import UsageError
 from prony.judge.finding import Status
-from prony.report import cells_table
+from prony.report import cells_table, shared
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import (
     best,
@@ -92,6 +92,7 @@ def _blocks(part: PartView) -> Iterator[Block]:
         yield _of_servers(part) if one_each else _of_cells(part)
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
     yield from said if part.part.shape == "sweep" else said[:1]
+    yield from shared.blocks(part)
     why = (*_failures(part), *(_reason(group) for group in finding_groups(part) if _matters(part, group)))
     if why:
         yield Lines("Not valid, and why", why)
