@@ -223,11 +223,12 @@ class Plan(Record):
 
     def remaining_s(self, left: Sequence[ScheduledTrial]) -> float:
         """About how long these trials take, with those that a search may still add."""
-        started = {cell.server for one in left if (cell := self.cell(one.cell)).target.owned}
+        cells = (self.cell(one.cell) for one in left)
+        asked = {(cell.server, cell.trial.workload.name) for cell in cells if cell.target.owned}
         found_s = sum(self.times_s(left)) + sum(cell.trial_s * times for cell, times in self._growing())
         if self.budget_s is not None:
             found_s = min(found_s, self.budget_s)
-        return found_s + CONFORMANCE_S * len(started)
+        return found_s + CONFORMANCE_S * len(asked)
 
     def times_s(self, trials: Sequence[ScheduledTrial]) -> tuple[float, ...]:
         """About how long each of these trials takes, one after the other."""

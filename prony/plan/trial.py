@@ -30,7 +30,7 @@ PUBLISHED_REQUESTS = 10_000
 
 
 CONFORMANCE_S = 6.0
-"""About how long a server is asked, in a process of its own, whether it answers as declared."""
+"""About how long a server is asked, in a process of its own, whether it answers a workload as declared."""
 
 
 class WarmUpPlan(Record):

@@ -181,7 +181,7 @@ def under_load(server: Served, *words: str | Path) -> subprocess.Popen[str]:
     process = command.start(words)
     for _ in range(300):
         with urllib.request.urlopen(f"{server.url}/__prony/stats") as response:
-            if json.load(response)["requests"] >= 5:
+            if json.load(response)["requests"] >= 50:
                 return process
         time.sleep(0.1)
     process.kill()

@@ -354,7 +354,8 @@ def test_a_plan_that_is_cut_short_still_shares(tmp_path: Path) -> None:
     assert quick.estimate_s < made.estimate_s
     assert [part.share_process for part in quick.parts] == ["workloads", None, None]
     shared = [trials for trials in processes(quick) if trials[0].process is not None]
-    assert {len(trials) for trials in shared} == {3}
+    assert shared
+    assert all(len(trials) > 1 for trials in shared)
     only = made.only("verbs/alpha/*")
     assert only is not None
     assert {len(trials) for trials in processes(only)} == {3}

@@ -140,9 +140,7 @@ def test_where_there_is_no_room_for_all_pairs_the_clear_ones_come_first() -> Non
     (part,) = factory.full().parts
     pair = part.pairs[0]
     words = ["inconclusive"] * 9 + ["equivalent", "inconclusive", "slower", "faster"]
-    pairs = tuple(
-        replace(pair, verdict=word, sentence=f"{word} {place}") for place, word in enumerate(words)
-    )
+    pairs = tuple(replace(pair, verdict=word, sentence=f"{word} {place}") for place, word in enumerate(words))
     asked = ((pair.a, pair.b),)
     table = part.part.model_copy(update={"shape": "matrix", "comparisons": asked})
     view = replace(factory.full(), parts=(replace(part, part=table, pairs=pairs),))

@@ -203,24 +203,17 @@ class AsyncProfiler:
     def _phase(self, slices: Slices, options: str, ends_s: tuple[float, ...], schedule: Schedule) -> bool:
         """One kind of samples from now to the last of `ends_s`; False once the load is over. A slice is what
         came since the one before: the profiler goes on, as an event of a thread begins anew with a session,
-        and where the threads have less CPU time in it than an interval none of them would be sampled. On a
-        host that is late, slices whose time is over are part of the next one.
+        and where the threads have less CPU time in it than an interval none of them would be sampled.
         """
         weighed = "" if f"event={self._event}" in options else "total,"
         self._order(f"start,{options},cstack=vm,timeout={bound_s(ends_s[-1])}")
-        since_s, before = time.monotonic(), dict[Stack, int]()
-        for end_s in ends_s:
-            if end_s < time.monotonic() and end_s != ends_s[-1]:
-                continue
-            went_on = schedule.wait_until(max(end_s, since_s + SHORTEST_SLICE_S))
-            now_s, last = time.monotonic(), end_s == ends_s[-1]
-            found = self._collapsed("dump" if went_on and not last else "stop", weighed)
+        since_s, before, goes_on = time.monotonic(), dict[Stack, int](), True
+        for now_s, last, went_on in _slice_ends(ends_s, since_s, schedule):
+            found = self._collapsed("stop" if last else "dump", weighed)
             more = {stack: weight - before.get(stack, 0) for stack, weight in found.items()}
             slices.add(since_s, now_s, {stack: weight for stack, weight in more.items() if weight > 0})
-            if last or not went_on:
-                return went_on
-            since_s, before = now_s, found
-        return True
+            since_s, before, goes_on = now_s, found, went_on
+        return goes_on
 
     def _record_waits(self, ends_s: tuple[float, ...], schedule: Schedule) -> _Recorded:
         """Waits for locks from now to the last of `ends_s`, each with its time, into a file."""
@@ -231,16 +224,10 @@ class AsyncProfiler:
             f"start,event=lock,lock={LOCK_NS}ns,cstack=vm,jfr,jfropts={BARE},clock=monotonic,"
             f"file={self._inner(file)},timeout={bound_s(ends_s[-1])}"
         )
-        began_s, until = time.monotonic(), list[float]()
-        for end_s in ends_s:
-            if end_s < time.monotonic() and end_s != ends_s[-1]:
-                continue
-            went_on = schedule.wait_until(max(end_s, began_s + SHORTEST_SLICE_S))
-            until.append(time.monotonic())
-            if not went_on:
-                break
+        began_s = time.monotonic()
+        until = tuple(now_s for now_s, _last, _went_on in _slice_ends(ends_s, began_s, schedule))
         self._order("stop")
-        return _Recorded(file, (asked_s, began_s), tuple(until))
+        return _Recorded(file, (asked_s, began_s), until)
 
     def _waits(
         self, recorded: _Recorded | None, begins_s: float, missing: list[str]
@@ -352,6 +339,24 @@ class AsyncProfiler:
         if owner is not None and owner != os.geteuid():
             os.chown(folder, owner, -1)
         return folder
+
+
+def _slice_ends(
+    ends_s: tuple[float, ...], since_s: float, schedule: Schedule
+) -> Iterator[tuple[float, bool, bool]]:
+    """Waits for one end of a slice after the other: the time then, whether it is the last one, and whether
+    the load goes on; without it no other follows. On a host that is late, slices whose time is over are part
+    of the next one.
+    """
+    for end_s in ends_s:
+        last = end_s == ends_s[-1]
+        if end_s < time.monotonic() and not last:
+            continue
+        went_on = schedule.wait_until(max(end_s, since_s + SHORTEST_SLICE_S))
+        since_s = time.monotonic()
+        yield since_s, last or not went_on, went_on
+        if not went_on:
+            return
 
 
 def _named(stacks: Mapping[Stack, int]) -> dict[Stack, int]:
