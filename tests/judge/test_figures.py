@@ -41,6 +41,8 @@ def test_the_published_protocol_prints_what_ab_would() -> None:
     assert found.published_requests_per_s == pytest.approx(1542, abs=1)
     assert found.published_mean_ms == pytest.approx(6.483)
     assert figures(f.engine(f.healthy(), marks=())).published_requests_per_s is None
+    before = f.healthy().model_copy(update={"published": Mark(requests=10_000, elapsed_ms=5000.0)})
+    assert figures(before).published_requests_per_s == pytest.approx(2000), "by an engine of its own"
 
 
 def test_wrong_responses_are_not_throughput() -> None:

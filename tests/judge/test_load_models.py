@@ -159,8 +159,12 @@ class TestSteady:
 
 def test_compilation_within_a_fixed_protocol_is_part_of_it() -> None:
     busy = f.part(f.healthy(), "server_window", jvm_close=f.snapshot(50, 23.0))
-    assert found(warm(busy, LIMITS)).status is Status.INVALID
-    assert found(warm(f.part(busy, "load", claim="protocol"), LIMITS)).status is Status.SUSPECT
+    longer = found(warm(busy, LIMITS))
+    assert longer.status is Status.INVALID
+    assert "warm up longer" in longer.advice
+    protocol = found(warm(f.part(busy, "load", claim="protocol"), LIMITS))
+    assert protocol.status is Status.SUSPECT
+    assert "warm up longer" not in protocol.advice, "which would be another protocol"
 
 
 class TestFacts:

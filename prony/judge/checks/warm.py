@@ -14,6 +14,7 @@ CHECK = "warm"
 SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
 LONGER = "warm up longer: code was still being compiled"
+COLD = "the protocol warms it up no further: quote the figure as one of a process that is still warming up"
 STARVED = (
     "warm up with a few users first (warm_up: closed_users, docs/plans.md): under this load the JIT compiler "
     "waits behind the server's threads"
@@ -83,7 +84,7 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         f"in {number(cpu_s)} s of server CPU "
         f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
         f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''}{starved})",
-        advice="" if status is Status.VALID else _starved_advice(evidence) if starved else LONGER,
+        advice="" if status is Status.VALID else _advice(evidence, bool(starved)),
         source=SOURCE,
     )
 
@@ -96,7 +97,11 @@ def _starved(opened: JvmSnapshot, closed: JvmSnapshot, wall_s: float, limits: Wa
     return f"; compilations waited {number(waiting_s)} s for a CPU"
 
 
-def _starved_advice(evidence: Evidence) -> str:
+def _advice(evidence: Evidence, starved: bool) -> str:
+    if evidence.load.claim == "protocol":
+        return COLD
+    if not starved:
+        return LONGER
     return STILL_STARVED if evidence.warm_up is not None and evidence.warm_up.closed_users else STARVED
 
 
