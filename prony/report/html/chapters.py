@@ -299,7 +299,7 @@ def _throughput(part: PartView, drawer: Drawer) -> Chapter:
     requests = f"{comparison.published_requests(part.trials):,}"
     owned = any(trial.record.evidence.server.owned for trial in part.trials)
     keys: list[Key] = [(swatch("window"), "measured window"), (DASH, "change of level")]
-    lead = "Completed requests per second from the first request on. Only the window counts."
+    lead = "Completed requests per second from the first request of the load on, without users who came first. Only the window counts."
     if owned:
         keys = [
             (swatch("settle"), "settling on the server's own CPUs"),
