@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import pytest
 from prony.errors import PronyError
 from prony.report.html import check_writable, render_html, write_html, write_text
 from prony.report.html.theme import ACCENTS, BAND, INK, LINK, MUTED, PAPER, ROLES, WASH, Colour, tidy
-from prony.report.result import ResultView
+from prony.report.result import ResultView, TrialView
 
 from . import factory
 from .page import Page, rendered
@@ -303,3 +304,17 @@ def test_ten_servers_keep_marks_of_their_own() -> None:
 
     marks = [(accent(n).light, shape(n)) for n in range(16)]
     assert len(set(marks)) == 16
+
+
+def test_a_published_run_by_an_engine_of_its_own_is_no_mark_in_the_load_that_follows() -> None:
+    def apart(trial: TrialView) -> TrialView:
+        evidence = trial.record.evidence
+        assert evidence.engine is not None
+        (mark,) = evidence.engine.marks
+        engine = evidence.engine.model_copy(update={"marks": ()})
+        evidence = evidence.model_copy(update={"published": mark, "engine": engine})
+        return replace(trial, record=trial.record.model_copy(update={"evidence": evidence}))
+
+    view = factory.full()
+    assert "Triangle: where a run of" in render_html(view), "as results of earlier versions have it"
+    assert "Triangle" not in render_html(factory.changed(view, apart))

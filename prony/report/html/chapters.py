@@ -15,7 +15,7 @@ from prony.plan.part import Shape
 from prony.report import comparison, explained, shared, single
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import explained_chapter, socket_drawings, sweep_drawings
+from prony.report.html import explained_chapter, socket_drawings, sweep_drawings, values
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
@@ -299,13 +299,11 @@ def _throughput(part: PartView, drawer: Drawer) -> Chapter:
     requests = f"{comparison.published_requests(part.trials):,}"
     owned = any(trial.record.evidence.server.owned for trial in part.trials)
     keys: list[Key] = [(swatch("window"), "measured window"), (DASH, "change of level")]
-    lead = "Completed requests per second from the first request of the load on, without users who came first. Only the window counts."
+    lead = "Completed requests per second, without the users who came first. Only the window counts."
     if owned:
-        keys = [
-            (swatch("settle"), "settling on the server's own CPUs"),
-            *keys,
-            (TRIANGLE, f"request {requests}"),
-        ]
+        keys = [(swatch("settle"), "settling on the server's own CPUs"), *keys]
+    if any(values.mark_s(trial) is not None for trial in part.trials):
+        keys.append((TRIANGLE, f"request {requests}"))
         lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
     if many:
         lead += f" Drawn: the median trial of each server, of {counted(len(part.trials), 'trial')}."

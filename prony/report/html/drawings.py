@@ -178,7 +178,7 @@ class Drawer:
                 small_charts.ChartPhase(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases
             ],
             changes_s=[ms / 1000 for ms in trial.change_points_ms],
-            mark_s=mark.elapsed_ms / 1000 if mark and evidence.published is None else None,
+            mark_s=values.mark_s(trial),
             until_s=until_s,
             most_per_s=most_per_s,
             key=self.identifier("over"),

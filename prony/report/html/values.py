@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.evidence.engine import IntervalRow
+from prony.judge.figures import published_mark
 from prony.judge.percentiles import percentile_series
 from prony.judge.times import headline_times
 from prony.report.html.small_charts import MOST_POINTS
@@ -33,6 +34,13 @@ def latency_words(trial: TrialView) -> str:
 def interval_rows(trial: TrialView) -> Sequence[IntervalRow]:
     engine = trial.record.evidence.engine
     return engine.rows if engine is not None else ()
+
+
+def mark_s(trial: TrialView) -> float | None:
+    """Where the rows reach the published number of requests; None where an engine of its own sent those."""
+    evidence = trial.record.evidence
+    mark = published_mark(evidence) if evidence.published is None else None
+    return None if mark is None else mark.elapsed_ms / 1000
 
 
 def thinned(trial: TrialView) -> list[tuple[float, float]]:
