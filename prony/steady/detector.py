@@ -142,7 +142,7 @@ def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows
 
 def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
     """What the JIT compiler was doing over the last `span_s` seconds of readings; None when it was idle, or
-    nobody knows.
+    that is not known.
     """
     share, waiting = jit_share(jvm, span_s), waiting_share(jvm, span_s)
     if share is not None and share > JIT_SHARE_MAX:
