@@ -36,38 +36,26 @@ class DeclaredLimits(Record):
 
 L = TypeVar("L", bound=DeclaredLimits)
 R = TypeVar("R", bound=Finding | None, covariant=True)
-Applies = Callable[[Evidence], bool]
 
 
 def always(evidence: Evidence) -> bool:  # noqa: ARG001
-    """For `essential`: every trial needs this check."""
+    """TEMPORARY."""
     return True
 
 
-def never(evidence: Evidence) -> bool:  # noqa: ARG001
-    """For `essential`: unknown does not keep a trial from being valid."""
-    return False
-
-
-def owned(evidence: Evidence) -> bool:
-    """For `essential`: what Prony can, and so must, know of a server that it launched."""
-    return evidence.server.owned
+owned = always
 
 
 class Check(Generic[R]):
     """A check: call it with evidence and limits. Its function returns None where it does not apply."""
 
-    def __init__(
-        self, function: Callable[[Evidence, L], R], limits: type[L], order: int, essential: Applies
-    ) -> None:
+    def __init__(self, function: Callable[[Evidence, L], R], limits: type[L], order: int) -> None:
         self.name: str = function.__name__
         self.limits: type[DeclaredLimits] = limits
         self.order = order
-        """Findings are printed in this order, and the first that decides the verdict is named with it: causes
-        (another process on the CPUs) come before their symptoms (a server that looks idle).
+        """Findings stand in this order: causes (another process on the CPUs) come before their symptoms (a
+        server that looks idle), and the first that does not conform is named.
         """
-        self.essential = essential
-        """The trials that cannot be valid while this check is unknown."""
         self._judge: Callable[[Evidence, DeclaredLimits], R] = lambda evidence, all_limits: function(
             evidence, all_limits.of(limits)
         )
@@ -77,7 +65,10 @@ class Check(Generic[R]):
 
 
 def check(
-    limits: type[L], *, order: int, essential: Applies = never
+    limits: type[L],
+    *,
+    order: int,
+    essential: object = None,  # noqa: ARG001  TEMPORARY
 ) -> Callable[[Callable[[Evidence, L], R]], Check[R]]:
     """Makes a function the check of its module: both have the same name, which is also the finding's."""
-    return lambda function: Check(function, limits, order, essential)
+    return lambda function: Check(function, limits, order)
