@@ -1,28 +1,27 @@
-"""Several pairs at once: Holm's step-down, and the number of further trials that would settle a pair. Must
-not know sentences.
+"""Several pairs at once: Holm's step-down, and variances that learn from each other. Must not know
+sentences.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy import special as untyped_special
 
 from prony.compare.ratio import RatioResult
-from prony.compare.sequential import boundaries
 
 special: Any = untyped_special
 
-SPREAD_CONFIDENCE = 0.9
-"""Confidence of each end of the spread's interval: one planned number in ten is too small."""
-POWER = 0.8
-"""Chance that the planned trials settle the pair."""
-MOST_TRIALS = 1000
-"""Larger numbers are not printed."""
+FEWEST_VARIANCES = 3
+"""Variances from which a prior is estimated."""
+UNEQUAL = 0.1
+"""Chance of variances as unequal as these, were they equal, below which they are not moderated."""
+MOST_PRIOR = 1e3
+"""Degrees of freedom of a prior at most: equal variances."""
 
 
 def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
@@ -45,53 +44,81 @@ def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, 
 
 
 @dataclass(frozen=True, slots=True)
-class MoreTrials:
-    """Further trials per server; `most` is None where no practical number is enough, and with repeated looks
-    where it would take more than are planned.
+class Prior:
+    """The distribution of the variances of one observation, over the pairs of a family: scaled inverse
+    chi-square.
     """
 
-    least: int
-    most: int | None
+    variance: float
+    freedom: float
 
 
-def more_trials(
-    result: RatioResult, band: float, level: float, power: float = POWER, sure: float = SPREAD_CONFIDENCE
-) -> MoreTrials | None:
-    """Further trials per server that detect a difference of `band` with probability `power`.
-
-    The observed ratio takes no part: a plan that trusts it stops where noise looks like a result. Only the
-    spread is taken from the trials, as both ends of its interval: s sqrt(f / q) with q the chi-square
-    quantiles of f degrees of freedom at `sure` and 1 - `sure`. A half-width and a margin for power must fit
-    into log(1 + band): then equal servers are called equivalent, and servers that differ by the band or more
-    are distinguished. A true ratio between 1 and the edge of the band may stay inconclusive for any number of
-    trials.
+def prior_of(found: Sequence[RatioResult]) -> Prior | None:
+    """From the variances of a family of ratios, by the moments of their logarithms. None with too few of
+    them, or where Bartlett's test says that they are not equal: one odd server would borrow the others' small
+    variance. Sources: Smyth 2004, Statistical Applications in Genetics and Molecular Biology 3 (1), 3,
+    section 6.2; Bartlett 1937.
     """
-    if result.error is None or result.freedom is None or result.n < 1 or result.error == 0:
+    known = [(_variance(one), one.freedom) for one in found if one.error and one.freedom]
+    if len(known) < FEWEST_VARIANCES:
         return None
-    # What the standard error would be with one trial per server (or one block).
-    share = 1 / result.n if result.paired else (1 / result.n_a + 1 / result.n_b) / 2
-    spread = result.error / math.sqrt(share)
-    ends = (
-        spread * math.sqrt(result.freedom / (2 * float(special.gammaincinv(result.freedom / 2, chance))))
-        for chance in (sure, 1 - sure)
+    variances, freedoms = (np.asarray(column, dtype=np.float64) for column in zip(*known, strict=True))
+    if _bartlett(variances, freedoms) < UNEQUAL:
+        return None
+    logs = np.log(variances) - special.digamma(freedoms / 2) + np.log(freedoms / 2)
+    centre = float(logs.mean())
+    beyond = float(logs.var(ddof=1) - special.polygamma(1, freedoms / 2).mean())
+    if beyond <= 0:
+        return Prior(float((variances * freedoms).sum() / freedoms.sum()), MOST_PRIOR)
+    half = _inverse_trigamma(beyond)
+    return Prior(math.exp(centre + float(special.digamma(half)) - math.log(half)), min(2 * half, MOST_PRIOR))
+
+
+def moderated(found: RatioResult, prior: Prior) -> RatioResult:
+    """The same ratio with the variance between its own and the prior's, each weighed by its degrees of
+    freedom, which add up (Smyth 2004, section 4).
+    """
+    if not found.error or not found.freedom:
+        return found
+    freedom = found.freedom + prior.freedom
+    own = _variance(found)
+    variance = (found.freedom * own + prior.freedom * prior.variance) / freedom
+    error = found.error * math.sqrt(variance / own)
+    centre = math.log(found.ratio)
+    half = float(special.stdtrit(freedom, 0.5 + found.confidence / 2)) * error
+    return replace(
+        found,
+        low=math.exp(centre - half),
+        high=math.exp(centre + half),
+        error=error,
+        freedom=freedom,
+        p_value=2 * float(special.stdtr(freedom, -abs(centre) / error)),
+        method=f"{found.method}, moderated",
     )
-    least, most = (_further(result, end, math.log1p(band), level, power) for end in ends)
-    if least is None:
-        return MoreTrials(MOST_TRIALS, None)
-    return MoreTrials(least, most)
 
 
-def _further(result: RatioResult, spread: float, room: float, level: float, power: float) -> int | None:
-    """The fewest further trials at this spread; 0 where those so far are enough."""
-    last = result.n + MOST_TRIALS if result.looks is None else result.looks.most
-    trials = np.arange(max(2, result.n), last + 1)
-    freedom = (1 if result.paired else 2) * (trials - 1)
-    if result.looks is None:
-        critical = special.stdtrit(freedom, 1 - level / 2)
-    else:
-        limits = boundaries(result.looks, level)
-        critical = np.asarray([limits.get(int(count), math.inf) for count in trials])
-    # Either end of the band may be missed, so each gets half of what may go wrong.
-    margin = special.stdtrit(freedom, (1 + power) / 2)
-    enough = np.flatnonzero((critical + margin) * spread / np.sqrt(trials) <= room)
-    return int(trials[enough[0]]) - result.n if enough.size else None
+def _variance(found: RatioResult) -> float:
+    """Of one observation: of a block's difference, or of a trial of either server."""
+    share = 1 / found.n if found.paired else (1 / found.n_a + 1 / found.n_b)
+    return (found.error or 0.0) ** 2 / share
+
+
+def _bartlett(variances: Any, freedoms: Any) -> float:
+    """p-value of equal variances."""
+    whole, count = float(freedoms.sum()), len(variances)
+    pooled = float((variances * freedoms).sum()) / whole
+    statistic = whole * math.log(pooled) - float((freedoms * np.log(variances)).sum())
+    scale = 1 + (float((1 / freedoms).sum()) - 1 / whole) / (3 * (count - 1))
+    return float(special.chdtrc(count - 1, statistic / scale))
+
+
+def _inverse_trigamma(value: float) -> float:
+    """y with trigamma(y) = value, by Newton's method (Smyth 2004, appendix)."""
+    y = 0.5 + 1 / value
+    for _ in range(50):
+        step = float(special.polygamma(1, y)) * (1 - float(special.polygamma(1, y)) / value)
+        step /= float(special.polygamma(2, y))
+        y += step
+        if abs(step / y) < 1e-8:
+            break
+    return y
