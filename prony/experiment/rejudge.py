@@ -11,7 +11,7 @@ from typing import Any
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import Conclusion, conclude
 from prony.experiment.stored import cell_of_record, plan_of
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Finding, Judgement, Kind
 from prony.judge.limits import CheckLimits
 from prony.store import Store, StoredTrial
 
@@ -32,11 +32,11 @@ class Change:
         return found
 
     @property
-    def statuses(self) -> tuple[Status | None, Status | None]:
+    def kinds(self) -> tuple[Kind | None, Kind | None]:
         """Before and after."""
         return (
-            None if self.before is None else self.before.status,
-            None if self.after is None else self.after.status,
+            None if self.before is None else self.before.kind,
+            None if self.after is None else self.after.kind,
         )
 
 
@@ -53,7 +53,7 @@ class Rejudged:
 
     @property
     def changed(self) -> bool:
-        """Whether a finding or a figure differs; the verdict follows from the findings."""
+        """Whether a finding or a figure differs; everything else follows from these."""
         return bool(self.changes or self.figures_changed)
 
 

@@ -15,7 +15,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import TrialRecord
 from prony.host.sysctls import changed, read_sysctls
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 from prony.plan.target import Target
 from prony.plan.workload import Workload
 from prony.server.spec import HttpVersion
@@ -47,10 +47,8 @@ class Progress(Protocol):
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         """The trial is in the store, with its calibration; `trial_ended` follows."""
 
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
-        """The trial is over; no rate when none may be printed; `why`: what made it other than valid."""
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
+        """The trial is over; it has no figure where it does not conform."""
 
     def note(self, text: str) -> None:
         """Something worth a line."""

@@ -40,7 +40,7 @@ class EndedTrial:
 
     @property
     def disturbed(self) -> bool:
-        """Whether it was rejected, and only for what happened outside of client and server."""
+        """Whether what happened outside of client and server bends it so far that it is worth repeating."""
         return outside.disturbed(self.conclusion.judgement, self.record.failure)
 
 
@@ -149,7 +149,7 @@ class Trials:
     def _tell(self, ended: EndedTrial, seconds: float) -> None:
         found = ended.conclusion
         self.progress.trial_stored(ended.record, found.judgement, found.figures)
-        self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
+        self.progress.trial_ended(found.judgement, found.figures, seconds)
 
     def _calibrated(
         self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], places: Places
