@@ -83,7 +83,7 @@ class Common:
     within: Annotated[
         str | None,
         typer.Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to ±SHARE, "
-                     "such as 2% (95 % interval); the window's length is then its longest."),
+                     "such as 2%; the window's length is then its longest."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,

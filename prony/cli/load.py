@@ -173,14 +173,9 @@ def command(
         deadline=deadline,
         default_users=10 if workload is None else sends.users,
     )
-    measured = _measured(
-        offered,
-        duration,
-        requests,
-        iterations,
-        whole,
-        within=common.within is not None or common.windows is not None,
-    )
+    if common.windows is not None and duration is None:
+        duration = "10s"
+    measured = _measured(offered, duration, requests, iterations, whole, within=common.within is not None)
     tls = _tls(target.https, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption)
     target = target.model_copy(
         update={"tls": tls, "addresses": tuple(_host_and_port(each) for each in address)}
