@@ -82,8 +82,8 @@ class Common:
     ] = 0  # fmt: skip
     within: Annotated[
         str | None,
-        typer.Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to ±SHARE, "
-                     "such as 2%; the window's length is then its longest."),
+        typer.Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
+                     "±SHARE, such as 2%; the window's length is then its longest."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,
