@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Any
 
 from scipy import special as untyped_special
@@ -92,7 +91,7 @@ class Asked:
     candidate: str
     directions: Mapping[str, bool]
     margin: float
-    margins: Mapping[str, float] = MappingProxyType({})
+    margins: Mapping[str, float] = field(default_factory=dict)
     """Of figures that have one of their own."""
 
     def limit(self, figure: str) -> float:
