@@ -1,8 +1,6 @@
-"""Holm's procedure, intervals that agree with it, and moderated variances."""
+"""Holm's procedure, intervals that agree with it."""
 
 from __future__ import annotations
-
-import math
 
 import numpy as np
 import pytest
@@ -10,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from prony.compare import RatioResult, ratio
-from prony.compare.family import holm_levels, moderated, prior_of
+from prony.compare import ratio
+from prony.compare.family import holm_levels
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
@@ -45,44 +43,3 @@ def test_an_interval_at_its_level_leaves_one_out_exactly_when_holm_rejects(seed:
         assert at_level.low is not None
         assert at_level.high is not None
         assert (at_level.low > 1 or at_level.high < 1) == (p_value <= level)
-
-
-def family(rng: np.random.Generator, spreads: list[float], trials: int = 4) -> list[RatioResult]:
-    """Pairs of equal servers with these spreads of a block's difference."""
-    made = []
-    for spread in spreads:
-        values = list(np.exp(rng.normal(0, spread, trials)))
-        made.append(ratio(values, [1.0] * trials, range(trials), range(trials)))
-    return made
-
-
-class TestModeratedVariances:
-    def test_equal_variances_are_borrowed(self) -> None:
-        found = family(np.random.default_rng(1), [0.03] * 30)
-        prior = prior_of(found)
-        assert prior is not None
-        assert prior.variance == pytest.approx(0.03**2, rel=0.4)
-        narrow = [math.log((m.high or 0) / (m.low or 1)) for m in (moderated(one, prior) for one in found)]
-        wide = [math.log((one.high or 0) / (one.low or 1)) for one in found]
-        assert np.mean(narrow) < 0.75 * np.mean(wide)
-
-    def test_one_odd_server_keeps_its_own(self) -> None:
-        guarded = [
-            prior_of(family(np.random.default_rng(seed), [0.01] * 5 + [0.15])) is None for seed in range(40)
-        ]
-        assert np.mean(guarded) >= 0.95
-
-    def test_few_variances_are_no_family(self) -> None:
-        assert prior_of(family(np.random.default_rng(1), [0.03] * 2)) is None
-
-    @pytest.mark.parametrize("odd", [1.0, 2.0, 4.0])
-    def test_intervals_still_cover(self, odd: float) -> None:
-        """Six pairs, one of them noisier: the truth of the noisy one is inside in at least 93 of 100."""
-        inside = count = 0
-        for seed in range(300):
-            found = family(np.random.default_rng(seed), [0.03] * 5 + [0.03 * odd], 5)
-            prior = prior_of(found)
-            last = found[-1] if prior is None else moderated(found[-1], prior)
-            count += 1
-            inside += (last.low or 0) <= 1 <= (last.high or 0)
-        assert inside / count >= 0.92
