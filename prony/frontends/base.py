@@ -160,7 +160,7 @@ MEANING = {
 def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
     """The tool's own code, or 3 for an invalid run unless the tool's was asked for."""
     invalid = ran.verdict is Status.INVALID
-    return original if exit_like_original or not invalid else ExitCode.INVALID
+    return original if exit_like_original or not invalid else ExitCode.NO_FIGURE
 
 
 def explain(translated: Translated) -> str:
