@@ -93,7 +93,7 @@ def seed(store: Store, nights: int = 50) -> Seeded:
         store.add_raw(made)
         ids.append(identifier)
         trials += len(made.trials)
-        rejected += sum(one["verdict"] != "valid" for one in made.judgements)
+        rejected += sum(not one["conforms"] for one in made.judgements)
         if number in STEPS:
             planted.append(Planted(identifier, _begin(number), STEPS[number]))
     if nights > max(STEPS):
@@ -237,7 +237,7 @@ def main(words: list[str]) -> int:
     store = Store.open(words[0])
     made = seed(store)
     store.close()
-    print(f"{made.trials} trials, {made.rejected} of them not valid, in {words[0]}")
+    print(f"{made.trials} trials, {made.rejected} of them not conforming, in {words[0]}")
     for one in made.planted:
         print(f"{made.server} {one.change * 100:+g} % from {one.experiment_id} ({one.when:%Y-%m-%d}) on")
     return 0

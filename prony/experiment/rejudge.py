@@ -58,7 +58,8 @@ class Rejudged:
 
 
 def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudged, ...]:
-    """Judge every trial of an experiment under the limits of its plan, with `limits` replacing some of them.
+    """Judge every trial of an experiment under the limits of its plan that there still are, with `limits`
+    replacing some of them.
 
     A judgement that differs from the newest stored one is stored beside it; all of them in one transaction.
     """
@@ -70,7 +71,7 @@ def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudg
     found: list[Rejudged] = []
     for trial in trials:
         own = {**planned.get(cell_of_record(plan, trial.record), {}), **limits}
-        ended = conclude(trial.record, CheckLimits.model_validate(own))
+        ended = conclude(trial.record, CheckLimits.among(own))
         found.append(_compared(trial, ended))
         if found[-1].changed:
             made[trial.record.id] = (ended.judgement, ended.figures)

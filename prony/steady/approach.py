@@ -24,7 +24,9 @@ it, and says so.
 TIME_CONSTANTS = 28
 """Values on the grid, evenly spaced on the log scale, 19 % apart."""
 CONFIDENCE = 0.95
-"""One-sided confidence of the bound for one time constant."""
+"""One-sided confidence of the bound for one time constant ..."""
+TWO_SIDED = 0.975
+"""... and of either end of the interval up to a horizon."""
 DISMISSED = 3.84
 """A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
 freedom, 95 %) in units of the long-run variance.
@@ -218,7 +220,7 @@ def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = N
     variance = max(misfit / freedom, NOISE_FLOOR**2) * inflation
     shares = np.asarray([share for _, share in shapes])
     free = series.y.size / inflation - regimes - len(shapes)
-    t_value = t_quantile(max(free, 1.5), CONFIDENCE)
+    t_value = t_quantile(max(free, 1.5), CONFIDENCE if math.isinf(horizon_s) else TWO_SIDED)
     remaining = -float(slopes @ shares)
     error = math.sqrt(variance * float(shares @ np.linalg.solve(design.T @ design, shares)))
     return _Fit(tau, remaining, t_value * error, misfit, freedom, rho)
