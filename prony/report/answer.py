@@ -255,7 +255,11 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
         if found is None:
             why = next(iter(cell.why_not), "not measured")
             made.append(
-                Row(cell.label, (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)))
+                Row(
+                    cell.label,
+                    (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)),
+                    server=cell.cell.server,
+                )
             )
             continue
         made.append(
@@ -322,7 +326,9 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
 
 def _failure(part: PartView) -> str:
     """Why a part has no figure at all."""
-    if part.counting or not part.trials:
+    if not part.trials:
+        return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
+    if part.counting:
         return ""
     why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
     return f"No figure: {'; '.join(list(why)[:2])}"

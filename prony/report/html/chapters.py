@@ -57,7 +57,6 @@ class Folded:
     summary: str
     items: tuple[Item, ...]
     lead: str = ""
-    open: bool = False
 
 
 Item = Block | Charts | Findings | Folded | RatioTable
@@ -141,7 +140,7 @@ def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
         )
     )
     results = (*drawn, *tables, *lists, *((skipped,) if skipped is not None else ()))
-    return [Chapter("results", "Results", results, lead), _sockets(drawer, folded=True)]
+    return [Chapter("results", "Results", results, lead), _sockets(drawer)]
 
 
 def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
@@ -325,18 +324,14 @@ def _cpu(drawer: Drawer) -> Chapter:
     return Chapter("cpu", "CPU in use", items, lead)
 
 
-def _sockets(drawer: Drawer, *, folded: bool = False) -> Chapter:
+def _sockets(drawer: Drawer) -> Chapter:
     drawings = tuple(socket_drawings.sockets(drawer))
     lead = (
         "TCP sockets of the host by state, as ss -s counts them, client and server together, in the "
         "median trial. A rising “timewait” means that connections are opened again and again."
     )
-    if not drawings:
-        return Chapter("sockets", "Sockets over time", ())
-    figures = Charts(drawings, tuple((mark, name) for name, mark in socket_drawings.legend()))
-    if folded:
-        return Chapter("sockets", "", (Folded("Sockets over time", (figures,), lead, len(drawings) == 1),))
-    return Chapter("sockets", "Sockets over time", (figures,), lead)
+    keys = tuple((mark, name) for name, mark in socket_drawings.legend())
+    return Chapter("sockets", "Sockets over time", (Charts(drawings, keys),) if drawings else (), lead)
 
 
 def _history(part: PartView, drawer: Drawer) -> Chapter:

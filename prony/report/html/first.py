@@ -124,11 +124,11 @@ def _widths(bars: Sequence[Bar]) -> Scale:
 
 def _reached(one: Bar) -> tuple[float, float]:
     """How far its segments reach on both sides."""
-    segments = _segments(one, {})
-    return min([0.0, *(s.low for s in segments)]), max([0.0, *(s.high for s in segments)])
+    made = segments(one, {})
+    return min([0.0, *(s.low for s in made)]), max([0.0, *(s.high for s in made)])
 
 
-def _segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
+def segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
     """The interval, then each source beyond the one before it: together they end where `good to` says."""
     low, high = (None if end is None else end / one.value - 1 for end in (one.low, one.high))
     place = {source: at for at, source in enumerate(colours)}
@@ -149,7 +149,7 @@ def _segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
 
 
 def _budget(widths: Scale, one: Bar, colours: dict[str, Colour]) -> Markup:
-    return stacked(widths, _segments(one, colours), Interval(*_worst(one)))
+    return stacked(widths, segments(one, colours), Interval(*_worst(one)))
 
 
 def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:

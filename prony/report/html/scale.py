@@ -122,7 +122,7 @@ def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
     return _row(made, height=16)
 
 
-def round_ticks(scale: Scale, most: int = 4) -> list[float]:
+def round_ticks(scale: Scale, most: int = 6) -> list[float]:
     """Round values on a linear scale, zero among them where it has it: at most about this many."""
     step = _round_step((scale.high - scale.low) / most)
     first = math.ceil(scale.low / step - 1e-9)
@@ -134,6 +134,7 @@ LADDERS: tuple[tuple[float, ...], ...] = (
     tuple(round(0.8 + 0.02 * k, 2) for k in range(21)),
     tuple(round(0.75 + 0.05 * k, 2) for k in range(16)),
     tuple(round(0.5 + 0.1 * k, 1) for k in range(16)),
+    tuple(round(0.2 + 0.2 * k, 1) for k in range(15)),
     (0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4),
     (0.1, 0.2, 0.5, 1, 2, 5, 10),
     tuple(10.0**k for k in range(-9, 10)),
@@ -182,14 +183,15 @@ def _line(scale: Scale, ends: Interval, colour: Colour, width: float, y: float =
     """Between both ends; an arrow to the border where one is not bounded, or lies beyond the scale."""
     low = scale.low if ends.low is None else ends.low
     high = scale.high if ends.high is None else ends.high
+    size = 6 if width > 1 else 3
     made = (
         f'<line x1="{scale.at(low):.2f}%" x2="{scale.at(high):.2f}%" y1="{y:g}" y2="{y:g}" '
         f'stroke="{colour.light}" stroke-width="{width:g}"/>'
     )
     if ends.low is None or ends.low < scale.low:
-        made += _head(0, -1, colour, y)
+        made += _head(0, -1, colour, y, size)
     if ends.high is None or ends.high > scale.high:
-        made += _head(100, 1, colour, y)
+        made += _head(100, 1, colour, y, size)
     return made
 
 
@@ -197,13 +199,14 @@ def _arrow(start: float, side: int, colour: Colour) -> str:
     end = 100 if side > 0 else 0
     return (
         f'<line x1="{start:.2f}%" x2="{end}%" y1="{MIDDLE:g}" y2="{MIDDLE:g}" stroke="{colour.light}" '
-        f'stroke-width="1.5" stroke-dasharray="3 3"/>{_head(end, side, colour, MIDDLE)}'
+        f'stroke-width="1.5" stroke-dasharray="3 3"/>{_head(end, side, colour, MIDDLE, 6)}'
     )
 
 
-def _head(at: float, side: int, colour: Colour, y: float) -> str:
+def _head(at: float, side: int, colour: Colour, y: float, size: float) -> str:
     """Of an arrow, its tip at this place."""
+    back = -size * side
     return (
-        f'<svg x="{at:g}%" y="{y:g}" overflow="visible"><path d="M{-7 * side} -6L0 0L{-7 * side} 6" '
-        f'fill="none" stroke="{colour.light}" stroke-width="2.5"/></svg>'
+        f'<svg x="{at:g}%" y="{y:g}" overflow="visible"><path d="M{back:g} {-size:g}L0 0L{back:g} {size:g}" '
+        f'fill="none" stroke="{colour.light}" stroke-width="{size / 2.4:.2g}"/></svg>'
     )

@@ -37,7 +37,7 @@ PROVIDED = Colour("provided", "#4c5f8a", "#9db3e6")
 NOT_CONFORMING = Colour("not_conforming", "#b3261e", "#ff8a80")
 """Of findings, by their kinds; a chart takes the first and the last one for what is better and worse."""
 LINK = Colour("link", "#22559c", "#8ab8f5")
-AT_WORST = Colour("at-worst", "#a4a9b1", "#6d747e")
+AT_WORST = Colour("at-worst", "#8a919d", "#7d8590")
 """Of what an interval is widened by where every source of the budget is at its worst."""
 
 ROLES = (
@@ -50,8 +50,8 @@ SOURCES = (
     Colour("source-1", "#5a6fa8", "#8298d4"),
     Colour("source-2", "#4f9a94", "#5fb3ac"),
     Colour("source-3", "#a5688f", "#c489ae"),
-    Colour("source-4", "#8f8069", "#a8987f"),
-    Colour("source-5", "#b5bac2", "#5a616b"),
+    Colour("source-4", "#7f8f3f", "#a3b35a"),
+    Colour("source-5", "#a08b76", "#8f7d6b"),
 )
 """One per source of a budget, the largest first; the last one for all others together. None is a server's."""
 
