@@ -28,7 +28,7 @@ def demanded_code(store: Store | Path, which: str = "latest", held_per_s: float 
     trials = store.trials(row.id)
     plan = plan_of(row, trials)
     answered = bool(trials) and all(_answered(part, plan, trials, held_per_s) for part in plan.parts)
-    return ExitCode.OK if answered else ExitCode.INVALID
+    return ExitCode.OK if answered else ExitCode.NO_FIGURE
 
 
 def _answered(part: Part, plan: Plan, trials: Iterable[StoredTrial], held_per_s: float | None) -> bool:

@@ -65,7 +65,14 @@ def run(
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
     code = show(
-        done.store, done.identifier, as_json=common.json, report=common.report, also=also, against=theirs
+        done.store,
+        done.identifier,
+        as_json=common.json,
+        report=common.report,
+        details=common.details,
+        strict=common.strict_share,
+        also=also,
+        against=theirs,
     )
     return ExitCode.INTERRUPTED if done.interrupted else code
 
@@ -225,7 +232,16 @@ def _resumed(
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
-    return show(store, row.id, as_json=common.json, report=common.report, also=also, against=theirs)
+    return show(
+        store,
+        row.id,
+        as_json=common.json,
+        report=common.report,
+        details=common.details,
+        strict=common.strict_share,
+        also=also,
+        against=theirs,
+    )
 
 
 @contextmanager

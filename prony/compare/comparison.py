@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from prony.compare.claim import Claim, Ends, Settles, apart, at_least, claim_of, margin_of, p_value, settles
-from prony.compare.family import Prior, holm_levels, moderated
+from prony.compare.family import holm_levels
 from prony.compare.position import PositionEffect, effect_of
 from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
@@ -134,7 +134,6 @@ def compare(
     servers: Sequence[str] = (),
     looks: Looks | None = None,
     later: Later | None = None,
-    prior: Prior | None = None,
     block_s: float | None = None,
 ) -> Comparison:
     """Every pair of servers, with Holm over those that could be tested.
@@ -142,10 +141,9 @@ def compare(
     With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once and
     each pair of servers gets an equal share of the error, so that no look and no pair was free.
 
-    `later`: what is still to come; None where no plateau is claimed. `prior`: of the variances of a family of
-    pairs (prony.compare.family). `block_s`: what a block takes, for what would settle a pair. `servers` fixes
-    the order (else: as they first appear). Raises ValueError for a band below 0 or a confidence outside
-    (0, 1).
+    `later`: what is still to come; None where no plateau is claimed. `block_s`: what a block takes, for what
+    would settle a pair. `servers` fixes the order (else: as they first appear). Raises ValueError for a band
+    below 0 or a confidence outside (0, 1).
     """
     if band < 0 or not 0 < confidence < 1:
         raise ValueError("band must be at least 0 and confidence between 0 and 1")
@@ -158,8 +156,7 @@ def compare(
     def measure(a: ServerValues, b: ServerValues, level: float) -> RatioResult:
         if looks is not None:
             return repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
-        found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
-        return found if prior is None else moderated(found, prior)
+        return ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
 
     if looks is not None:
         levels = {(a.server, b.server): alpha / len(every) for a, b in tested}

@@ -162,7 +162,7 @@ def _rests_on(judgement: Judgement) -> str:
 
 def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
     """The tool's own code, or 3 for a run that does not conform unless the tool's was asked for."""
-    return original if exit_like_original or ran.judgement.conforms else ExitCode.INVALID
+    return original if exit_like_original or ran.judgement.conforms else ExitCode.NO_FIGURE
 
 
 def explain(translated: Translated) -> str:

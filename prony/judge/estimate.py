@@ -8,19 +8,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from prony.evidence.trial import Evidence
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.finding import Bias, Judgement, added
 from prony.judge.times import NAMED, headline_times
 from prony.judge.window import measured
 from prony.steady.detector import full_rows
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import half_width
 
 FEWEST_ROWS = 5
 """Seconds of a window from which its rate has an interval."""
-MOST_CORRELATION = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,31 +101,16 @@ def _finite(low: float, high: float) -> tuple[float | None, float | None]:
     return (low if math.isfinite(low) else None), (high if math.isfinite(high) else None)
 
 
-def rate_interval(evidence: Evidence, confidence: float = 0.95) -> tuple[float | None, float | None]:
-    """Of the rate that the window's seconds are a sample of: t over the full rows, the variance of their mean
-    inflated by (1 + r) ÷ (1 - r) for the lag-1 correlation r with Kendall's correction for its bias. (None,
-    None) with fewer than FEWEST_ROWS, and in an open loop, whose rate is the schedule's.
+def rate_interval(evidence: Evidence) -> tuple[float | None, float | None]:
+    """Of the rate that the window's seconds are a sample of (95 %). (None, None) with fewer than FEWEST_ROWS,
+    and in an open loop, whose rate is the schedule's.
     """
     window = measured(evidence)
     if window is None or evidence.engine is None or evidence.load.model == "open":
         return None, None
     rows = full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
-    values = np.asarray([row.completed_per_s for row in rows], dtype=np.float64)
-    if values.size < FEWEST_ROWS or values.mean() <= 0:
+    half = half_width([row.completed_per_s for row in rows], FEWEST_ROWS)
+    if half is None:
         return None, None
     rate = window.completed / window.duration_s
-    half = half_width(values, confidence) / float(values.mean()) * rate
-    return max(0.0, rate - half), rate + half
-
-
-def half_width(values: np.typing.NDArray[np.float64], confidence: float = 0.95) -> float:
-    """Of the interval of a mean over seconds, as `rate_interval` has it."""
-    residual = values - values.mean()
-    squares = float(residual @ residual)
-    if squares <= 0:
-        return 0.0
-    raw = float(residual[1:] @ residual[:-1]) / squares
-    rho = min(max(0.0, raw + (1 + 3 * max(raw, 0.0)) / values.size), MOST_CORRELATION)
-    inflation = (1 + rho) / (1 - rho)
-    error = math.sqrt(squares / (values.size - 1) / values.size * inflation)
-    return t_quantile(max(1.0, values.size / inflation - 1), 0.5 + confidence / 2) * error
+    return max(0.0, rate * (1 - half)), rate * (1 + half)

@@ -7,18 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations
 from statistics import fmean
 
 import yaml
 
 from prony.compare import BAND, Comparison, Later, Looks, Pair, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
-from prony.compare.family import Prior, prior_of
 from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
-from prony.compare.ratio import ratio
-from prony.compare.samples import confounded, gather
 from prony.compare.scaling import Point, Scaling, scaling
 from prony.compare.sentence import basis, sentence
 from prony.evidence.trial import TrialRecord
@@ -318,7 +314,6 @@ def _together(part: PartView) -> tuple[Finding, ...]:
 def _pairs(part: PartView) -> list[PairView]:
     """Comparisons within each workload and load, of the pairs that the plan names or of all."""
     found: list[PairView] = []
-    priors: dict[str, Prior | None] = {}
     groups = _questions(part)
     for where, group in groups.items():
         servers = [cell.cell.server for cell in group]
@@ -333,15 +328,12 @@ def _pairs(part: PartView) -> list[PairView]:
         else:
             figures = (compared_figure(group[0].cell.trial.load),)
         for figure in figures:
-            if figure not in priors:
-                priors[figure] = _prior(groups, figure)
             found += figure_pairs(
                 group,
                 figure,
                 looks=_looks(part),
                 band=part.part.band,
                 where=where if len(groups) > 1 else "",
-                prior=priors[figure],
             )
     wanted = part.part.comparisons
     if wanted is None:
@@ -380,10 +372,9 @@ def figure_pairs(
     looks: Looks | None = None,
     band: float = BAND,
     where: str = "",
-    prior: Prior | None = None,
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, band=band, prior=prior)
+    compared = _compared(cells, figure, looks=looks, band=band)
     if compared is None:
         return []
     by_server = {cell.cell.server: cell for cell in cells}
@@ -425,7 +416,6 @@ def _compared(
     *,
     looks: Looks | None = None,
     band: float = BAND,
-    prior: Prior | None = None,
 ) -> Comparison | None:
     """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
     when no trial has the figure.
@@ -443,7 +433,6 @@ def _compared(
         looks=looks,
         band=band,
         later=_later(cells, figure),
-        prior=prior,
         block_s=fmean(took_s) * len(servers) if took_s else None,
     )
 
@@ -462,20 +451,6 @@ def _with_plateau(cell: CellView) -> CellView:
         return cell
     plateau = plateau_of(found.coming.get(cell.cell.server), found.sign, found.horizon_s)
     return replace(cell, plateau=plateau)
-
-
-def _prior(groups: Mapping[str, list[CellView]], figure: str) -> Prior | None:
-    """Of the variances of all pairs of a part in one figure, whatever their workload and load."""
-    found = []
-    for group in groups.values():
-        trials = [trial for cell in group for trial in cell.trials]
-        sides = gather([sample(t.record, t.judgement, t.figures, figure) for t in trials], ())
-        found += [
-            ratio(a.values, b.values, a.blocks, b.blocks)
-            for a, b in combinations(sides, 2)
-            if a.values and b.values and not confounded(a, b)
-        ]
-    return prior_of(found)
 
 
 def _warnings(view: ResultView) -> list[str]:

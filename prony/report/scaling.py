@@ -6,11 +6,13 @@ import math
 
 from prony.compare.capacity import End
 from prony.compare.scaling import Estimate, Scaling
+from prony.judge.finding import Kind
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.cells_table import cell_verdict
+from prony.report.cells_table import cell_trials
 from prony.report.comparison import figure_cell
 from prony.report.labels import named, rounded
-from prony.report.result import CellView, PartView, SearchView, Tried
+from prony.report.result import CellView, PartView, SearchView, TrialView, Tried
+from prony.report.style import KIND_WORDS
 from prony.report.wording import ABSENT, number, significant
 
 NOTHING = 1e-9
@@ -36,7 +38,7 @@ def _points(cells: list[CellView], law: Scaling | None) -> Table:
             (
                 *(figure_cell(figure, cell.figure(figure), cell) for figure in FIGURES),
                 TableCell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
-                cell_verdict(cell),
+                cell_trials(cell),
             ),
         )
         for cell in cells
@@ -121,7 +123,7 @@ def capacity_blocks(part: PartView) -> list[Block]:
         Column("p99, ms", rank=1),
         Column("of allowed", rank=2),
         Column("outcome", number=False),
-        Column("verdict", number=False),
+        Column("trial", number=False),
     )
     rows = tuple(_tried(one) for one in search.tried)
     return [
@@ -143,9 +145,14 @@ def _tried(one: Tried) -> Row:
             ),
             TableCell(share),
             TableCell(one.outcome.value),
-            TableCell(trial.status.value, status=trial.status),
+            _conforming(trial),
         ),
     )
+
+
+def _conforming(trial: TrialView) -> TableCell:
+    kind = Kind.FINE if trial.conforms else Kind.NOT_CONFORMING
+    return TableCell(KIND_WORDS[kind], kind=kind)
 
 
 def capacity_words(search: SearchView) -> str:

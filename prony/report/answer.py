@@ -1,0 +1,310 @@
+"""The answer of a result: what is shown, a row per server, the largest uncertainty and what to do about it.
+What terminal, page and JSON put first. Pure. Must not know how it is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prony.compare.claim import Claim
+from prony.compare.sentence import OBSTACLES
+from prony.experiment.clear import compared_figure
+from prony.report import aa
+from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.comparison import best, lower_is_better
+from prony.report.intervals import over_trials
+from prony.report.labels import label_of, named
+from prony.report.result import HEADLINE, BudgetLine, CellView, Condition, PairView, PartView, ResultView
+from prony.report.scaling import capacity_words, law_words
+from prony.report.uncertain import good_to
+from prony.report.wording import counted
+
+MOST_SENTENCES = 4
+MOST_ROWS = 12
+"""Cells of which each has a row; of more the details have the table."""
+BESIDE = ("p99_ms", "server_cpu_us_per_request")
+"""The figures that stand beside the one that is asked for."""
+SURE = 0.001
+"""An uncertainty below this is not worth a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A cell's figure for a drawing: the value, its interval, and the interval with the budget at its worst.
+    None: not bounded, or not known.
+    """
+
+    label: str
+    server: str
+    value: float
+    low: float | None
+    high: float | None
+    worst_low: float | None
+    worst_high: float | None
+    budget: tuple[BudgetLine, ...]
+    """What may bend it, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """What a part comes to."""
+
+    name: str
+    title: str
+    figure: str
+    """What it is about."""
+    sentences: tuple[str, ...]
+    rows: Table | None
+    """A row per server, best first; None where a part has too many cells, or no figure."""
+    bars: tuple[Bar, ...]
+    largest: str
+    """The largest line of the budget, and what to do about it; empty where nothing matters."""
+    failure: str
+    """Why there is no figure; empty where there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a result comes to."""
+
+    parts: tuple[AnswerPart, ...]
+    conforming: str
+    """How many trials conform."""
+    provided: tuple[Condition, ...]
+    """What all of it rests on."""
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence."""
+        said = (text for part in self.parts for text in (*part.sentences, part.failure) if text)
+        return next(said, self.conforming)
+
+
+def answer(view: ResultView) -> Answer:
+    """The whole answer."""
+    parts = tuple(_part(part, several=len(view.parts) > 1) for part in view.parts)
+    return Answer(parts, conforming(view), _provided(view))
+
+
+def conforming(view: ResultView) -> str:
+    """How many trials conform, and how many were planned where not all ended."""
+    trials = [trial for trial in view.trials if trial.record.kind == "trial"]
+    good = sum(trial.conforms for trial in trials)
+    if not trials:
+        return "nothing was measured"
+    if len(trials) == 1:
+        return "the trial conforms" if good else "the trial does not conform"
+    ended = "" if len(trials) >= view.planned else f" of {view.planned} planned"
+    return f"{good} of {counted(len(trials), 'trial')}{ended} conform"
+
+
+def _provided(view: ResultView) -> tuple[Condition, ...]:
+    found = {(one.check, one.code): one for cell in view.cells for one in cell.provided}
+    return tuple(found.values())
+
+
+def _part(part: PartView, *, several: bool) -> AnswerPart:
+    figure = asked(part)
+    cells = _ordered(part, figure)
+    drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
+    return AnswerPart(
+        name=part.part.name,
+        title=part.part.title,
+        figure=figure,
+        sentences=() if part.failure else sentences(part, 2 if several else MOST_SENTENCES),
+        rows=rows(part, drawn, figure),
+        bars=tuple(bar for cell in cells if (bar := _bar(cell, figure)) is not None),
+        largest=_largest(cells, figure),
+        failure=part.failure or _failure(part),
+    )
+
+
+def asked(part: PartView) -> str:
+    """The figure that a part is about."""
+    figures = dict.fromkeys(compared_figure(cell.cell.trial.load) for cell in part.cells)
+    return next(iter(figures), HEADLINE)
+
+
+def _ordered(part: PartView, figure: str) -> list[CellView]:
+    """Cells with a figure, best first where servers are compared; the others after them."""
+    spreads = {id(cell): cell.figure(figure) for cell in part.cells}
+    known = [cell for cell in part.cells if spreads[id(cell)] is not None]
+    if part.layout == "comparison":
+        down = lower_is_better(figure)
+
+        def median(cell: CellView) -> float:
+            found = spreads[id(cell)]
+            return 0.0 if found is None else found.median
+
+        known.sort(key=median, reverse=not down)
+    return [*known, *(cell for cell in part.cells if spreads[id(cell)] is None)]
+
+
+# -- sentences
+
+
+def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
+    """What holds of a part, the first thing first."""
+    if part.gate is not None:
+        return (part.gate.sentence,)
+    if part.search is not None:
+        return (capacity_words(part.search),)
+    if part.aa is not None:
+        return tuple(aa.words(part.aa)[:2])
+    if part.part.shape == "sweep":
+        said = [text for server, law in part.laws.items() for text in law_words(law)[:1]]
+        return tuple(said[:most])
+    if any(not finding.conforms for finding in part.findings):
+        first = next(finding for finding in part.findings if not finding.conforms)
+        return (f"The servers are not compared: {first.reason}",)
+    found = telling(part)
+    text = [f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence for pair in found[:most]]
+    return tuple(text) or single(part)
+
+
+def telling(part: PartView) -> list[PairView]:
+    """The pairs that answer first: of the figure that is asked for the best server beside every other one,
+    then the worst p99; what is shown before what is open.
+    """
+    figure = asked(part)
+    main = [pair for pair in part.pairs if pair.figure == figure]
+    if part.layout == "comparison" and len(part.servers) > 2:
+        order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
+        if order:
+            main = [pair for pair in main if order[0] in (pair.a, pair.b)]
+            place = {server: at for at, server in enumerate(order)}
+            main.sort(key=lambda pair: max(place.get(pair.a, 99), place.get(pair.b, 99)))
+    else:
+        main.sort(key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
+    if part.layout != "comparison" or figure == "p99_ms":
+        return main
+    tails = [pair for pair in part.pairs if pair.figure == "p99_ms" and pair.differs]
+    tails.sort(key=lambda pair: -(pair.at_least or 0.0))
+    return [*main[: MOST_SENTENCES - 1], *tails[:1]]
+
+
+RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
+
+
+def single(part: PartView) -> tuple[str, ...]:
+    """A sentence per cell of a part without pairs, as far as there are few."""
+    if len(part.cells) > 1:
+        return _extremes(part)
+    return tuple(said for cell in part.cells if (said := _of_cell(cell)))
+
+
+def _of_cell(cell: CellView) -> str:
+    figure = compared_figure(cell.cell.trial.load)
+    found, off = cell.figure(figure), cell.uncertainty(figure)
+    if found is None:
+        return ""
+    value = over_trials(figure, found, found.median)
+    good = "" if off is None else f", good to {good_to(*off.worst)}"
+    what = f"{value} requests/s" if figure == HEADLINE else f"{label_of(figure)} {value} ms"
+    bound = f"; bound by {cell.bound_by}" if cell.bound_by not in ("", "unknown") else ""
+    if off is not None and off.bias_high is None and off.bias_low is not None:
+        what = f"at least {what}"
+    return f"{what}{good}{bound}"
+
+
+def _extremes(part: PartView) -> tuple[str, ...]:
+    """Of one server under several loads, where it answers most and least."""
+    figure = asked(part)
+    found = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
+    if len(found) < 2:
+        return tuple(said for _, cell in found if (said := _of_cell(cell)))
+    found.sort(key=lambda one: one[0].median)
+    least, most = (
+        f"{cell.label}: {over_trials(figure, spread, spread.median)}"
+        for spread, cell in (found[0], found[-1])
+    )
+    return (f"Of {len(found)} cells {label_of(figure)} is highest in {most}, and lowest in {least}",)
+
+
+# -- rows
+
+
+def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None:
+    """A row per cell: the figure, how far it may be off, what stands beside it."""
+    if not any(cell.counting for cell in cells):
+        return None
+    beside = [name for name in BESIDE if name != figure and any(c.figure(name) is not None for c in cells)]
+    winner = best(part, figure) if part.layout == "comparison" else None
+    made = []
+    for cell in cells:
+        found, off = cell.figure(figure), cell.uncertainty(figure)
+        if found is None:
+            why = next(iter(cell.why_not), "not measured")
+            made.append(
+                Row(cell.label, (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)))
+            )
+            continue
+        made.append(
+            Row(
+                cell.label,
+                (
+                    TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
+                    TableCell("" if off is None else good_to(*off.worst)),
+                    *(_median(cell, name) for name in beside),
+                ),
+                server=cell.cell.server,
+            )
+        )
+    head = (
+        Column(named(figure)),
+        Column("good to", number=False),
+        *(Column(named(name), rank=at + 1) for at, name in enumerate(beside)),
+    )
+    return Table(head, (Section(tuple(made)),), caption="Figures")
+
+
+def _median(cell: CellView, name: str) -> TableCell:
+    found = cell.figure(name)
+    return TableCell("–" if found is None else over_trials(name, found, found.median))
+
+
+def _bar(cell: CellView, figure: str) -> Bar | None:
+    found, off = cell.figure(figure), cell.uncertainty(figure)
+    if found is None or off is None:
+        return None
+    low, high = off.worst
+
+    def at(relative: float | None) -> float | None:
+        return None if relative is None else found.median * (1 + relative)
+
+    return Bar(
+        cell.label,
+        cell.cell.server,
+        found.median,
+        at(off.low),
+        at(off.high),
+        at(low),
+        at(high),
+        cell.budget(figure),
+    )
+
+
+# -- what stands against it
+
+
+def _largest(cells: Sequence[CellView], figure: str) -> str:
+    """The line of all cells' budgets that may bend a figure most, and what to do."""
+    found = [(line, cell) for cell in cells for line in cell.budget(figure)[:1]]
+    if not found:
+        return ""
+    line, cell = max(found, key=lambda one: one[0].bias.size)
+    if line.bias.size < SURE:
+        return ""
+    what = OBSTACLES.get(line.source, line.source)
+    whose = f"{cell.label}, " if len(cells) > 1 else ""
+    advice = f": {line.advice}" if line.advice else ""
+    return f"Largest uncertainty: {whose}{what} {good_to(line.low, line.high)}{advice}"
+
+
+def _failure(part: PartView) -> str:
+    """Why a part has no figure at all."""
+    if part.counting or not part.trials:
+        return ""
+    why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
+    return f"No figure: {'; '.join(list(why)[:2])}"
