@@ -269,8 +269,8 @@ def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float,
         used = max(found.cpu_share or 0.0, busiest_server_thread_share(evidence) or 0.0)
         return -math.log(min(1.0, used)), said
     if found.name == SERVER_CPU and found.cpu_share and (probe is None or not probe.client_busy):
-        # Below the limit of a busy server something beside its own use of its CPUs holds it: a quota, a
-        neighbour. used = found.cpu_share if found.cpu_share >= limits.bound_cpu_min else 1.0
+        # Below the limit something beside its own use of its CPUs holds it: a quota, a neighbour.
+        used = found.cpu_share if found.cpu_share >= limits.bound_cpu_min else 1.0
         return -math.log(min(1.0, used)), said
     if found.name == SERVICE_CPU:
         return -math.log(limits.bound_cpu_min), said
