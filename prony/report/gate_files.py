@@ -16,7 +16,7 @@ from prony.report.gate import GateView, alone_lines, change_numbers, harmful, pe
 from prony.report.labels import label_of
 from prony.report.markdown import escaped
 from prony.report.result import ResultView
-from prony.report.shapes import rejected
+from prony.report.shapes import not_conforming
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 cannot hold."""
@@ -105,7 +105,7 @@ def markdown(view: ResultView, drawing: str) -> str:
         "",
         _plain(gate.sentence) + ".",
         "",
-        "| figure | change [95 % interval] | margin | verdict |",
+        "| figure | change [95 % interval] | margin | answer |",
         "|---|---|---|---|",
         *rows,
         "",
@@ -116,9 +116,9 @@ def markdown(view: ResultView, drawing: str) -> str:
         ),
         *(f"> {_plain(line)}\n" for line in (*gate.advice, *alone_lines(gate), *_on_record(view))),
     ]
-    out = [line for part in view.parts if (found := rejected(part)) is not None for line in found.lines]
+    out = [line for part in view.parts if (found := not_conforming(part)) is not None for line in found.lines]
     if out:
-        lines += ["<details><summary>Rejected trials</summary>", ""]
+        lines += ["<details><summary>Trials without a figure</summary>", ""]
         lines += [*(f"- {_plain(line)}" for line in out), "", "</details>", ""]
     host = view.fingerprint
     where = "" if host is None else f" on {_plain(host.cpu_model)}, fingerprint `{host.key}`"
@@ -142,7 +142,7 @@ def _plain(text: str) -> str:
 
 
 def _doubt(one: FigureChange) -> str:
-    """Why a figure's verdict is not said; what cannot be measured at all stands in the sentence."""
+    """Why nothing can be said of a figure; what cannot be measured at all stands in the sentence."""
     return f": {_plain(one.why)}" if one.why and one.change is Change.CANNOT_TELL else ""
 
 
