@@ -1,5 +1,5 @@
-"""From a disturbance to bounds on figures: what a lost share of CPU, of user time or of requests may have done
-to throughput, times and CPU per request. Pure. Must not know which check asks, or limits.
+"""From a disturbance to bounds on figures: what a lost share of CPU, of user time or of requests may have
+done to throughput, times and CPU per request. Pure. Must not know which check asks, or limits.
 
 Every function returns figure -> Bias for the figures that are bent, and leaves out the others.
 """
@@ -35,7 +35,9 @@ def saturating(evidence: Evidence) -> bool:
 
 
 def lost(share: float) -> float:
-    """-ln(1 - share): by how much a rate would be higher, on the log scale, with this share of its time back."""
+    """-ln(1 - share): by how much a rate would be higher, on the log scale, with this share of its time
+    back.
+    """
     return math.inf if share >= 1 else -math.log1p(-max(0.0, share))
 
 

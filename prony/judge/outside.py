@@ -1,22 +1,21 @@
-"""Which rejections have a cause outside of client and server. Must not know how a trial is repeated or
-compared.
+"""Which trials are worth repeating because of what happened outside of client and server. Must not know how a
+trial is repeated or compared.
 """
 
 from __future__ import annotations
 
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Judgement
 
-FROM_OUTSIDE = frozenset({"isolation", "host"})
-"""Checks that can reject a trial for what happened outside of client and server."""
+WORTH_REPEATING = 0.05
+"""Bias of throughput, or of p50, on the log scale, from which a repeated trial is the better answer: as large
+as the effects that are measured.
+"""
 
 
 def disturbed(judgement: Judgement, failure: str | None) -> bool:
-    """Whether a trial was rejected, and only for what happened outside of client and server: that says
-    nothing about either.
+    """Whether what happened outside of client and server bends a trial's figures by WORTH_REPEATING or
+    more.
     """
-    rejecting = [f for f in judgement.findings if f.status is Status.INVALID]
-    return failure is None and bool(rejecting) and all(_from_outside(f) for f in rejecting)
-
-
-def _from_outside(finding: Finding) -> bool:
-    return finding.check in FROM_OUTSIDE and finding.outside is not False
+    outside = [one for one in judgement.findings if one.outside]
+    sizes = (one.of(figure).size for one in outside for figure in ("requests_per_s", "p50_ms"))
+    return failure is None and judgement.conforms and max(sizes, default=0.0) >= WORTH_REPEATING

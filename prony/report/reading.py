@@ -11,6 +11,7 @@ from statistics import fmean
 
 import yaml
 
+from prony import __version__
 from prony.compare import BAND, Comparison, Later, Looks, Pair, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
@@ -474,7 +475,10 @@ def _warnings(view: ResultView) -> list[str]:
 
 
 def _judged_again(stored: Sequence[StoredTrial]) -> str:
-    """When trials were judged again, and under which limits."""
+    """When trials were judged again, and under which limits; or that they are now, without being stored."""
+    if any(one.judgements[-1].stale for one in stored):
+        which = stored[0].record.experiment_id
+        return f"Judged as by Prony {__version__}; what is stored is older: prony results rejudge {which}"
     newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
     if not newest:
         return ""

@@ -46,7 +46,7 @@ def _points(cells: list[CellView], law: Scaling | None) -> Table:
     columns = (
         *(Column(named(figure), rank=place + 1) for place, figure in enumerate(FIGURES)),
         Column("by the law", rank=len(FIGURES) + 1),
-        Column("verdict", number=False),
+        Column("trials", number=False),
     )
     return Table(columns, (Section(rows),), heading="users", caption="Points")
 
@@ -174,7 +174,7 @@ def capacity_words(search: SearchView) -> str:
     if found.end is End.CLIENT and held is not None:
         return f"At least {held}: this client could not offer {client} ({trials})."
     if found.end is End.CLIENT:
-        return f"Unknown: this client could not even offer {client} ({trials})."
+        return f"No answer: this client could not even offer {client} ({trials})."
     if found.end is End.NEVER:
         return f"Not even {failed} held; a lower rate has too few requests for the percentile ({trials})."
     if found.end is End.HIGHEST:
@@ -186,4 +186,4 @@ def capacity_words(search: SearchView) -> str:
         return f"The search was interrupted after {trials}: {known}."
     if found.end is End.TRIALS:
         return f"The search ended after {trials}: {known}; allow more with --search-trials."
-    return f"Trials at the same rate were invalid twice ({trials}): {known}; the findings say why."
+    return f"Trials at the same rate did not conform twice ({trials}): {known}; the checks say why."

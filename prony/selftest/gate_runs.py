@@ -124,7 +124,7 @@ CODES = {
     Change.NO_WORSE: ExitCode.OK,
     Change.WORSE: ExitCode.WORSE,
     Change.CANNOT_TELL: ExitCode.UNDECIDED,
-    Change.NOT_MEASURABLE: ExitCode.INVALID,
+    Change.NOT_MEASURABLE: ExitCode.NO_FIGURE,
 }
 
 

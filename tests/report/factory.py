@@ -345,7 +345,6 @@ def record(
 
 def finding(
     check: str,
-    code: str = "ok",
     *,
     conforms: bool = True,
     bias: Mapping[str, Bias] | None = None,
@@ -358,7 +357,7 @@ def finding(
     """One finding, in words that a check could have used."""
     return Finding(
         check=check,
-        code=code,
+        code="ok" if conforms and not bias and not provided else "found",
         conforms=conforms,
         bias=dict(bias or {}),
         provided=provided,
@@ -375,10 +374,11 @@ CHECKS = ("errors", "little", "client", "bound_by", "connections", "steady", "wa
 
 
 def judgement(*troubles: Finding, bound_by: str = "server-cpu") -> Judgement:
-    """Every check that has no trouble found nothing; it conforms unless a trouble says otherwise."""
+    """Findings of every check, fine where it has no trouble."""
     named = {trouble.check for trouble in troubles}
     findings = (*(finding(check) for check in CHECKS if check not in named), *troubles)
-    return Judgement(conforms=all(f.conforms for f in findings), findings=findings, bound_by=bound_by)
+    conforms = all(one.conforms for one in findings)
+    return Judgement(conforms=conforms, findings=findings, bound_by=bound_by)
 
 
 def trial(made: TrialRecord, *troubles: Finding) -> TrialView:
@@ -510,48 +510,38 @@ def with_pairs(view: ResultView, pairs: Sequence[PairView]) -> ResultView:
     return replace(view, parts=(replace(part, pairs=tuple(pairs)),))
 
 
-FAILED = finding(
+FAILING = finding(
     "errors",
-    "failed",
     conforms=False,
-    reason="14.2 % of the requests failed",
+    reason="14.2 % of 72,000 requests failed",
     advice="Look at the server's log.",
     value=0.142,
 )
-"""The trial has no figure."""
 NOISY = finding(
     "isolation",
-    "other_processes",
-    bias={"requests_per_s": Bias(high=0.076), "p99_ms": Bias(low=-0.071)},
-    reason="other processes used 7.1 % of the server's CPU",
+    bias={"requests_per_s": Bias(high=0.071), "p99_ms": Bias(low=-0.071)},
+    reason="other processes used 7.1 % of the server's CPU (dockerd)",
     advice="Stop dockerd, or measure on other CPUs.",
     value=0.071,
     outside=True,
 )
-"""Its figures have a budget."""
 SATURATED = finding(
     "client",
-    "saturated",
     bias={"requests_per_s": Bias(high=None)},
     reason="the client's busiest thread used 99 % of its CPU",
     advice="Give the client another CPU.",
     value=0.99,
 )
-"""Its throughput is not bounded above."""
 BLIND = finding(
     "warm",
-    "unread",
     provided="no code was being compiled",
     reason="the agent could not be read",
     advice="Start it with the agent.",
 )
-"""Its figures rest on something."""
 
 
 def troubled(blocks: int = 3) -> ResultView:
-    """One trial that does not conform, three with a budget, one whose server died; everywhere a check that
-    was blind.
-    """
+    """One trial that failed, three that were disturbed, one whose server died; everywhere a blind check."""
     trials = []
     for block in range(blocks):
         for position, server in enumerate(SERVERS):
@@ -559,7 +549,7 @@ def troubled(blocks: int = 3) -> ResultView:
             if block == 1:
                 troubles.append(NOISY)
             if (block, server) == (2, "spring-jetty"):
-                troubles.append(FAILED)
+                troubles.append(FAILING)
             died = "the server died: exit code 137" if (block, server) == (0, "spring-undertow") else None
             trials.append(trial(record(server, block, position, failure=died), *troubles))
     return experiment(trials)
@@ -572,11 +562,11 @@ def four_troubled() -> ResultView:
 
 def hopeless() -> ResultView:
     """No trial conforms."""
-    return experiment([trial(record(s, b, p), FAILED) for b in range(2) for p, s in enumerate(SERVERS)])
+    return experiment([trial(record(s, b, p), FAILING) for b in range(2) for p, s in enumerate(SERVERS)])
 
 
 def full() -> ResultView:
-    """Five trials of each server, all of which conform."""
+    """Five trials of each server; all conform."""
     return experiment(quick=False, blocks=5)
 
 
@@ -626,8 +616,8 @@ HOSTILE = '<script>alert("1")</script>&[red]x[/red] \'"'
 def hostile() -> ResultView:
     """Names and texts that mean something in HTML, in SVG, in rich's markup or in a URL."""
     names = ["a<b>&\"c'", "[bold]jetty[/bold]", "tomcat:async#(1)"]
-    bias = {"requests_per_s": Bias(low=-0.02)}
-    bad = finding("content", "differs", bias=bias, provided=HOSTILE, reason=HOSTILE, advice=HOSTILE)
+    bias = {"requests_per_s": Bias(high=0.01)}
+    bad = finding("content", bias=bias, provided=HOSTILE, reason=HOSTILE, advice=HOSTILE)
     trials = [trial(record(name, b, p), bad) for b in range(3) for p, name in enumerate(names)]
     shown = experiment(trials, names, title=HOSTILE, warnings=[HOSTILE])
     return replace(shown, plan_text=f"title: '{HOSTILE}'\n")

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.engine import IntervalRow
-from prony.evidence.trial import Evidence, TrialRecord
+from prony.evidence.trial import Evidence
 from prony.judge.finding import Bias, Finding, Judgement
 from prony.report.live import RichProgress
 from prony.report.progress import (
@@ -21,6 +21,7 @@ from prony.report.progress import (
     choose_progress,
 )
 from tests.judge.factory import healthy, open_model
+from tests.records import record
 
 
 class Clock:
@@ -56,9 +57,8 @@ def ended(
     **figures: float,
 ) -> None:
     """A trial with these findings ends."""
-    record = TrialRecord.model_construct(evidence=evidence or healthy())
     judgement = Judgement(conforms=all(one.conforms for one in findings), findings=findings)
-    progress.trial_stored(record, judgement, figures)
+    progress.trial_stored(record(evidence or healthy()), judgement, figures)
     progress.trial_ended(judgement, figures, seconds)
 
 
