@@ -2,95 +2,99 @@
 
 from __future__ import annotations
 
-from prony.evidence.host import HostRow
-from prony.evidence.hosts import HostEvidence
+from typing import NamedTuple
+
+from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status, unknown, worst
-from prony.judge.load_hosts import named
+from prony.judge.effects import cpu_spent
+from prony.judge.finding import Finding, unread
 from prony.numbers import number, percent
 
 CHECK = "host"
 SOURCE = "krun"
+SAME = "the host stayed as it was"
+SAME_CLOCK = "the CPU clock stayed the same"
 LOW_SHARE = 0.1
 """Share of the window's seconds with a lower clock up to which nothing is said, or one second: such a reading
 may have fallen between two requests.
 """
-
-
 BUSY_SHARE = 0.75
 """Of the server's CPUs, where that is known: the clock of an idle CPU (powersave) is not a busy one's."""
 
 
 class HostLimits(DeclaredLimits):
     host_frequency_drop: Share = 0.05
-    """Allowed drop of the CPU clock, within the window and between trials that are compared."""
+    """Drop of the CPU clock from which it is counted, within the window and between trials that are compared.
+    """
+
+
+class Noted(NamedTuple):
+    """What changed, or could not be read, and what figures then rest on."""
+
+    code: str
+    text: str
+    provided: str
 
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock, swap-ins, kernel log, changed kernel settings; of each host of the trial."""
-    if not evidence.hosts:
-        return _of_one(evidence, limits)
-    found = [
-        (one.name, _of_one(_seen_from(evidence, one), limits, clock=one.role == "server"))
-        for one in evidence.hosts
-        if one.lost is None
-    ]
-    if not found:
-        return unknown(CHECK, "every host was lost", source=SOURCE)
-    status = worst(*(finding.status for _, finding in found))
-    first = next(finding for _, finding in found if finding.status is status)
-    reason = named(found) if status is not Status.VALID else first.reason
-    return first.model_copy(update={"reason": reason, "advice": first.advice})
-
-
-def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
-    """One host of several, as if it were the only one."""
-    return evidence.model_copy(
-        update={"hosts": (), "host_window": one.host_window, "host_rows": one.host_rows}
+    """CPU clock of the server's host; swap-ins, kernel log and changed kernel settings of each host."""
+    limit = (
+        f"CPU clock within {percent(limits.host_frequency_drop)}, nothing swapped in, no kernel warning, "
+        "no changed setting"
     )
-
-
-def _of_one(evidence: Evidence, limits: HostLimits, *, clock: bool = True) -> Finding:
-    """`clock` False: of a load host, whose clock moves no figure as long as its CPUs have room (`client`)."""
-    allowed = percent(limits.host_frequency_drop)
-    limit = f"CPU clock within {allowed}, no swap, no kernel warnings, no changed settings"
-    window = evidence.host_window
-    if window is None:
-        return unknown(CHECK, "the host was not sampled", limit=limit, source=SOURCE)
-    bad: list[str] = []
-    unread: list[str] = []
-    slower = _clock(evidence, limits) if clock else ""
-    if slower is None:
-        unread.append("CPU clock under load")
-    elif slower:
-        bad.append(slower)
-    if window.swap_in_bytes is None:
-        unread.append("swap")
-    elif window.swap_in_bytes > 0:
-        bad.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
-    if window.kernel_log_lines is None:
-        unread.append("kernel log")
-    elif window.kernel_log_lines > 0:
-        bad.append(f"{number(window.kernel_log_lines)} new warnings in the kernel log")
-    if window.sysctls_changed is None:
-        unread.append("kernel settings")
-    elif window.sysctls_changed:
-        bad.append(f"changed kernel settings: {', '.join(window.sysctls_changed[:5])}")
-    said = "; ".join(bad) or "nothing changed"
-    if unread:
-        said += f"; not readable: {', '.join(unread)}"
-    status = Status.SUSPECT if bad else Status.UNKNOWN if unread else Status.VALID
+    there = [one for one in evidence.hosts if one.lost is None]
+    windows = [(f"{one.name}: ", one.host_window) for one in there if one.host_window is not None]
+    if not evidence.hosts and evidence.host_window is not None:
+        windows = [("", evidence.host_window)]
+    if not windows:
+        return unread(CHECK, "the host was not sampled", provided=SAME, limit=limit, source=SOURCE)
+    server = next((one for one in there if one.role == "server"), None)
+    drop, said = 0.0, ""
+    notes = [note for name, window in windows for note in _changes(name, window)]
+    if server is not None or not evidence.hosts:
+        # Of a load host the clock moves no figure as long as its CPUs have room (`client`).
+        own = {} if server is None else {"host_window": server.host_window, "host_rows": server.host_rows}
+        clock = _clock(evidence.model_copy(update=own), limits)
+        if clock is None:
+            notes.append(Noted("unread", "CPU clock under load not readable", SAME_CLOCK))
+        else:
+            drop, said = clock
+    bad = [note for note in notes if note.code != "unread"]
+    code = "clock" if drop else next((note.code for note in (*bad, *notes)), "ok")
     return Finding(
         check=CHECK,
-        status=status,
-        value=float(len(bad)),
+        code=code,
+        bias=cpu_spent(evidence, drop),
+        provided=" and ".join(dict.fromkeys(note.provided for note in (*bad, *notes))),
+        assumption="the server's work went as fast as the clock" if drop else "",
+        value=drop,
         limit=limit,
-        reason=said,
-        advice="check cooling, free memory and `dmesg`, then repeat" if bad else "",
+        reason="; ".join([said] * bool(said) + [note.text for note in notes]) or "nothing changed",
+        advice="check cooling, free memory and `dmesg`, then repeat" if drop or bad else "",
         source=SOURCE,
+        outside=drop > 0,
     )
+
+
+def _changes(name: str, window: HostWindow) -> list[Noted]:
+    """Of one host: what changed, or could not be read."""
+    swapped, lines, changed = window.swap_in_bytes, window.kernel_log_lines, window.sysctls_changed
+    notes = []
+    if swapped:
+        text = f"{name}{number(swapped / 2**20)} MiB swapped in"
+        notes.append(Noted("swap", text, "nothing of the server was swapped out"))
+    if lines:
+        text = f"{name}{number(lines)} new warnings in the kernel log"
+        notes.append(Noted("kernel_log", text, "the kernel's warnings did no harm"))
+    if changed:
+        text = f"{name}changed kernel settings: {', '.join(changed[:5])}"
+        notes.append(Noted("settings", text, "the changed settings did no harm"))
+    readings = {"swap": swapped, "kernel log": lines, "kernel settings": changed}
+    if untold := [what for what, reading in readings.items() if reading is None]:
+        notes.append(Noted("unread", f"{name}{', '.join(untold)} not readable", SAME))
+    return notes
 
 
 def window_mhz(evidence: Evidence) -> list[float]:
@@ -117,8 +121,10 @@ def _is_busy(row: HostRow) -> bool:
     return row.server_cpus_busy is None or row.server_cpus_busy >= BUSY_SHARE
 
 
-def _clock(evidence: Evidence, limits: HostLimits) -> str | None:
-    """What is wrong with the CPU clock; empty where nothing is, None where it was not read of busy CPUs."""
+def _clock(evidence: Evidence, limits: HostLimits) -> tuple[float, str] | None:
+    """By how much the CPU clock was lower over the window, as a mean, and in words; None where it was not
+    read of busy CPUs.
+    """
     window, rows, whole = evidence.host_window, window_mhz(evidence), _window_rows(evidence)
     near_edges = whole[:1] + whole[-1:]
     edges = [] if window is None else [mhz for mhz in (window.mhz_open, window.mhz_close) if mhz]
@@ -130,8 +136,9 @@ def _clock(evidence: Evidence, limits: HostLimits) -> str | None:
     floor = (1 - limits.host_frequency_drop) * level
     low = [mhz for mhz in rows if mhz < floor]
     if len(low) > max(1.0, LOW_SHARE * len(rows)):
-        drop = percent(1 - min(low) / level)
-        return f"CPU clock down {drop} to {number(min(low))} MHz for {len(low)} of {len(rows)} s"
+        text = f"CPU clock down to {number(min(low))} MHz for {len(low)} of {len(rows)} s"
+        return sum(1 - mhz / level for mhz in low) / len(rows), text
     if len(edges) == 2 and edges[1] < (1 - limits.host_frequency_drop) * edges[0]:
-        return f"CPU clock down {percent(1 - edges[1] / edges[0])} to {number(edges[1])} MHz"
-    return ""
+        drop = 1 - edges[1] / edges[0]
+        return drop, f"CPU clock down {percent(drop)} to {number(edges[1])} MHz"
+    return 0.0, ""
