@@ -242,7 +242,7 @@ def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, end
         return "both were measured on different hosts"
     for side in (base, candidate):
         if side.missing and not side.values and len(side.missing) >= looks.first:
-            return f"no trial of {side.server} conforms: {_cause(side)}"
+            return f"no trial of {side.server} has a figure: {_cause(side)}"
         gone = len(side.missing)
         if gone > MOST_MISSING * looks.most:
             return f"{gone} trials of {side.server} have no figure: {_cause(side)}"

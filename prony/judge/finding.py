@@ -121,7 +121,9 @@ class Kind(StrEnum):
 
 
 class Finding(Record):
-    """The result of one check: what was measured, the limit, what it may do to each figure, and what to do."""
+    """The result of one check: what was measured, the limit, what it may do to each figure, and what to
+    do.
+    """
 
     check: str
     code: str = "ok"
@@ -218,7 +220,9 @@ PERCENTILES = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms")
 TIMES = MEAN + PERCENTILES
 CPU = ("server_cpu_us_per_request",)
 CAPACITY = ("capacity_per_s",)
-"""What the server could carry with more users: no figure that is printed, but what a rate is often taken for."""
+"""What the server could carry with more users: no figure that is printed, but what a rate is often taken
+for.
+"""
 BUDGETED = (*THROUGHPUT, *TIMES, *CPU)
 
 BUDGET_OF: Mapping[str, str] = {

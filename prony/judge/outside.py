@@ -1,22 +1,20 @@
-"""Which rejections have a cause outside of client and server. Must not know how a trial is repeated or
-compared.
+"""Whether a trial says too little because of what happened outside of client and server. Must not know how it
+is repeated or compared.
 """
 
 from __future__ import annotations
 
-from prony.judge.finding import Finding, Judgement, Status
+import math
 
-FROM_OUTSIDE = frozenset({"isolation", "host"})
-"""Checks that can reject a trial for what happened outside of client and server."""
+from prony.judge.checks.isolation import IsolationLimits
+from prony.judge.finding import Judgement, added
+
+DECIDES = ("requests_per_s", "p50_ms")
 
 
 def disturbed(judgement: Judgement, failure: str | None) -> bool:
-    """Whether a trial was rejected, and only for what happened outside of client and server: that says
-    nothing about either.
-    """
-    rejecting = [f for f in judgement.findings if f.status is Status.INVALID]
-    return failure is None and bool(rejecting) and all(_from_outside(f) for f in rejecting)
-
-
-def _from_outside(finding: Finding) -> bool:
-    return finding.check in FROM_OUTSIDE and finding.outside is not False
+    """Whether a trial that conforms may be off by too much through others: it is run again."""
+    least = math.log1p(IsolationLimits.among(judgement.limits).isolation_repeat_min)
+    outside = [finding for finding in judgement.findings if finding.outside]
+    sizes = [added(finding.of(figure) for finding in outside).size for figure in DECIDES]
+    return failure is None and judgement.conforms and max(sizes) >= least

@@ -154,7 +154,7 @@ def test_a_side_of_which_nothing_counts_is_not_measurable_and_says_why() -> None
     rejected = without(trials(1.0), "candidate", set(range(5)))
     found = changes({TIME: rejected}, ONE, LOOKS)
     assert found.change is Change.NOT_MEASURABLE
-    assert found.figures[0].why == "no trial of candidate conforms: errors: 5 % failed"
+    assert found.figures[0].why == "no trial of candidate has a figure: errors: 5 % failed"
 
 
 def test_more_rejected_than_all_blocks_can_make_up_for_ends_it() -> None:

@@ -6,15 +6,17 @@ declared delays count, and CPU time that was used: of the whole server, or of it
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
 from prony.judge.checks.streams import StreamsLimits, only_at_the_start, waits
-from prony.judge.finding import Finding, Status, no_window
+from prony.judge.effects import both
+from prony.judge.finding import CAPACITY, Bias, Finding, no_window
 from prony.judge.links import LinkLimits, full_link
-from prony.judge.more_users import probed
+from prony.judge.more_users import probed, rise
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -22,9 +24,7 @@ from prony.numbers import number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
-WAITS = "declare what it waits for as a ceiling (worker threads ÷ delay, a pool, a database)"
 MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
-MORE_CLIENT = "give the client more CPUs (--client-cpus), so that the server is the busier of the two"
 NETWORK = "network"
 FLOW_CONTROL, STREAMS = "flow-control", "streams"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
@@ -40,8 +40,6 @@ LEAST_LEFT = 0.05
 
 
 class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
-    bound_full_min: Share = 0.90
-    """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
     bound_tolerance: Share = 0.05
     """A rate this near to a declared ceiling, or to the offered rate, is bound by it."""
     bound_throttled_periods_min: Share = 0.5
@@ -127,30 +125,6 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     )
 
 
-def _shown(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[Status, str, str]:
-    """Whether a busy server has no more to give: (status, why, advice). By the scaling probe where it could
-    tell; else by the CPU time that is left, unless the load generator had none left either.
-    """
-    probe = probed(evidence, limits, limits.client_cpu_max)
-    if probe is not None and (probe.level or probe.rising):
-        return (Status.VALID, probe.said, "") if probe.level else (Status.SUSPECT, probe.said, MORE_USERS)
-    if probe is not None and probe.client_busy:
-        return Status.UNKNOWN, f"{probe.said}: it could not have shown more", MORE_CLIENT
-    if found.name == SERVER_THREAD and not thread_tells(evidence, limits):
-        return (
-            Status.UNKNOWN,
-            "the load generator was not seen to have CPU left, and a thread that polls is always busy",
-            (MORE_CLIENT),
-        )
-    share = found.cpu_share or 0.0
-    used = max(share, busiest_server_thread_share(evidence) or 0.0) if found.name == SERVER_THREAD else share
-    if used >= limits.bound_full_min or share < limits.bound_cpu_min:
-        # Exhausted, or held by something beside its own use of its CPUs: a quota, a neighbour, a service.
-        return Status.VALID, probe.said if probe is not None else "", ""
-    said = probe.said if probe is not None else "not probed with more users"
-    return Status.UNKNOWN, f"{said}; CPU time for up to {percent(1 / used - 1)} more is left", MORE_USERS
-
-
 def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
     """The busiest thread, where it can give hardly more."""
     window, share = evidence.server_window, busiest_server_thread_share(evidence)
@@ -206,7 +180,7 @@ def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
     None where there is none.
     """
     shares = waits(evidence)
-    if shares is None or max(shares) <= limits.streams_wait_invalid_share:
+    if shares is None or max(shares) <= limits.streams_share_max:
         return None
     waited, blocked = shares
     if blocked >= waited:
@@ -228,79 +202,79 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
     return full[len(full) // 2] if evidence.load.varies and full else rate
 
 
-@check(
-    BoundLimits,
-    order=130,
-    essential=lambda evidence: evidence.server.owned and evidence.load.claim == "capacity",
-)
+@check(BoundLimits, order=130)
 def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
-    """A capacity claim needs the server, its services or a declared ceiling as the bottleneck."""
-    limit = (
-        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or its busiest thread at "
-        f"least {percent(limits.bound_thread_min)} busy, or rate within {percent(limits.bound_tolerance)} of "
-        f"a declared ceiling; at most {percent(limits.bound_rise_max)} more with more users"
-    )
+    """The bottleneck, and how much more the server could carry with more users: no source of the window's own
+    figures, which are those of this load.
+    """
+    limit = f"at most {percent(limits.bound_rise_max)} more with more users"
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     found = bound(evidence, limits)
-    capacity = evidence.load.claim == "capacity"
-    advice = found.advice
-    reason = found.text
-    if found.name in {SERVER_CPU, SERVER_THREAD, SERVICE_CPU} or found.name in {
-        ceiling.name for ceiling in evidence.ceilings
-    }:
-        status, advice = Status.VALID, ""
-        if capacity and found.name in {SERVER_CPU, SERVER_THREAD}:
-            status, said, advice = _shown(evidence, found, limits)
-            reason += f"; {said}" if said else ""
-    elif found.name == UNKNOWN and found.cpu_share is None:
-        status = Status.UNKNOWN
-    elif found.name == UNKNOWN and not evidence.server.owned:
-        # What such a server was granted, and what it waits for, cannot be read from outside.
-        status, advice = Status.UNKNOWN, MORE_USERS  # a ceiling cannot be declared for a URL
-        reason += "; Prony did not launch this server and cannot read its other limits: no capacity claim"
-    elif not capacity:
-        # The latency of an unsaturated server, or the re-run of a fixed protocol, is no capacity claim.
-        status, advice = Status.VALID, ""
-    elif (
-        found.name == UNKNOWN
-        and (probe := probed(evidence, limits, limits.client_cpu_max)) is not None
-        and probe.level
-    ):
-        # The server's capacity, as far as that was shown; what it waits for was not.
-        status = Status.SUSPECT
-        reason += f"; {probe.said}: it waits for something that is not declared"
-        advice = WAITS
+    reason = found.text if found.name == UNKNOWN else f"{found.name}: {found.text}"
+    if evidence.load.claim != "capacity":
+        bias: dict[str, Bias] = {}
+        provided = advice = ""
     else:
-        status = Status.INVALID
-        reason += _no_capacity(evidence, found, limits)
+        up, said = _room(evidence, found, limits)
+        bias, reason = both(CAPACITY, up=up), reason + (f"; {said}" if said else "")
+        wide = up > math.log1p(limits.bound_rise_max)
+        provided = (
+            f"more users would not raise the rate, which {WHAT.get(found.name, 'nothing')} bounds"
+            if wide
+            else ""
+        )
+        advice = found.advice or (MORE_USERS if wide else "")
     return Finding(
         check=CHECK,
-        status=status,
+        code=found.name.replace("-", "_"),
+        bias=bias,
+        provided=provided,
         value=found.cpu_share,
         limit=limit,
-        reason=reason if found.name == UNKNOWN else f"{found.name}: {reason}",
+        reason=reason,
+        assumption="half as many users again show what more users would bring" if bias else "",
         advice=advice,
         source=SOURCE,
     )
 
 
-def _no_capacity(evidence: Evidence, found: Bound, limits: BoundLimits) -> str:
-    """What a rate that is not the server's capacity describes, as far as anything shows it."""
-    what = {
-        NETWORK: "the link",
-        CLIENT: "the load generator",
-        OFFERED_LOAD: "the load",
-        FLOW_CONTROL: "the server's flow-control window",
-        STREAMS: "the server's limit of streams",
-    }.get(found.name)
-    probe = probed(evidence, limits, limits.client_cpu_max) if what is None else None
-    said = ""
-    if probe is not None and probe.rising:
-        what, said = "the load", f"; {probe.said}"
-    if what is None:
-        return ": nothing shows that this is the server's capacity"
-    return f"{said}: this describes {what}, not the server's capacity"
+WHAT = {
+    SERVER_CPU: "the server's CPU",
+    SERVER_THREAD: "one of its threads",
+    SERVICE_CPU: "a backing service",
+    NETWORK: "the link",
+    CLIENT: "the load generator",
+    OFFERED_LOAD: "the load",
+    FLOW_CONTROL: "the server's flow-control window",
+    STREAMS: "the server's limit of streams",
+    UNKNOWN: "nothing that was read",
+}
+
+
+def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:
+    """By how much the rate may be higher with more users, on the log scale, and why. By the scaling probe
+    where it could tell; else by the CPU time that is left where the server's CPU is the bound, or by a
+    declared ceiling.
+    """
+    if found.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
+        return math.inf, ""
+    probe, more = probed(evidence, limits, limits.client_cpu_max), rise(evidence)
+    if probe is not None and more is not None and (probe.level or probe.rising):
+        return math.log1p(max(0.0, more.high)), probe.said
+    said = probe.said if probe is not None else "not probed with more users"
+    if any(ceiling.name == found.name for ceiling in evidence.ceilings):
+        return math.log1p(limits.bound_tolerance), ""
+    if found.name == SERVER_THREAD and thread_tells(evidence, limits):
+        used = max(found.cpu_share or 0.0, busiest_server_thread_share(evidence) or 0.0)
+        return -math.log(min(1.0, used)), said
+    if found.name == SERVER_CPU and found.cpu_share and (probe is None or not probe.client_busy):
+        # Below the limit something beside its own use of its CPUs holds it: a quota, a neighbour.
+        used = found.cpu_share if found.cpu_share >= limits.bound_cpu_min else 1.0
+        return -math.log(min(1.0, used)), said
+    if found.name == SERVICE_CPU:
+        return -math.log(limits.bound_cpu_min), said
+    return math.inf, said
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:

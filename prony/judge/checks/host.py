@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from prony.evidence.host import HostRow
+from typing import NamedTuple
+
+from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status, unknown, worst
-from prony.judge.load_hosts import named
+from prony.judge.effects import both, lost, saturating, together
+from prony.judge.finding import CPU, THROUGHPUT, TIMES, Bias, Finding, unread
 from prony.numbers import number, percent
 
 CHECK = "host"
@@ -29,20 +31,50 @@ class HostLimits(DeclaredLimits):
 
 @check(HostLimits, order=50)
 def host(evidence: Evidence, limits: HostLimits) -> Finding:
-    """CPU clock, swap-ins, kernel log, changed kernel settings; of each host of the trial."""
-    if not evidence.hosts:
-        return _of_one(evidence, limits)
-    found = [
-        (one.name, _of_one(_seen_from(evidence, one), limits, clock=one.role == "server"))
-        for one in evidence.hosts
-        if one.lost is None
-    ]
-    if not found:
-        return unknown(CHECK, "every host was lost", source=SOURCE)
-    status = worst(*(finding.status for _, finding in found))
-    first = next(finding for _, finding in found if finding.status is status)
-    reason = named(found) if status is not Status.VALID else first.reason
-    return first.model_copy(update={"reason": reason, "advice": first.advice})
+    """CPU clock of the server's host: a slower one bends every figure. Swap-ins, kernel log and changed
+    kernel settings, of each host of the trial: nothing bounds what those do.
+    """
+    allowed = percent(limits.host_frequency_drop)
+    limit = f"CPU clock within {allowed}, no swap, no kernel warnings, no changed settings"
+    there = [one for one in evidence.hosts if one.lost is None]
+    if evidence.hosts and not there:
+        return unread(CHECK, "every host was lost", provided=UNCHANGED, limit=limit, source=SOURCE)
+    server = next((one for one in there if one.role == "server"), None)
+    windows = (
+        [("", evidence.host_window)] if not there else [(f"{one.name}: ", one.host_window) for one in there]
+    )
+    if any(window is None for _, window in windows):
+        return unread(CHECK, "the host was not sampled", provided=UNCHANGED, limit=limit, source=SOURCE)
+    seen = evidence if server is None else _seen_from(evidence, server)
+    slower = _clock(seen, limits)
+    said = [f"{name}{text}" for name, window in windows if window is not None for text in _changed(window)]
+    unread_ = [] if slower is not None else ["the CPU clock under load"]
+    unread_ += sorted({what for _, window in windows if window is not None for what in _unread(window)})
+    bias: dict[str, Bias] = {}
+    if slower is not None and slower.share > 0:
+        down = lost(slower.drop * slower.share)
+        rate = both(THROUGHPUT, up=down) if saturating(evidence) else {}
+        bias = together(rate, both(TIMES, down=down), both(CPU, down=down))
+    conditions = [UNCHANGED_CLOCK] if slower is None else []
+    conditions += [UNCHANGED] if said else []
+    texts = ([slower.text] if bias and slower is not None else []) + said or ["nothing changed"]
+    return Finding(
+        check=CHECK,
+        code="slower_clock" if bias else "changed" if said else "unread" if unread_ else "ok",
+        bias=bias,
+        provided=" and ".join(conditions),
+        value=None if slower is None else slower.drop,
+        limit=limit,
+        reason="; ".join(texts) + (f"; not readable: {', '.join(unread_)}" if unread_ else ""),
+        assumption="the rate of a busy server follows its clock" if bias else "",
+        advice="check cooling, free memory and `dmesg`, then repeat" if bias or said else "",
+        source=SOURCE,
+        outside=bool(bias),
+    )
+
+
+UNCHANGED = "the host was the same throughout"
+UNCHANGED_CLOCK = "the CPU clock was level"
 
 
 def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
@@ -52,45 +84,25 @@ def _seen_from(evidence: Evidence, one: HostEvidence) -> Evidence:
     )
 
 
-def _of_one(evidence: Evidence, limits: HostLimits, *, clock: bool = True) -> Finding:
-    """`clock` False: of a load host, whose clock moves no figure as long as its CPUs have room (`client`)."""
-    allowed = percent(limits.host_frequency_drop)
-    limit = f"CPU clock within {allowed}, no swap, no kernel warnings, no changed settings"
-    window = evidence.host_window
-    if window is None:
-        return unknown(CHECK, "the host was not sampled", limit=limit, source=SOURCE)
-    bad: list[str] = []
-    unread: list[str] = []
-    slower = _clock(evidence, limits) if clock else ""
-    if slower is None:
-        unread.append("CPU clock under load")
-    elif slower:
-        bad.append(slower)
-    if window.swap_in_bytes is None:
-        unread.append("swap")
-    elif window.swap_in_bytes > 0:
-        bad.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
-    if window.kernel_log_lines is None:
-        unread.append("kernel log")
-    elif window.kernel_log_lines > 0:
-        bad.append(f"{number(window.kernel_log_lines)} new warnings in the kernel log")
-    if window.sysctls_changed is None:
-        unread.append("kernel settings")
-    elif window.sysctls_changed:
-        bad.append(f"changed kernel settings: {', '.join(window.sysctls_changed[:5])}")
-    said = "; ".join(bad) or "nothing changed"
-    if unread:
-        said += f"; not readable: {', '.join(unread)}"
-    status = Status.SUSPECT if bad else Status.UNKNOWN if unread else Status.VALID
-    return Finding(
-        check=CHECK,
-        status=status,
-        value=float(len(bad)),
-        limit=limit,
-        reason=said,
-        advice="check cooling, free memory and `dmesg`, then repeat" if bad else "",
-        source=SOURCE,
-    )
+def _changed(window: HostWindow) -> list[str]:
+    """What happened on a host that may bend a figure by nobody knows how much."""
+    found = []
+    if window.swap_in_bytes:
+        found.append(f"{number(window.swap_in_bytes / 2**20)} MiB swapped in")
+    if window.kernel_log_lines:
+        found.append(f"{number(window.kernel_log_lines)} new warnings in the kernel log")
+    if window.sysctls_changed:
+        found.append(f"changed kernel settings: {', '.join(window.sysctls_changed[:5])}")
+    return found
+
+
+def _unread(window: HostWindow) -> list[str]:
+    read = {
+        "swap": window.swap_in_bytes,
+        "kernel log": window.kernel_log_lines,
+        "kernel settings": window.sysctls_changed,
+    }
+    return [what for what, value in read.items() if value is None]
 
 
 def window_mhz(evidence: Evidence) -> list[float]:
@@ -117,8 +129,16 @@ def _is_busy(row: HostRow) -> bool:
     return row.server_cpus_busy is None or row.server_cpus_busy >= BUSY_SHARE
 
 
-def _clock(evidence: Evidence, limits: HostLimits) -> str | None:
-    """What is wrong with the CPU clock; empty where nothing is, None where it was not read of busy CPUs."""
+class Slower(NamedTuple):
+    """A drop of the clock below its level, as a share, and for which share of the window."""
+
+    drop: float
+    share: float
+    text: str
+
+
+def _clock(evidence: Evidence, limits: HostLimits) -> Slower | None:
+    """How far the clock of busy CPUs fell below its level; None where it was not read."""
     window, rows, whole = evidence.host_window, window_mhz(evidence), _window_rows(evidence)
     near_edges = whole[:1] + whole[-1:]
     edges = [] if window is None else [mhz for mhz in (window.mhz_open, window.mhz_close) if mhz]
@@ -130,8 +150,10 @@ def _clock(evidence: Evidence, limits: HostLimits) -> str | None:
     floor = (1 - limits.host_frequency_drop) * level
     low = [mhz for mhz in rows if mhz < floor]
     if len(low) > max(1.0, LOW_SHARE * len(rows)):
-        drop = percent(1 - min(low) / level)
-        return f"CPU clock down {drop} to {number(min(low))} MHz for {len(low)} of {len(rows)} s"
+        drop = 1 - min(low) / level
+        text = f"CPU clock down {percent(drop)} to {number(min(low))} MHz for {len(low)} of {len(rows)} s"
+        return Slower(drop, len(low) / len(rows), text)
     if len(edges) == 2 and edges[1] < (1 - limits.host_frequency_drop) * edges[0]:
-        return f"CPU clock down {percent(1 - edges[1] / edges[0])} to {number(edges[1])} MHz"
-    return ""
+        drop = 1 - edges[1] / edges[0]
+        return Slower(drop, 1.0, f"CPU clock down {percent(drop)} to {number(edges[1])} MHz")
+    return Slower(0.0, 0.0, "")

@@ -10,7 +10,7 @@ from statistics import median
 from prony.evidence.server import JvmSnapshot
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.finding import Finding, no_window, unread
 from prony.judge.window import measured
 from prony.numbers import number, percent
 
@@ -20,6 +20,8 @@ MIB = 2**20
 LEAST_MIB = 8.0
 """Growth below this is the granularity of an allocator."""
 THIRDS = 3
+LEVEL = "its memory levels off"
+COLLECTED = "collecting its garbage costs nothing"
 EVEN_SHARE = 0.15
 """Each third of the window has at least this share of the growth, where it goes on; a heap that fills once
 levels off.
@@ -29,13 +31,13 @@ levels off.
 class MemoryLimits(DeclaredLimits):
     memory_growth: NotNegative = 0.25
     """Growth of the server's resident memory over the window, in every third of it, ÷ where it began: from
-    here on suspect however short the window is.
+    here on flagged however short the window is.
     """
     memory_growth_long: NotNegative = 0.05
     """The same over a window of `memory_long_s` or more, in which a heap has had time to level off."""
     memory_long_s: Positive = 60.0
     memory_uncollected: Share = 0.05
-    """Growth of a JVM's heap ÷ its maximum in a window without a collection: from here on suspect, as the
+    """Growth of a JVM's heap ÷ its maximum in a window without a collection: from here on flagged, as the
     cost of collecting is not in the figure.
     """
 
@@ -65,7 +67,8 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
     opened, closed = (None, None) if server is None else (server.jvm_open, server.jvm_close)
     uncollected = _uncollected(opened, closed, window.duration_s, limits)
     if len(rss) < 2 * THIRDS and uncollected is None:
-        return unknown(CHECK, f"{len(rss)} readings of resident memory", limit=limit, source=SOURCE)
+        reason = f"{len(rss)} readings of resident memory"
+        return unread(CHECK, reason, provided=LEVEL, limit=limit, source=SOURCE)
     grown, reason = _growth(rss, closed or opened, window.duration_s)
     allowed = limits.memory_growth_long
     if window.duration_s < limits.memory_long_s:
@@ -73,15 +76,18 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
     unseen = opened is None and closed is None and _may_have_a_heap(evidence)
     if grown >= allowed and unseen:
         reason += ", and it is unknown whether it is a heap: its runtime could not be read"
-        return unknown(CHECK, reason, limit=limit, source=SOURCE)
+        return unread(CHECK, reason, provided=LEVEL, limit=limit, source=SOURCE)
     parts = [reason] if grown >= allowed else []
+    provided = [LEVEL] if parts else []
     advice = ["measure for longer: a leak goes on, a cache or a heap levels off"] if parts else []
     if uncollected is not None:
         parts.append(uncollected[0])
         advice.append(uncollected[1])
+        provided.append(COLLECTED)
     return Finding(
         check=CHECK,
-        status=Status.SUSPECT if parts else Status.VALID,
+        code="ok" if not parts else "growing" if LEVEL in provided else "not_collected",
+        provided=" and ".join(provided),
         value=grown,
         limit=limit,
         reason="; ".join(parts) or reason,

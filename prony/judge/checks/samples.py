@@ -8,8 +8,8 @@ from pydantic import Field
 
 from prony.evidence.engine import REQUEST_FAILED
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, always, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.check import DeclaredLimits, check
+from prony.judge.finding import Finding, no_window, unread
 from prony.judge.percentiles import CONFIDENCE, MARGIN, Times, useful_samples
 from prony.judge.times import NAMED, headline_times
 from prony.judge.window import measured
@@ -35,15 +35,13 @@ class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
     """Of the intervals of percentiles; printed of so many requests that half of a tail lies above."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The highest percentile that as many independent requests as these are worth must bound; otherwise
-    unknown.
-    """
+    """The percentile that the advice is about: how many more requests would bound it."""
 
 
-@check(SamplesLimits, order=170, essential=always)
+@check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     """Which percentiles are printed, and which of them the requests, divided by their design effect, are too
-    few to bound; unknown where the required one is among either.
+    few to bound: those go by their interval, open above. A histogram that lost samples does not conform.
     """
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
@@ -55,7 +53,8 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     if window.service_time is None:
-        return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
+        reason, rests_on = "the engine reported no histogram", "its times would say the same"
+        return unread(CHECK, reason, provided=rests_on, limit=limit, source=SOURCE)
     times = headline_times(evidence)
     count = 0 if times is None else times.count
     silent = [p for p in NAMED.values() if times is None or not times.supports(p, confidence)]
@@ -72,27 +71,29 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
         reason += f"; no useful upper bound for {', '.join(wide)}: go by the interval, or measure longer"
     if not silent and not wide:
         reason += " support every percentile up to p99.9"
-    status, advice = Status.VALID, ""
+    code, conforms, provided, advice = "ok", True, "", ""
     least = window.completed * (1 - COUNT_TOLERANCE)
     most = (window.completed + window.failed) * (1 + COUNT_TOLERANCE)
     if not least <= window.service_time.count <= most:
-        status = Status.INVALID
+        code, conforms = "samples_lost", False
         reason += (
             f"; the histogram has {number(window.service_time.count)} samples, but "
             f"{number(window.completed)} requests completed"
         )
         advice = "the histogram lost samples: a defect in the engine, please report it with the evidence"
     elif not window.complete or _ended_early(evidence):
-        status = Status.SUSPECT
+        code, provided = "cut_short", "the rest of the window would have been like what was measured"
         reason += f"; the window was cut short after {number(window.duration_s)} s"
         advice = "let the window run to its planned end"
     elif worth < needed:
-        status = Status.UNKNOWN
+        code = "few"
         times_more = MARGIN * needed / max(worth, 1)
         advice = f"measure longer: {times_more:.1f} times as many requests should support p{required:g}"
     return Finding(
         check=CHECK,
-        status=status,
+        code=code,
+        conforms=conforms,
+        provided=provided,
         value=float(count),
         limit=limit,
         reason=reason,

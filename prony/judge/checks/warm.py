@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from prony.evidence.server import JvmSnapshot, ServerWindow
+import math
+from statistics import median
+
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.effects import both, lost, saturating, together
+from prony.judge.finding import CPU, THROUGHPUT, TIMES, Bias, Finding, unread
+from prony.judge.server_cpu import server_cpu_share
+from prony.judge.window import measured
 from prony.numbers import number, percent
 from prony.steady.compiling import compiling_s, elapsed_only, waited_s
-from prony.steady.detector import WAITING_SHARE_MAX
+from prony.steady.detector import WAITING_SHARE_MAX, full_rows
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
@@ -27,27 +32,24 @@ STILL_STARVED = (
 
 class WarmLimits(DeclaredLimits):
     warm_share: Share = 0.01
-    """JIT compilation and class loading ÷ server CPU of the window (HttpArena#1417)."""
-    warm_share_invalid: Share = 0.10
+    """JIT compilation and class loading ÷ server CPU of the window, from which it is named
+    (HttpArena#1417).
+    """
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
     warm_waiting_share: Share = WAITING_SHARE_MAX
-    """Time in which compilations waited for a CPU ÷ length of the window, from: suspect, however little CPU
-    they had. What waits to be compiled is still slow.
+    """Time in which compilations waited for a CPU ÷ length of the window, from which the compiler is starved,
+    however little CPU it had. What waits to be compiled is still slow.
     """
 
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. The re-run
-    of a fixed protocol, which includes the warm-up, is suspect at most, and so is a capacity where compiling
-    took less than the limit of what the server was granted. Suspect, too, where compilations waited for a CPU
-    for much of the window. Left out for a launched server that is no JVM.
+    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window: what
+    requests would have had without it. Where compilations waited for a CPU, what was compiled in the same
+    trial's own warm-up says how much what waits may bring. Left out for a launched server that is no JVM.
     """
-    limit = (
-        f"below {percent(limits.warm_share)} of server CPU "
-        f"({percent(limits.warm_share_invalid)} or more invalid)"
-    )
+    limit = f"below {percent(limits.warm_share)} of server CPU"
     server, window = evidence.server, evidence.server_window
     opened = window.jvm_open if window is not None else None
     closed = window.jvm_close if window is not None else None
@@ -56,45 +58,79 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         if server.owned and runtime and not any(name in runtime for name in JVM_RUNTIMES):
             return None
         whose = "the JVM was not read" if server.owned else "not read: Prony did not launch this server"
-        return unknown(CHECK, whose, limit=limit, source=SOURCE)
+        return unread(CHECK, whose, provided=NOTHING, limit=limit, source=SOURCE)
     classes = closed.classes_loaded_total - opened.classes_loaded_total
     cpu_s = window.cpu_s
     if cpu_s is None and opened.process_cpu_s is not None and closed.process_cpu_s is not None:
         cpu_s = closed.process_cpu_s - opened.process_cpu_s
     jit_s = compiling_s(opened, closed)
     if jit_s is None or not cpu_s or cpu_s <= 0:
-        return unknown(CHECK, "compilation time or server CPU could not be read", limit=limit, source=SOURCE)
+        reason = "compilation time or server CPU could not be read"
+        return unread(CHECK, reason, provided=NOTHING, limit=limit, source=SOURCE)
     cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
     # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
     waited = cost_s > cpu_s and elapsed_only(opened, closed)
-    starved = _starved(opened, closed, window.wall_s, limits)
+    waiting_s = waited_s(opened, closed) or 0.0
+    starved = waiting_s >= limits.warm_waiting_share * window.wall_s > 0
     share = min(cost_s / cpu_s, 1.0)
-    taken = _taken(window, cost_s) if evidence.load.claim == "capacity" else share
-    status = Status.VALID
-    if min(share, taken) >= limits.warm_share_invalid and evidence.load.claim != "protocol":
-        status = Status.INVALID
-    elif share >= limits.warm_share or starved:
-        status = Status.SUSPECT
+    protocol = evidence.load.claim == "protocol"
+    bias: dict[str, Bias] = {}
+    if not protocol:
+        bias = compiled_away(evidence, share)
+        if starved:
+            gain = _gain(evidence, min(waiting_s / window.wall_s, 1.0))
+            bias = together(bias, both(THROUGHPUT, up=gain), both(TIMES, down=gain), both(CPU, down=gain))
+    code = "starved" if starved else "compiling" if share >= limits.warm_share else "ok"
+    said = f"{percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
     return Finding(
         check=CHECK,
-        status=status,
+        code=code,
+        bias=bias,
         value=share,
         limit=limit,
         reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
-        f"in {number(cpu_s)} s of server CPU "
-        f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
-        f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''}{starved})",
-        advice="" if status is Status.VALID else _advice(evidence, bool(starved)),
+        f"in {number(cpu_s)} s of server CPU: {said}"
+        + (f"; compilations waited {number(waiting_s)} s for a CPU" if starved else ""),
+        assumption=WAITING if starved else "requests would have had the CPU time of the compilers",
+        advice="" if code == "ok" else _advice(evidence, starved),
         source=SOURCE,
     )
 
 
-def _starved(opened: JvmSnapshot, closed: JvmSnapshot, wall_s: float, limits: WarmLimits) -> str:
-    """What to say of compilers that the load keeps from the CPU; nothing where they hardly wait."""
-    waiting_s = waited_s(opened, closed)
-    if waiting_s is None or waiting_s < limits.warm_waiting_share * wall_s:
-        return ""
-    return f"; compilations waited {number(waiting_s)} s for a CPU"
+NOTHING = "no code was being compiled in the window"
+WAITING = "what waits to be compiled brings no more than what was compiled in the warm-up"
+
+
+def compiled_away(evidence: Evidence, share: float) -> dict[str, Bias]:
+    """What the figures would be without the compilers: of a server whose CPU is the bound, and has none left,
+    the rate by their share of its CPU; else by their share of what it was granted.
+    """
+    used = server_cpu_share(evidence)
+    taken = share if used is None else share * min(1.0, used)
+    full = used is None or used >= BUSY
+    slower = lost(share if full and saturating(evidence) else taken)
+    rate = both(THROUGHPUT, up=slower) if saturating(evidence) else {}
+    return together(rate, both(TIMES, down=slower), both(CPU, down=lost(share)))
+
+
+BUSY = 0.75
+"""Of the granted CPU, from which the server's CPU is taken for the bound (as `bound_by`)."""
+FEWEST_ROWS = 3
+
+
+def _gain(evidence: Evidence, share: float) -> float:
+    """ln(1 + w (G - 1)): w the share of the window for which compilations waited, G the level of the window ÷
+    that of the trial's first full rows under its load. Infinite without rows of a warm-up.
+    """
+    window, engine = measured(evidence), evidence.engine
+    if window is None or engine is None:
+        return math.inf
+    before = full_rows(engine.rows, 0.0, window.opened_ms)[:FEWEST_ROWS]
+    rate = window.completed / window.duration_s
+    first = median(row.completed_per_s for row in before) if len(before) == FEWEST_ROWS else 0.0
+    if first <= 0 or rate <= 0:
+        return math.inf
+    return math.log1p(share * max(0.0, rate / first - 1))
 
 
 def _advice(evidence: Evidence, starved: bool) -> str:
@@ -103,11 +139,3 @@ def _advice(evidence: Evidence, starved: bool) -> str:
     if not starved:
         return LONGER
     return STILL_STARVED if evidence.warm_up is not None and evidence.warm_up.closed_users else STARVED
-
-
-def _taken(window: ServerWindow, cost_s: float) -> float:
-    """Of the CPU time that requests could have had. A server that waits for something else has some left, of
-    which compiling takes nothing from them: it makes the CPU time per request larger, the rate not smaller.
-    """
-    granted_s = window.granted_cpus * window.wall_s
-    return min(cost_s / granted_s, 1.0) if granted_s > 0 else 1.0
