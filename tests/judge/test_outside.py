@@ -1,36 +1,37 @@
-"""Which rejections say nothing about client and server."""
+"""Which trials are worth repeating: those that something outside of client and server bent."""
 
 from __future__ import annotations
 
 import pytest
 
-from prony.evidence.server import CgroupThrottle
-from prony.evidence.trial import Evidence
-from prony.judge.checks.isolation import IsolationLimits, isolation
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.judge.outside import disturbed
-from tests.judge import factory as f
 
 
-def quota(evidence: Evidence) -> Evidence:
-    throttle = CgroupThrottle(periods=100, throttled_periods=96, throttled_s=5.0)
-    return f.part(evidence, "server_window", throttle=throttle)
-
-
-def others(evidence: Evidence) -> Evidence:
-    return f.part(evidence, "host_window", others_on_server_cpus=0.6)
+def judgement(high: float | None, *, outside: bool = True, conforms: bool = True) -> Judgement:
+    found = Finding(
+        check="isolation",
+        code="other_processes",
+        bias={"requests_per_s": Bias(high=high)},
+        outside=outside,
+        reason="said so",
+    )
+    return Judgement(conforms=conforms, findings=(found,))
 
 
 @pytest.mark.parametrize(
-    ("evidence", "expected"),
+    ("found", "failure", "expected"),
     [
-        (others(f.healthy()), True),
-        (quota(f.healthy()), False),
-        (others(quota(f.healthy())), False),
+        (judgement(0.3), None, True),
+        (judgement(None), None, True),
+        (judgement(0.02), None, False),
+        (judgement(0.3, outside=False), None, False),
+        (judgement(0.3, conforms=False), None, False),
+        (judgement(0.3), "the server died", False),
     ],
-    ids=["other processes", "quota of its own group", "both"],
+    ids=["much", "not bounded", "little", "its own quota", "not conforming", "failed"],
 )
-def test_a_quota_depends_on_what_the_server_burns(evidence: Evidence, expected: bool) -> None:
-    found = isolation(evidence, IsolationLimits())
-    assert found.status is Status.INVALID
-    assert disturbed(Judgement(verdict=Status.INVALID, findings=(found,)), None) is expected
+def test_only_what_came_from_outside_and_matters(
+    found: Judgement, failure: str | None, expected: bool
+) -> None:
+    assert disturbed(found, failure) is expected

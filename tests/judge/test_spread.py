@@ -7,50 +7,51 @@ import random
 import pytest
 
 from prony.judge.checks.spread import SpreadLimits, by_fair_hash, spread
-from prony.judge.finding import Status
 from tests.judge import factory as f
 
 HEALTHY = f.healthy()
 
 
-def status_of(*counts: int) -> Status:
+def code_of(*counts: int) -> str:
     finding = spread(f.part(HEALTHY, "server_window", connections_by_process=counts), SpreadLimits())
     assert finding is not None
-    return finding.status
+    assert (finding.code == "uneven") is bool(finding.provided)
+    assert not finding.bias
+    return finding.code
 
 
 @pytest.mark.parametrize(
     ("counts", "expected"),
     [
-        ((64, 0), Status.SUSPECT),
-        ((20, 4), Status.SUSPECT),
-        ((30, 10, 2, 0), Status.SUSPECT),
-        ((32, 32), Status.VALID),
-        ((7, 4, 3, 2), Status.VALID),
-        ((1, 0), Status.VALID),
+        ((64, 0), "uneven"),
+        ((20, 4), "uneven"),
+        ((30, 10, 2, 0), "uneven"),
+        ((32, 32), "ok"),
+        ((7, 4, 3, 2), "ok"),
+        ((1, 0), "ok"),
     ],
 )
-def test_only_what_a_fair_hash_seldom_does_is_suspect(counts: tuple[int, ...], expected: Status) -> None:
-    assert status_of(*counts) is expected
+def test_only_what_a_fair_hash_seldom_does_is_flagged(counts: tuple[int, ...], expected: str) -> None:
+    assert code_of(*counts) == expected
 
 
-def test_connections_that_were_not_read_are_unknown_not_even() -> None:
+def test_connections_that_were_not_read_are_not_taken_for_even() -> None:
     several = f.part(HEALTHY, "server_window", connections_by_process=None, processes=4)
     finding = spread(several, SpreadLimits())
     assert finding is not None
-    assert finding.status is Status.UNKNOWN
-    assert "the connections of its 4 processes were not read" in finding.reason
+    assert finding.code == "unread"
+    assert finding.provided
     assert spread(f.part(several, "server_window", processes=1), SpreadLimits()) is None
 
 
 @pytest.mark.parametrize("connections", [16, 32, 64])
-def test_a_fair_hash_over_four_processes_is_hardly_ever_suspect(connections: int) -> None:
+def test_a_fair_hash_over_four_processes_is_hardly_ever_flagged(connections: int) -> None:
     draw = random.Random(1)
     fired = 0
     for _ in range(1000):
         processes = [draw.randrange(4) for _ in range(connections)]
         counts = sorted((processes.count(one) for one in range(4)), reverse=True)
-        fired += status_of(*counts) is Status.SUSPECT
+        fired += code_of(*counts) == "uneven"
     assert fired <= 20
 
 

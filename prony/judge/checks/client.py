@@ -7,18 +7,22 @@ between a response's arrival and the moment it is looked at, and nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from statistics import fmean
 
 from prony.evidence.engine import EngineThread, Histogram, Window
 from prony.evidence.trial import Evidence
-from prony.judge.check import Positive, Share, always, check
-from prony.judge.finding import Finding, Status, no_window, worst
-from prony.judge.load_hosts import each_load_host, hosts_needed, named
+from prony.judge.check import Positive, Share, check
+from prony.judge.effects import both, lost, responding, together
+from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, Kind, no_window
+from prony.judge.load_hosts import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
+from prony.judge.percentiles import Times
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
-from prony.judge.times import plain_times, supported
+from prony.judge.times import NAMED, headline_times, plain_times, supported
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 
@@ -54,15 +58,11 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     """What a client without turn-around would have added to the throughput. Against the reference server it
     is 1 % with one user and 3 to 10 % with more, of a server whose CPU is then full.
     """
-    client_room_max: Share = 0.10
-    """What the server's CPU left for more requests: below it a busy client is not held against the
-    throughput. The tolerance of a capacity (`bound_rise_max`).
-    """
     client_run_delay_max: Share = 0.02
     """Time that an engine thread was runnable and not running ÷ wall time; the practical band of a
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
-    client_run_delay_invalid: Share = 0.10
+    client_run_delay_kept: Share = 0.10
     """From here on, where each wait is also that share of a service time, the mean is the client's."""
 
 
@@ -179,7 +179,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     if thread.timeslices:
         text += f" (mean {milliseconds(each_s * 1000)} per wake-up)"
     over = share >= limits.client_run_delay_max
-    alone = certain >= limits.client_run_delay_invalid
+    alone = certain >= limits.client_run_delay_kept
     if over and (part := _part_of_latency(thread, times)) is not None:
         over = alone or part >= limits.client_run_delay_max
         text += f", and responses waited {percent(part)} of their time longer than a wake-up takes"
@@ -254,20 +254,6 @@ def _room(evidence: Evidence, limits: ClientLimits) -> float | None:
     return headroom(evidence, by_thread=thread_tells(evidence, limits))
 
 
-def _claimed(evidence: Evidence, limits: ClientLimits) -> frozenset[MovedFigure]:
-    """What is claimed and the client may have moved: no throughput where the server had no room for more."""
-    claimed, room = CLAIMED[evidence.load.claim], _room(evidence, limits)
-    full = room is not None and room < limits.client_room_max
-    return claimed - {MovedFigure.THROUGHPUT} if full else claimed
-
-
-def _moved(signal: Signal, claimed: frozenset[MovedFigure]) -> frozenset[MovedFigure]:
-    """What this signal may have moved: what is claimed, and by a delay every latency that is printed."""
-    if not signal.over:
-        return frozenset()
-    return signal.moves & (claimed | {MovedFigure.LATENCY} if signal.is_delay else claimed)
-
-
 def _saturated(
     found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
@@ -284,45 +270,51 @@ def _saturated(
     return against if enough else []
 
 
-@check(ClientLimits, order=80, essential=always)
+@check(ClientLimits, order=80)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """Thread CPU, age of a response at the look at it, run delay, turn-around, share of the calibrated
-    ceiling: one over the limit is suspect; two are invalid where they must have moved the figure that is
-    claimed. Of several load hosts each is judged, and one that is saturated while others are not makes the
-    trial suspect.
+    """What the load generator took of users' time, and added to responses' times: turn-around and the age of
+    a response at the look at it. Of several load hosts each is judged, and its part weighed by its requests.
     """
     alone = [(host.name, view, _of_one(view, limits)) for host, view in each_load_host(evidence)]
-    return _of_several(evidence, alone, limits) if alone else _of_one(evidence, limits)
+    return _of_several(alone, limits) if alone else _of_one(evidence, limits)
 
 
-def _of_several(
-    evidence: Evidence, alone: Sequence[tuple[str, Evidence, Finding]], limits: ClientLimits
-) -> Finding:
-    """The finding of several load hosts from each one's own."""
-    findings = [(name, finding) for name, _, finding in alone]
-    over = [name for name, finding in findings if finding.status is Status.INVALID]
-    status = worst(*(finding.status for _, finding in findings))
-    first = next(finding for _, finding in findings if finding.status is status)
-    shares = [finding.value for _, finding in findings if isinstance(finding.value, float)]
-    reason, advice = named(findings), first.advice
-    if over and len(over) < len(findings):
-        status = Status.SUSPECT
-        reason = f"{len(over)} of {len(findings)} load hosts too busy: {reason}"
-    if advice == KEEP_OFF:
+def _of_several(alone: Sequence[tuple[str, Evidence, Finding]], limits: ClientLimits) -> Finding:
+    """Biases are means, weighed by what each host completed; the gravest host is named."""
+    weights = [window.completed if (window := measured(view)) is not None else 0 for _, view, _ in alone]
+    whole = max(1, sum(weights))
+    names = dict.fromkeys(name for _, _, finding in alone for name in finding.bias)
+    bias = {
+        name: Bias.of_logs(
+            sum(w * f.of(name).down for w, (_, _, f) in zip(weights, alone, strict=True) if w) / whole,
+            sum(w * f.of(name).up for w, (_, _, f) in zip(weights, alone, strict=True) if w) / whole,
+        )
+        for name in names
+    }
+    over = [name for name, _, finding in alone if finding.code in BUSY]
+    gravest = max(alone, key=lambda one: (one[2].code in BUSY, one[2].kind is Kind.PROVIDED, _value(one[2])))
+    shares = [finding.value for _, _, finding in alone if isinstance(finding.value, float)]
+    advice = gravest[2].advice
+    if over:
         advice = KEEP_OFF_HOSTS
-    elif over:
-        advice = _more_hosts(over, shares, len(findings), limits)
-    elif status is Status.VALID and measured(evidence) is not None:
-        busiest = max(alone, key=lambda one: one[2].value if isinstance(one[2].value, float) else 0.0)
-        reason = f"busiest of {len(findings)} load hosts {busiest[0]}: {busiest[2].reason}"
-    return first.model_copy(
+        if any(finding.code == "saturated" for _, _, finding in alone):
+            advice = _more_hosts(over, shares, len(alone), limits)
+    counted = f"{len(over)} of {len(alone)} load hosts too busy, " if over else f"of {len(alone)} load hosts "
+    return gravest[2].model_copy(
         update={
-            "status": status,
+            "bias": bias,
             "value": max(shares, default=None),
-            "reason": reason,
+            "reason": f"{counted}{gravest[0]}: {gravest[2].reason}",
             "advice": advice,
         }
     )
+
+
+BUSY = frozenset({"saturated", "kept_from_cpu"})
+
+
+def _value(finding: Finding) -> float:
+    return finding.value if isinstance(finding.value, float) else 0.0
 
 
 def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits: ClientLimits) -> str:
@@ -343,54 +335,108 @@ def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits
 
 
 def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
-    limit = (
-        f"CPU below {percent(limits.client_cpu_max)}, "
-        f"p99 age of a response at the look at it (or loop lag) below "
-        f"{milliseconds(limits.client_lag_max_ms)}, "
-        f"runnable and not running below {percent(limits.client_run_delay_max)}, "
-        f"turn-around worth less than {percent(limits.client_gain_max)} of the throughput, "
-        f"throughput below {percent(limits.client_ceiling_max)} of the calibrated ceiling; "
-        "one over suspect, two invalid where they move what is claimed"
-    )
-    if measured(evidence) is None:
+    limit = f"CPU below {percent(limits.client_cpu_max)}"
+    window = measured(evidence)
+    if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     found, cpu = signals(evidence, limits)
-    claimed = _claimed(evidence, limits)
-    held = [signal for signal in found if _moved(signal, claimed)]
     saturated = _saturated(found, evidence, limits, CLAIMED[evidence.load.claim])
-    advice = ""
+    kept = bool(saturated) and len(saturated) < SIGNALS_NEEDED
+    bias = together(_throughput(evidence, window, limits, bool(saturated)), _times(window, evidence))
+    code, advice, provided = "ok", "", ""
     if saturated:
-        status = Status.INVALID
-        kept = len(saturated) < SIGNALS_NEEDED
-        what = "the load generator was kept from its CPU" if kept else "load generator saturated"
-        reason = f"{what}: " + "; ".join(s.text for s in saturated)
+        code = "kept_from_cpu" if kept else "saturated"
         advice = KEEP_OFF if kept else "give the client more CPUs (--client-cpus) or reduce the load"
-    elif held:
-        status = Status.SUSPECT
-        moved = frozenset[MovedFigure]().union(*(_moved(signal, claimed) for signal in held))
-        what = " and ".join(figure.value for figure in MovedFigure if figure in moved)
-        reason = f"the load generator may have moved {what}: " + "; ".join(s.text for s in held)
-        advice = "repeat with more client CPUs: if the figure changes, the client was part of it"
-        if all(signal.waits for signal in held):
-            advice = KEEP_OFF
-    elif len(found) < SIGNALS_NEEDED:
-        status = Status.UNKNOWN
-        reason = f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read" + "".join(
-            f"; {s.text}" for s in found
-        )
-    else:
-        status = Status.VALID
-        reason = "; ".join(s.text for s in found)
-        if not any(signal.waits for signal in found):
-            reason += "; how long its threads waited for a CPU could not be read"
-        room = _room(evidence, limits)
-        if any(signal.over for signal in found) and room is not None:
-            reason += (
-                f"; a client that costs nothing would have added {percent(room)} at most: the server's CPU"
-            )
+    elif any(one.counts for one in bias.values()):
+        code, advice = "delay", KEEP_OFF
+    if len(found) < SIGNALS_NEEDED:
+        code = "unread" if code == "ok" else code
+        provided = "the load generator was not the limit"
+    if not any(signal.waits for signal in found):
+        found.append(Signal(False, "how long its threads waited for a CPU could not be read"))
     return Finding(
-        check=CHECK, status=status, value=cpu, limit=limit, reason=reason, advice=advice, source=SOURCE
+        check=CHECK,
+        code=code,
+        bias=bias,
+        provided=provided,
+        value=cpu,
+        limit=limit,
+        reason="; ".join(signal.text for signal in saturated or found),
+        assumption="a client that costs nothing would have sent the next request at once" if bias else "",
+        advice=advice,
+        source=SOURCE,
     )
+
+
+def _throughput(evidence: Evidence, window: Window, limits: ClientLimits, saturated: bool) -> dict[str, Bias]:
+    """By how much more a client that costs nothing would have loaded the server: users were with the client
+    for a share t of their time (turn-around, and responses that lay in their sockets), and the rate could be
+    t ÷ (1 - t) higher; the server's CPU bounds it, too, where it was read. In an open loop the schedule does.
+    """
+    if evidence.load.model != "closed":
+        return {}
+    users_s, turned_s = window.users_integral_s, window.clipped_turnaround_s
+    share = None if turned_s is None or not users_s else min(turned_s / users_s, 1.0)
+    delay = _mean_delay(window)
+    if delay is None and saturated:
+        share = None  # how long responses lay in their sockets is not known
+    elif share is not None and delay is not None:
+        share = min(1.0, share + (1 - share) * delay * responding(evidence))
+    gain = math.inf if share is None or share >= 1 else share / (1 - share)
+    room = _room(evidence, limits)
+    most = min(gain, math.inf if room is None else max(0.0, room))
+    if math.isinf(most) and not saturated:
+        return {}
+    return both(THROUGHPUT, up=math.log1p(most))
+
+
+def _mean_delay(window: Window) -> float | None:
+    """Mean age of responses at the look at them ÷ their mean time, less an ordinary wake-up, over the
+    threads; None where too few reads were stamped.
+    """
+    times = request_times(window)
+    ages = [
+        max(0.0, t.receive_delay_mean_ns - min(t.receive_delay_p50_ns or 0, WAKE_UP_NS))
+        for t in window.threads
+        if _is_stamped(t) and t.receive_delay_mean_ns is not None
+    ]
+    if not ages or len(ages) < len(window.threads) or times is None or not times.mean_ns:
+        return None
+    return min(1.0, fmean(ages) / times.mean_ns)
+
+
+def _times(window: Window, evidence: Evidence) -> dict[str, Bias]:
+    """What the look at responses added to their times: mean by mean, p50 by p50, higher percentiles by p99;
+    the thread that looks latest. Without time stamps the loop lag, which begins at the wake-up.
+    """
+    times = headline_times(evidence)
+    stamped = [t for t in window.threads if _is_stamped(t)]
+    if times is None or times.count < 1:
+        return {}
+    if len(stamped) == len(window.threads) and stamped:
+        of = {
+            "mean_ms": max((t.receive_delay_mean_ns or 0) for t in stamped),
+            "p50_ms": max((t.receive_delay_p50_ns or 0) for t in stamped),
+        }
+        tail = max((t.receive_delay_p99_ns or 0) for t in stamped)
+    else:
+        lags = [t for t in window.threads if t.loop_lag_p99_ns is not None]
+        if not lags or len(lags) < len(window.threads):
+            return {}
+        of = {name: max((t.loop_lag_p50_ns or 0) for t in lags) for name in ("mean_ms", "p50_ms")}
+        tail = max((t.loop_lag_p99_ns or 0) for t in lags)
+    found = {}
+    for name in TIMES:
+        delay_ns = max(0, of.get(name, tail) - WAKE_UP_NS)
+        value_ms = times.mean_ms if name == "mean_ms" else _percentile_ms(times, name)
+        if delay_ns > 0 and value_ms:
+            found[name] = Bias.of_logs(down=lost(min(1.0, delay_ns / 1e6 / value_ms)))
+    return found
+
+
+def _percentile_ms(times: Times, name: str) -> float | None:
+    found = times.percentile(NAMED[name])
+    return found.value_ms if found is not None and math.isfinite(found.value_ms) else None
 
 
 def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
