@@ -17,12 +17,13 @@ from prony.report.intervals import over_trials
 from prony.report.labels import label_of, named
 from prony.report.result import HEADLINE, BudgetLine, CellView, Condition, PairView, PartView, ResultView
 from prony.report.scaling import capacity_words, law_words
-from prony.report.uncertain import good_to
+from prony.report.uncertain import bends, good_to
 from prony.report.wording import counted
 
 MOST_SENTENCES = 4
 MOST_ROWS = 12
 """Cells of which each has a row; of more the details have the table."""
+MOST_CONDITIONS = 3
 BESIDE = ("p99_ms", "server_cpu_us_per_request")
 """The figures that stand beside the one that is asked for."""
 SURE = 0.001
@@ -97,6 +98,23 @@ def conforming(view: ResultView) -> str:
         return "the trial conforms" if good else "the trial does not conform"
     ended = "" if len(trials) >= view.planned else f" of {view.planned} planned"
     return f"{good} of {counted(len(trials), 'trial')}{ended} conform"
+
+
+def provided(found: Answer) -> tuple[str, ...]:
+    """What all of it rests on, in one line; nothing where it rests on nothing."""
+    if not found.provided:
+        return ()
+    texts = [one.text for one in found.provided]
+    more = len(texts) - MOST_CONDITIONS
+    return (
+        f"Provided that {'; '.join(texts[:MOST_CONDITIONS])}" + (f"; and {more} more" if more > 0 else ""),
+    )
+
+
+def quick_words(view: ResultView) -> str:
+    """What a quick run is worth."""
+    trials = max((len(cell.trials) for cell in view.cells), default=0)
+    return f"{counted(trials, 'trial')} each, a first look"
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
@@ -237,7 +255,11 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
         if found is None:
             why = next(iter(cell.why_not), "not measured")
             made.append(
-                Row(cell.label, (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)))
+                Row(
+                    cell.label,
+                    (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)),
+                    server=cell.cell.server,
+                )
             )
             continue
         made.append(
@@ -299,12 +321,14 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
     what = OBSTACLES.get(line.source, line.source)
     whose = f"{cell.label}, " if len(cells) > 1 else ""
     advice = f": {line.advice}" if line.advice else ""
-    return f"Largest uncertainty: {whose}{what} {good_to(line.low, line.high)}{advice}"
+    return f"Largest uncertainty: {whose}{what}, {bends(line.low, line.high)}{advice}"
 
 
 def _failure(part: PartView) -> str:
     """Why a part has no figure at all."""
-    if part.counting or not part.trials:
+    if not part.trials:
+        return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
+    if part.counting:
         return ""
     why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
     return f"No figure: {'; '.join(list(why)[:2])}"

@@ -33,11 +33,9 @@ def _words(compared: Comparison, effect: PositionEffect) -> str:
     if not effect.found:
         return f"{text}: no effect found."
     moved = [
-        f"{pair.a} ÷ {pair.b} by {bends(source.bias.low, source.bias.high)}"
-        for pair in compared.pairs
-        for source in pair.sources
-        if source.name == POSITION
+        (pair, source.bias) for pair in compared.pairs for source in pair.sources if source.name == POSITION
     ]
     if not moved:
         return f"{text}: an effect. The order was balanced, so it cancels in the ratios and widens intervals."
-    return f"{text}: an effect. The order was not balanced, so it may move {', '.join(moved)}."
+    by = ", ".join(f"{pair.a} ÷ {pair.b} by {bends(bias.low, bias.high)}" for pair, bias in moved)
+    return f"{text}: an effect. The order was not balanced, so it is in the budget: it may move {by}."
