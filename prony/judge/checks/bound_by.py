@@ -235,19 +235,6 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     )
 
 
-WHAT = {
-    SERVER_CPU: "the server's CPU",
-    SERVER_THREAD: "one of its threads",
-    SERVICE_CPU: "a backing service",
-    NETWORK: "the link",
-    CLIENT: "the load generator",
-    OFFERED_LOAD: "the load",
-    FLOW_CONTROL: "the server's flow-control window",
-    STREAMS: "the server's limit of streams",
-    UNKNOWN: "nothing that was read",
-}
-
-
 def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:
     """By how much the rate may be higher with more users, on the log scale, and why. By the scaling probe
     where it could tell; else by the CPU time that is left where the server's CPU is the bound, or by a
