@@ -20,6 +20,8 @@ Biases = dict[str, Bias]
 
 GAP_MS = 20.0
 """Shorter spans in which nothing completes are not reported."""
+QUEUE_BUSY = 0.9
+"""As busy the queue is taken to be of which a higher rate makes times longer."""
 VISITS = 4
 """A request comes to a CPU so often at most: to be read, to go on after a wait, and to be answered."""
 
@@ -168,7 +170,7 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
     ÷ all user time in requests; `requests`: the share of requests that it hit, where that is known.
 
     In a closed loop fewer users were with the server meanwhile: with all of them the other requests would
-    have taken longer, up to a mean time that stays.
+    have taken longer, up to a mean time that stays, and no more than a busy queue (M/M/1) at the higher rate.
     """
     if share <= 0:
         return {}
@@ -179,8 +181,11 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
     waited |= both(MEAN, down=lost(share))
     if evidence.load.model != "closed":
         return waited
-    rate = both(THROUGHPUT, up=lost(share * responding(evidence)))
-    return rate | together(waited, both(PERCENTILES, up=lost(share)))
+    more = share * responding(evidence)
+    left = 1 - QUEUE_BUSY * (1 + more)
+    longer = min(lost(share), math.log((1 - QUEUE_BUSY) / left) if left > 0 else math.inf)
+    longer = 0.0 if evidence.load.users == 1 else longer
+    return both(THROUGHPUT, up=lost(more)) | together(waited, both(PERCENTILES, up=longer))
 
 
 def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biases:

@@ -1,4 +1,4 @@
-"""bound_by: the bottleneck. Must not explain a rate by a tautology.
+"""bound_by: the bottleneck, and how much more the server could carry. Must not explain a rate by a tautology.
 
 In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever the bottleneck. Only
 declared delays count, and CPU time that was used: of the whole server, or of its busiest thread.
@@ -6,15 +6,17 @@ declared delays count, and CPU time that was used: of the whole server, or of it
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from prony.evidence.trial import Ceiling, Evidence
 from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
 from prony.judge.checks.streams import StreamsLimits, only_at_the_start, waits
-from prony.judge.finding import Finding, Status, no_window
+from prony.judge.effects import both
+from prony.judge.finding import CAPACITY, Finding, no_window
 from prony.judge.links import LinkLimits, full_link
-from prony.judge.more_users import probed
+from prony.judge.more_users import Probed, probed
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -40,8 +42,6 @@ LEAST_LEFT = 0.05
 
 
 class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
-    bound_full_min: Share = 0.90
-    """Without a probe that shows it: CPU ÷ granted CPU from which at most 11 % more can be had."""
     bound_tolerance: Share = 0.05
     """A rate this near to a declared ceiling, or to the offered rate, is bound by it."""
     bound_throttled_periods_min: Share = 0.5
@@ -56,6 +56,8 @@ class Bound:
     cpu_share: float | None
     text: str
     advice: str = ""
+    used: float | None = None
+    """Of what bounds it, as a share of what it can give; None: not the server's, or not known."""
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
@@ -81,27 +83,28 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     if client_bound(evidence, limits):
         return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
-        return Bound(SERVER_CPU, share, cpu)
+        return Bound(SERVER_CPU, share, cpu, used=share)
     thread = None if share is None else _thread(evidence, limits)
     if thread is not None:
-        return Bound(SERVER_THREAD, share, f"{thread}; {cpu}")
+        used = max(share or 0.0, busiest_server_thread_share(evidence) or 0.0)
+        return Bound(SERVER_THREAD, share, f"{thread}; {cpu}", used=used)
     left = _left_by_others(evidence)
     if share is not None and left is not None and share >= limits.bound_cpu_min * left:
         text = f"{cpu}, {percent(left)} of it left by other processes (see isolation)"
-        return Bound(SERVER_CPU, share, text)
+        return Bound(SERVER_CPU, share, text, used=share / left)
     service = _service(evidence, share, cpu, limits)
     if service is not None:
         return service
     quota = _quota(evidence, limits)
     if quota is not None:
-        return Bound(SERVER_CPU, share, quota)
+        return Bound(SERVER_CPU, share, quota[1], used=quota[0])
     http2 = _http2(evidence, limits)
     if http2 is not None:
         return Bound(http2[0], share, f"{http2[1]}; {cpu}", "see streams")
     ceiling = _ceiling(evidence, rate, limits)
     if ceiling is not None:
         text = f"{number(rate)}/s is at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
-        return Bound(ceiling.name, share, f"{text}; {cpu}")
+        return Bound(ceiling.name, share, f"{text}; {cpu}", used=rate / ceiling.per_s)
     load = evidence.load
     rate = _level_per_s(evidence, rate)
     if (
@@ -125,30 +128,6 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
         "add users; if the rate does not rise, the server waits for something: declare it as a ceiling "
         "(worker threads ÷ delay, a pool, a database)",
     )
-
-
-def _shown(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[Status, str, str]:
-    """Whether a busy server has no more to give: (status, why, advice). By the scaling probe where it could
-    tell; else by the CPU time that is left, unless the load generator had none left either.
-    """
-    probe = probed(evidence, limits, limits.client_cpu_max)
-    if probe is not None and (probe.level or probe.rising):
-        return (Status.VALID, probe.said, "") if probe.level else (Status.SUSPECT, probe.said, MORE_USERS)
-    if probe is not None and probe.client_busy:
-        return Status.UNKNOWN, f"{probe.said}: it could not have shown more", MORE_CLIENT
-    if found.name == SERVER_THREAD and not thread_tells(evidence, limits):
-        return (
-            Status.UNKNOWN,
-            "the load generator was not seen to have CPU left, and a thread that polls is always busy",
-            (MORE_CLIENT),
-        )
-    share = found.cpu_share or 0.0
-    used = max(share, busiest_server_thread_share(evidence) or 0.0) if found.name == SERVER_THREAD else share
-    if used >= limits.bound_full_min or share < limits.bound_cpu_min:
-        # Exhausted, or held by something beside its own use of its CPUs: a quota, a neighbour, a service.
-        return Status.VALID, probe.said if probe is not None else "", ""
-    said = probe.said if probe is not None else "not probed with more users"
-    return Status.UNKNOWN, f"{said}; CPU time for up to {percent(1 / used - 1)} more is left", MORE_USERS
 
 
 def _thread(evidence: Evidence, limits: BoundLimits) -> str | None:
@@ -228,13 +207,9 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
     return full[len(full) // 2] if evidence.load.varies and full else rate
 
 
-@check(
-    BoundLimits,
-    order=130,
-    essential=lambda evidence: evidence.server.owned and evidence.load.claim == "capacity",
-)
+@check(BoundLimits, order=130)
 def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
-    """A capacity claim needs the server, its services or a declared ceiling as the bottleneck."""
+    """The bottleneck; and of a rate that is claimed as a capacity, how much more the server could carry."""
     limit = (
         f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or its busiest thread at "
         f"least {percent(limits.bound_thread_min)} busy, or rate within {percent(limits.bound_tolerance)} of "
@@ -243,64 +218,59 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     found = bound(evidence, limits)
-    capacity = evidence.load.claim == "capacity"
-    advice = found.advice
-    reason = found.text
-    if found.name in {SERVER_CPU, SERVER_THREAD, SERVICE_CPU} or found.name in {
-        ceiling.name for ceiling in evidence.ceilings
-    }:
-        status, advice = Status.VALID, ""
-        if capacity and found.name in {SERVER_CPU, SERVER_THREAD}:
-            status, said, advice = _shown(evidence, found, limits)
-            reason += f"; {said}" if said else ""
-    elif found.name == UNKNOWN and found.cpu_share is None:
-        status = Status.UNKNOWN
-    elif found.name == UNKNOWN and not evidence.server.owned:
-        # What such a server was granted, and what it waits for, cannot be read from outside.
-        status, advice = Status.UNKNOWN, MORE_USERS  # a ceiling cannot be declared for a URL
-        reason += "; Prony did not launch this server and cannot read its other limits: no capacity claim"
-    elif not capacity:
-        # The latency of an unsaturated server, or the re-run of a fixed protocol, is no capacity claim.
-        status, advice = Status.VALID, ""
-    elif (
-        found.name == UNKNOWN
-        and (probe := probed(evidence, limits, limits.client_cpu_max)) is not None
-        and probe.level
-    ):
-        # The server's capacity, as far as that was shown; what it waits for was not.
-        status = Status.SUSPECT
-        reason += f"; {probe.said}: it waits for something that is not declared"
-        advice = WAITS
-    else:
-        status = Status.INVALID
-        reason += _no_capacity(evidence, found, limits)
+    reason = found.text if found.name == UNKNOWN else f"{found.name}: {found.text}"
+    left = Left("ok", 0.0)
+    if evidence.load.claim == "capacity":
+        left = _left(evidence, found, probed(evidence, limits, limits.client_cpu_max))
     return Finding(
         check=CHECK,
-        status=status,
+        code=left.code,
+        bias=both(CAPACITY, up=left.up) if left.up > 0 else {},
+        provided=left.provided,
+        assumption="CPU time per request stays the same with more users" if 0 < left.up < math.inf else "",
         value=found.cpu_share,
         limit=limit,
-        reason=reason if found.name == UNKNOWN else f"{found.name}: {reason}",
-        advice=advice,
+        reason=f"{reason}; {left.said}" if left.said else reason,
+        advice=left.advice,
         source=SOURCE,
     )
 
 
-def _no_capacity(evidence: Evidence, found: Bound, limits: BoundLimits) -> str:
-    """What a rate that is not the server's capacity describes, as far as anything shows it."""
-    what = {
-        NETWORK: "the link",
-        CLIENT: "the load generator",
-        OFFERED_LOAD: "the load",
-        FLOW_CONTROL: "the server's flow-control window",
-        STREAMS: "the server's limit of streams",
-    }.get(found.name)
-    probe = probed(evidence, limits, limits.client_cpu_max) if what is None else None
-    said = ""
+@dataclass(frozen=True, slots=True)
+class Left:
+    """How much more than the rate the server could carry, on the log scale, and why."""
+
+    code: str
+    up: float
+    said: str = ""
+    advice: str = ""
+    provided: str = ""
+
+
+def _left(evidence: Evidence, found: Bound, probe: Probed | None) -> Left:
+    """By the rate under more users where that was measured; else by what is left of what bounds it."""
+    said = "" if probe is None else probe.said
+    if found.name == UNKNOWN and (found.cpu_share is None or not evidence.server.owned):
+        # What such a server was granted, and what it waits for, cannot be read from outside.
+        return Left("unread", 0.0, said, "" if found.cpu_share is None else MORE_USERS, SERVER_BOUND)
+    used = math.inf if found.used is None else -math.log(min(found.used, 1.0))
+    more = math.inf if probe is None or probe.high is None else math.log1p(max(0.0, probe.high))
+    if found.name in NOT_THE_SERVER:
+        return Left(found.name.replace("-", "_"), math.inf, "this is not the server's capacity", found.advice)
+    if probe is not None and probe.level:
+        undeclared = found.name == UNKNOWN
+        return Left("undeclared" if undeclared else "ok", more, said, WAITS if undeclared else "")
     if probe is not None and probe.rising:
-        what, said = "the load", f"; {probe.said}"
-    if what is None:
-        return ": nothing shows that this is the server's capacity"
-    return f"{said}: this describes {what}, not the server's capacity"
+        # With still more users it may go on to rise, as far as there is CPU time.
+        return Left("rising", max(more, used), said, MORE_USERS)
+    if found.name == UNKNOWN:
+        return Left("unknown", more, said or "nothing shows that this is the server's capacity", found.advice)
+    if probe is not None and probe.client_busy:
+        return Left("client_busy", math.inf, f"{said}: it could not have shown more", MORE_CLIENT)
+    if found.name == SERVER_THREAD and probe is None and not thread_tells(evidence, limits):
+        pass
+    up = min(used, more)
+    return Left("ok" if up <= 0 else "cpu_left", up, said, MORE_USERS if up > 0 else "")
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
@@ -316,23 +286,23 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLim
             beside.append(f"{service.name} on the same CPUs {percent(used)}")
         elif used >= limits.bound_cpu_min:
             text = f"backing service {service.name} used {percent(used)} of its CPU; {cpu}"
-            return Bound(SERVICE_CPU, share, text)
+            return Bound(SERVICE_CPU, share, text, used=used)
     if share is not None and beside and together >= limits.bound_cpu_min:
-        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}")
+        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}", used=together)
     return None
 
 
-def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
-    """A server throttled in most periods of its quota is CPU-bound, however low its share of the CPUs."""
+def _quota(evidence: Evidence, limits: BoundLimits) -> tuple[float, str] | None:
+    """A server throttled in most periods of its quota is CPU-bound, however low its share of the CPUs: the
+    share of periods that it used up, and one sentence.
+    """
     throttle = evidence.server_window.throttle if evidence.server_window is not None else None
     if throttle is None or throttle.periods <= 0:
         return None
     share = throttle.throttled_periods / throttle.periods
-    return (
-        f"the CPU quota throttled the server in {percent(share)} of its periods"
-        if (share >= limits.bound_throttled_periods_min)
-        else None
-    )
+    if share < limits.bound_throttled_periods_min:
+        return None
+    return share, f"the CPU quota throttled the server in {percent(share)} of its periods"
 
 
 def _ceiling(evidence: Evidence, rate: float, limits: BoundLimits) -> Ceiling | None:
