@@ -231,7 +231,7 @@ def _tell(
         print(f"engine CPU           {thread['cpu_s'] / thread['wall_s']:.0%} of one CPU")
     for finding in (think(evidence, CheckLimits()), little(evidence, CheckLimits())):
         if finding:
-            print(f"{finding.check:<21}{finding.status.value}: {finding.reason}")
+            print(f"{finding.check:<21}{finding.code}: {finding.reason}")
     return 0 if reached == options.users else 1
 
 

@@ -151,7 +151,7 @@ def limits(given: Sequence[str] | None) -> dict[str, Any]:
             inner = read.get("limits", read)
             if not isinstance(inner, dict):
                 raise UsageError(
-                    f"{path}: 'limits' is not a mapping; expected lines such as errors_invalid_share: 0.05"
+                    f"{path}: 'limits' is not a mapping; expected lines such as errors_share_max: 0.05"
                 )
             below = {where[1:]: line for where, line in lines.items() if where[0] == "limits"}
             validate(CheckLimits, inner, path, below if inner is not read else lines)

@@ -14,7 +14,7 @@ from prony.experiment.targets import Targets
 from prony.experiment.testbed import Testbed
 from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
 from prony.judge.checks.ports import PortsLimits, forecast_ports
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding
 from prony.judge.limits import CheckLimits
 from prony.numbers import number
 from prony.plan.cell import Cell
@@ -116,7 +116,7 @@ def _refused(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> list[str]
 
 def refusals(found: Sequence[Finding]) -> list[str]:
     """In words what cannot work, of forecasts."""
-    return [in_words(one) for one in found if one.status is Status.INVALID]
+    return [in_words(one) for one in found if not one.conforms]
 
 
 def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
@@ -127,9 +127,10 @@ def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
         if (crowd := _too_many_connections(cell, target)) is not None:
             said.append(f"{cell.id}: {crowd}")
         ports, descriptors = _forecasts(cell, target, testbed)
-        doubtful = ports.status is Status.UNKNOWN and not cell.trial.connections.keep_alive
+        doubtful = {ports.check} if not cell.trial.connections.keep_alive else set()
         for finding in (ports, descriptors):
-            if finding.status is Status.SUSPECT or (doubtful and finding is ports):
+            doubted = finding.code != "unread" or finding.check in doubtful
+            if finding.conforms and finding.provided and doubted:
                 said.append(f"{cell.id}: {in_words(finding)}")
     return said
 

@@ -7,13 +7,16 @@ A check judges one trial and cannot see these: every trial may be right by itsel
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
 from prony.evidence.server import Probe
 from prony.evidence.trial import Evidence
 from prony.judge.checks.host import HostLimits, window_mhz
-from prony.judge.finding import Finding, Status
+from prony.judge.effects import both, lost
+from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding
+from prony.judge.parts import joined
 from prony.numbers import number, percent
 
 LENGTH_APART = 0.1
@@ -45,8 +48,8 @@ def together(
 
 
 def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Finding | None:
-    """The median CPU clock of each window against the highest. None where it was read in less than two
-    trials: `host` says so in each of them.
+    """The median CPU clock of each window against the highest; the bias is that of the slowest trial. None
+    where it was read in less than two: `host` says so in each of them.
     """
     allowed = (limits or HostLimits()).host_frequency_drop
     read = [(median(rows), trial) for trial in trials if (rows := window_mhz(trial.evidence))]
@@ -57,9 +60,12 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
     slow = [(mhz, trial) for mhz, trial in read if mhz < (1 - allowed) * highest]
     named = ", ".join(f"{t.server} in block {t.block + 1} {number(mhz)} MHz" for mhz, t in slow[:3])
     more = f" and {len(slow) - 3} more" if len(slow) > 3 else ""
+    by = lost(1 - lowest / highest)
     return Finding(
         check="clock",
-        status=Status.SUSPECT if slow else Status.VALID,
+        code="slower" if slow else "ok",
+        bias=both(THROUGHPUT, up=by) | both(TIMES + CPU, down=by) if slow else {},
+        assumption="waits grew by no more than the clock fell" if slow else "",
         value=1 - lowest / highest,
         limit=f"median CPU clock of all trials within {percent(allowed)}",
         reason=f"CPU clock lower in {named}{more}; {number(highest)} MHz in others"
@@ -67,6 +73,7 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
         else f"{number(lowest)} to {number(highest)} MHz",
         advice="fix the clock (governor performance, no turbo) or check cooling, then repeat" if slow else "",
         source="krun",
+        outside=bool(slow),
     )
 
 
@@ -74,8 +81,8 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
     """The preflight responses of the servers against each other, step by step. None with a single server.
 
     What one server's own trials do not agree on (a date, an identifier) is not compared between servers.
-    `declared` says why the question itself has another response on each server: other lengths are then
-    suspect, still other work, and other content is no fault.
+    `declared` says why the question itself has another response on each server: other lengths are then still
+    other work, and other content is no fault.
     """
     by_server: dict[str, list[Mapping[str, Probe]]] = {}
     for trial in trials:
@@ -83,61 +90,54 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
     asked = {server: known for server, known in by_server.items() if any(known)}
     if len(by_server) < 2:
         return None
-    limit = f"one status, media type and body for all servers (length beyond {percent(LENGTH_APART)} invalid)"
-    if declared:
-        limit = f"one status and media type for all servers (length beyond {percent(LENGTH_APART)} suspect)"
+    equal = "status and media type" if declared else "status, length and media type"
+    told = partial(
+        Finding,
+        check="responses",
+        limit=f"one {equal} for all servers, lengths within {percent(LENGTH_APART)}",
+        source="TechEmpower's rules: every implementation sends the same response",
+    )
+    same = "the servers' responses are the same work"
     if len(asked) < 2:
-        return _responses(Status.UNKNOWN, "no preflight responses to compare", limit)
-    steps = list(dict.fromkeys(step for known in asked.values() for probes in known for step in probes))
-    worst, said = Status.VALID, []
-    for step in steps:
+        return told(code="unread", provided=same, reason="no preflight responses to compare")
+    parts = []
+    for step in dict.fromkeys(step for known in asked.values() for probes in known for step in probes):
         mine = {
             server: [probes[step] for probes in known if step in probes] for server, known in asked.items()
         }
-        status, text = _step({server: probes for server, probes in mine.items() if probes}, bool(declared))
-        if text:
-            said.append(f"{step}: {text}")
-        if status is Status.INVALID or (status is Status.SUSPECT and worst is Status.VALID):
-            worst = status
-    reason = "; ".join(said[:3]) or (
-        "other content, as declared" if declared else "all servers sent the same"
+        code, text = _step({server: probes for server, probes in mine.items() if probes}, bool(declared))
+        fatal = code == "status" or (code == "length" and not declared)
+        advice = DECLARED if declared and not fatal else UNEQUAL
+        if code != "ok":
+            provided, reason = "" if fatal else same, f"{step}: {text}"
+            parts.append(told(code=code, conforms=not fatal, provided=provided, reason=reason, advice=advice))
+    if not parts:
+        return told(reason="other content, as declared" if declared else "all servers sent the same")
+    whole = joined(sorted(parts, key=lambda part: part.conforms)[:3])
+    reason = f"the servers' responses differ: {whole.reason}" + (
+        f"; declared: {declared}" if declared else ""
     )
-    if declared and worst is not Status.VALID:
-        reason += f"; declared: {declared}"
-    return _responses(worst, reason, limit, DECLARED if declared and worst is Status.SUSPECT else UNEQUAL)
+    return whole.model_copy(update={"reason": reason})
 
 
-def _responses(status: Status, reason: str, limit: str, advice: str = "") -> Finding:
-    accused = status in {Status.SUSPECT, Status.INVALID}
-    return Finding(
-        check="responses",
-        status=status,
-        limit=limit,
-        reason=f"the servers' responses differ: {reason}" if accused else reason,
-        advice=advice if accused else "",
-        source="TechEmpower's rules: every implementation sends the same response",
-    )
-
-
-def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[Status, str]:
-    """Status and words about one step; no words where the servers agree."""
+def _step(by_server: Mapping[str, Sequence[Probe]], declared: bool) -> tuple[str, str]:
+    """Code and words of what differs in one step."""
     if len(by_server) < 2:
-        return Status.VALID, ""
+        return "ok", ""
     status = {server: _one({probe.status for probe in probes}) for server, probes in by_server.items()}
     if _differ(status):
-        return Status.INVALID, _values(status, "status {}")
+        return "status", _values(status, "status {}")
     length = {server: median(probe.body_bytes for probe in probes) for server, probes in by_server.items()}
     shortest, longest = min(length.values()), max(length.values())
     if longest - shortest > LENGTH_APART * longest:
-        words = _values({s: number(v) for s, v in length.items()}, "{} bytes")
-        return (Status.SUSPECT if declared else Status.INVALID), words
+        return "length", _values({s: number(v) for s, v in length.items()}, "{} bytes")
     media = {server: _one({_media(probe) for probe in probes}) for server, probes in by_server.items()}
     if _differ(media):
-        return Status.SUSPECT, _values(media, "{}")
+        return "media_type", _values(media, "{}")
     body = {server: _one({probe.body_digest for probe in probes}) for server, probes in by_server.items()}
     if _differ(body) and not declared:
-        return Status.SUSPECT, f"bodies of {number(shortest)} to {number(longest)} bytes with other content"
-    return Status.VALID, ""
+        return "content", f"bodies of {number(shortest)} to {number(longest)} bytes with other content"
+    return "ok", ""
 
 
 def _one(values: set[str | None] | set[int]) -> str | None:

@@ -76,9 +76,9 @@ TWO = (Launch(address="a"), Launch(address="b"))
 
 def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
     file = tmp_path / "limits.yaml"
-    file.write_text("errors_invalid_share: 0.5\n")
+    file.write_text("errors_share_max: 0.5\n")
     asked = Common(
-        limits=[str(file), "errors_suspect_share=0.25"],
+        limits=[str(file), "content_share_max=0.25"],
         driver="epoll",
         request_parts=True,
         jdk="21",
@@ -87,7 +87,7 @@ def test_they_change_every_cell_of_the_plan(tmp_path: Path) -> None:
     plan = asked.applied(made(*TWO))
     assert plan.repeat_disturbed == 2
     for cell in plan.cells:
-        assert cell.limits == {"errors_invalid_share": 0.5, "errors_suspect_share": 0.25}
+        assert cell.limits == {"errors_share_max": 0.5, "content_share_max": 0.25}
         assert (cell.trial.driver, cell.trial.request_parts) == ("epoll", True)
         assert isinstance(cell.target, Launch)
         assert cell.target.jdk == "21"
@@ -189,8 +189,8 @@ def test_what_does_not_apply_is_refused() -> None:
         Common(driver="kqueue").applied(made(*TWO))
     with pytest.raises(UsageError, match="--repeat-disturbed is -1"):
         Common(repeat_disturbed=-1).applied(made(*TWO))
-    with pytest.raises(UsageError, match="did you mean 'errors_invalid_share'"):
-        Common(limits=["errors_invalid_shar=1"]).applied(made(*TWO))
+    with pytest.raises(UsageError, match="did you mean 'errors_share_max'"):
+        Common(limits=["errors_share_ma=1"]).applied(made(*TWO))
 
 
 @pytest.mark.parametrize(

@@ -63,12 +63,12 @@ def test_a_report_that_could_not_be_written_is_refused_before_measuring(tmp_path
 
 def test_limits_from_words_and_files(tmp_path: Path) -> None:
     file, plan = tmp_path / "limits.yaml", tmp_path / "plan.yaml"
-    file.write_text("errors_invalid_share: 0.05\nsteady_min_rows: 8\n")
+    file.write_text("errors_share_max: 0.05\nsteady_min_rows: 8\n")
     plan.write_text("title: x\nservers: a\nlimits: {little_deviation: 0.1}\n")
     assert options.limits(None) == {}
     assert options.limits(["little_deviation=0.02"]) == {"little_deviation": 0.02}
-    assert options.limits([str(file), "errors_invalid_share=0.1", str(plan)]) == {
-        "errors_invalid_share": 0.1,
+    assert options.limits([str(file), "errors_share_max=0.1", str(plan)]) == {
+        "errors_share_max": 0.1,
         "steady_min_rows": 8,
         "little_deviation": 0.1,
     }

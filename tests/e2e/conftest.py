@@ -52,7 +52,7 @@ steady_change_invalid: 1
 steady_remaining: 1000
 schedule_achieved_min: 0
 schedule_lag_floor_ms: 1000000
-schedule_lag_invalid: 1
+schedule_late_share_max: 1
 tail_change: 1000
 tail_change_invalid: 1000
 network_retransmitted: 1

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from prony.evidence.engine import EngineThread, IntervalRow
+from prony.evidence.engine import EngineThread
 from prony.evidence.trial import Evidence
 from prony.experiment.conclude import conclude
 from prony.judge.checks.bound_by import bound_by
 from prony.judge.checks.client import client
 from prony.judge.checks.host import host
-from prony.judge.checks.hosts import cumulative, distances, hosts
+from prony.judge.checks.hosts import hosts
 from prony.judge.checks.isolation import isolation
 from prony.judge.checks.network import network
 from prony.judge.finding import Finding, Status
-from prony.judge.histogram import decode
 from prony.judge.limits import CheckLimits
-from prony.judge.load_hosts import hosts_needed
 from prony.judge.verdict import judge
 from tests.judge import factory as f
 from tests.report import factory
@@ -25,12 +22,6 @@ from tests.report import factory
 VALID, SUSPECT, INVALID, UNKNOWN = Status.VALID, Status.SUSPECT, Status.INVALID, Status.UNKNOWN
 THREE = f.on_hosts(3)
 LIMITS = CheckLimits()
-
-
-def hosts_of(evidence: Evidence) -> Finding:
-    found = hosts(evidence, LIMITS)
-    assert found is not None
-    return found
 
 
 def network_of(evidence: Evidence) -> Finding:
@@ -52,23 +43,6 @@ def test_healthy_hosts_are_valid() -> None:
     assert hosts(f.healthy(), LIMITS) is None
 
 
-def test_every_lost_host_is_named_with_its_reason() -> None:
-    gone = f.host(f.host(THREE, "load2", lost="its worker ended"), "server", lost="no sign of life for 5 s")
-    found = hosts_of(gone)
-    assert found.status is INVALID
-    assert "load2 was lost: its worker ended" in found.reason
-    assert "server was lost: no sign of life for 5 s" in found.reason
-    assert judge(gone, LIMITS).verdict is INVALID
-
-
-def test_a_host_lost_before_the_window_is_invalid_and_not_unknown() -> None:
-    early = f.host(THREE, "load1", lost="its worker ended", engine=None, host_window=None, clock=None)
-    ended = hosts_of(early.model_copy(update={"engine": None}))
-    assert (ended.status, ended.reason) == (INVALID, "load1 was lost: its worker ended")
-    nobody = THREE.model_copy(update={"engine": None})
-    assert hosts_of(nobody).status is UNKNOWN
-
-
 def test_a_lost_host_is_the_cause_and_no_server_is_blamed() -> None:
     told = "load1 was lost: its worker has ended"
     gone = f.host(THREE, "load1", lost=told).model_copy(update={"engine": None})
@@ -77,90 +51,6 @@ def test_a_lost_host_is_the_cause_and_no_server_is_blamed() -> None:
     assert ended.worst is not None
     assert (ended.worst.check, ended.worst.reason) == ("hosts", told)
     assert "identity" not in {finding.check for finding in ended.findings}
-
-
-def test_a_load_host_without_figures_is_invalid() -> None:
-    assert "load3 reported no measured window" in hosts_of(f.host(THREE, "load3", engine=None)).reason
-    assert hosts_of(f.host(THREE, "load3", engine=None)).status is INVALID
-
-
-@pytest.mark.parametrize(("late_s", "status"), [(0.005, VALID), (0.05, SUSPECT), (0.2, INVALID)])
-def test_a_window_that_opened_late(late_s: float, status: Status) -> None:
-    assert hosts_of(f.host(THREE, "load1", opened_late_s=late_s)).status is status
-
-
-def test_when_rows_came_is_not_made_up() -> None:
-    assert hosts_of(f.host(THREE, "load1", row_late_max_s=3.5)).status is INVALID
-    assert THREE.engine is not None
-    row = IntervalRow(t_ms=2000, duration_ms=1000, completed=1, failed=0, in_window=True)
-    engine = THREE.engine.model_copy(update={"rows": (row,)})
-    untold = hosts_of(f.host(THREE, "load1", row_late_max_s=None, engine=engine))
-    assert untold.status is UNKNOWN
-    assert "when the rows of load1 came is not known" in untold.reason
-
-
-def test_clocks() -> None:
-    assert hosts_of(f.host(THREE, "load1", clock=None)).status is UNKNOWN
-    skewed = hosts_of(f.host(THREE, "server", clock={"skew_s": 0.0101}))
-    assert skewed.status is SUSPECT
-    assert skewed.value == pytest.approx(10.1)
-    assert "instants of server may be off by 10.1 ms" in skewed.reason
-    assert "chrony" in skewed.advice
-    far = hosts_of(f.host(THREE, "server", clock={"skew_s": 0.0101, "uncertainty_s": 0.01}))
-    assert "nearer" in far.advice
-    # An offset is no error: every host counts from its own start.
-    assert hosts_of(f.host(THREE, "load1", clock={"offset_s": 3e6})).status is VALID
-
-
-def slower(name: str, factor: float, evidence: Evidence = THREE) -> Evidence:
-    count = 80_000 // 3
-    return f.host_engine(evidence, name, service_time=f.histogram(count, mean_ms=f.MEAN_MS * factor))
-
-
-def test_the_host_that_differs_is_named_and_not_the_others() -> None:
-    capacity = hosts_of(slower("load2", 1.5))
-    assert capacity.status is VALID
-    latency = hosts_of(slower("load2", 1.5, f.part(THREE, "load", claim="latency")))
-    assert latency.status is SUSPECT
-    for found in (capacity, latency):
-        assert "service times of load2 differ from the others'" in found.reason
-        assert "load1" not in found.reason
-        assert "load3" not in found.reason
-    assert "differ" not in hosts_of(slower("load2", 1.02)).reason
-
-
-def test_of_two_that_differ_both_are_named() -> None:
-    two = f.on_hosts(2)
-    apart = f.host_engine(two, "load2", service_time=f.histogram(40_000, mean_ms=f.MEAN_MS * 2))
-    assert "service times of load1 and load2 differ" in hosts_of(apart).reason
-
-
-def test_few_requests_differ_by_chance() -> None:
-    a, b = (decode(f.of_values(values)) for values in ([1000, 2000, 3000], [2500, 3500, 4500]))
-    apart, critical = distances(cumulative([a, b]))
-    assert apart == pytest.approx([2 / 3, 2 / 3])
-    assert (critical > apart).all()
-    assert distances(cumulative([a, a]))[0] == pytest.approx([0, 0])
-    # Of three, each against the two others together.
-    assert distances(cumulative([a, a, b]))[0] == pytest.approx([1 / 3, 1 / 3, 2 / 3])
-
-
-def test_of_many_hosts_that_are_alike_one_is_seldom_named() -> None:
-    rng = np.random.default_rng(5)
-    named = 0
-    for _ in range(200):
-        counts = rng.multinomial(2000, np.full(200, 1 / 200), size=64).cumsum(axis=1)
-        apart, critical = distances(counts.astype(float))
-        named += bool((apart > critical).any())
-    assert named <= 8  # each host at 1 % named some host in a third of these
-
-
-def test_a_host_that_fails_more_than_the_others() -> None:
-    found = hosts_of(f.host_engine(THREE, "load3", failed=2000, completed=24_000))
-    assert found.status is SUSPECT
-    assert "of the requests of load3 failed" in found.reason
-    few = f.host_engine(THREE, "load3", failed=1, completed=20)
-    assert hosts_of(few).status is VALID
 
 
 def test_one_saturated_load_host_of_three_is_suspect_with_how_many_it_takes() -> None:
@@ -174,12 +64,6 @@ def test_one_saturated_load_host_of_three_is_suspect_with_how_many_it_takes() ->
     assert worse.advice == "use at least 4 load hosts like these, so that each stays below 85 % CPU"
     assert bound_by(all_busy, LIMITS).reason.startswith("client: ")
     assert not bound_by(busy(THREE, "load2", 0.97, 5.0), LIMITS).reason.startswith("client: ")
-
-
-def test_how_many_hosts_share_a_load() -> None:
-    assert hosts_needed([0.97, 0.5, 0.5], 0.85) == 3
-    assert hosts_needed([0.95] * 4, 0.85) == 5
-    assert hosts_needed([0.1], 0.85) == 1
 
 
 def test_a_full_link_is_the_bottleneck_whatever_the_cpu_did() -> None:

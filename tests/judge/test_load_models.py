@@ -13,7 +13,7 @@ from prony.judge.checks.samples import samples
 from prony.judge.checks.steady import steady
 from prony.judge.checks.think import think
 from prony.judge.checks.warm import warm
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Kind, Status
 from prony.judge.limits import CheckLimits
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, RatePhase
@@ -51,56 +51,58 @@ def sessions(*, shared: bool = False) -> Evidence:
 class TestConnections:
     def test_a_connection_per_session_is_what_sessions_lead_to(self) -> None:
         finding = connections(sessions(), LIMITS)
-        assert finding.status is Status.VALID
-        assert "6,000 expected" in finding.reason
+        assert finding.kind is Kind.FINE
+        assert finding.value == 1
 
     def test_a_connection_per_request_of_a_session_fires(self) -> None:
         broken = f.totals(sessions(), connections_opened=300_000, connections_closed_by_server=294_000)
-        assert connections(broken, LIMITS).status is Status.INVALID
+        finding = connections(broken, LIMITS)
+        assert (finding.conforms, finding.code) == (False, "extra")
 
     def test_an_open_loop_that_keeps_its_connections_is_quiet(self) -> None:
         kept = f.totals(f.open_model(), connections_opened=80)
         finding = connections(kept, LIMITS)
-        assert finding.status is Status.VALID
-        assert "80 expected" in finding.reason
+        assert finding.kind is Kind.FINE
+        assert finding.value == 1
 
     def test_an_open_loop_whose_server_closes_after_each_response_fires(self) -> None:
         sent = f.RATE * 52
         broken = f.totals(f.open_model(), connections_opened=sent + 40, connections_closed_by_server=sent)
         finding = connections(broken, LIMITS)
-        assert finding.status is Status.INVALID
-        assert "the server closed connections" in finding.advice
+        assert (finding.conforms, finding.code) == (False, "extra")
+        assert finding.advice
 
     def test_connections_lost_with_failed_requests_are_no_second_fault(self) -> None:
         lost = f.totals(f.open_model(), connections_opened=90, connections_closed_by_client=10, failed=10)
-        assert connections(lost, LIMITS).status is Status.VALID
+        assert connections(lost, LIMITS).kind is Kind.FINE
 
 
 class TestPorts:
     def test_sessions_with_connections_of_their_own_need_a_port_each(self) -> None:
         limits = f.healthy().limits
-        assert forecast_ports(sessions().load, limits).reason.startswith("6,000 ports will be needed")
+        assert forecast_ports(sessions().load, limits).value == pytest.approx(6000 / 28_232)
         kept = forecast_ports(sessions(shared=True).load, limits)
-        assert "connections stay open" in kept.reason
+        assert isinstance(kept.value, float)
+        assert kept.value < 6000 / 28_232
 
 
 class TestLittle:
     def test_sessions_that_walked_are_all_accounted_for(self) -> None:
         finding = little(sessions(), LIMITS)
-        assert finding.status is Status.VALID
-        assert "750 of 750.4 users simulated" in finding.reason
+        assert finding.kind is Kind.FINE
+        assert finding.value == pytest.approx(750 / 750.375 - 1, abs=0.0002)
 
     def test_sessions_that_stood_still_fire(self) -> None:
         """Places were held for longer than requests and pauses explain."""
         broken = f.window(sessions(), users_integral_s=900.0 * f.WINDOW_S)
-        assert little(broken, LIMITS).status is Status.INVALID
+        assert (little(broken, LIMITS).conforms, little(broken, LIMITS).code) == (False, "users_missing")
 
     def test_users_of_a_ramp_are_counted_by_the_time_they_were_there(self) -> None:
         ramp = f.part(f.healthy(), "load", ramp_up_s=60.0)
         half = f.window(ramp, clipped_cycle_s=50.0, users_integral_s=50.2, in_flight_integral_s=50.0)
         half = f.window(half, service_time_sum_s=50.0)
-        assert little(half, LIMITS).status is Status.VALID
-        assert little(f.window(half, clipped_cycle_s=45.0), LIMITS).status is Status.INVALID
+        assert little(half, LIMITS).kind is Kind.FINE
+        assert not little(f.window(half, clipped_cycle_s=45.0), LIMITS).conforms
 
 
 class TestThink:
@@ -112,9 +114,9 @@ class TestThink:
             think_actual_sum_s=100.1,
             think_overshoot=f.histogram(1000, 0.1),
         )
-        assert found(think(thinking, LIMITS)).status is Status.VALID
+        assert found(think(thinking, LIMITS)).kind is Kind.FINE
         late = f.window(thinking, think_actual_sum_s=110.0)
-        assert found(think(late, LIMITS)).status is Status.INVALID
+        assert not found(think(late, LIMITS)).conforms
 
 
 class TestSteady:

@@ -7,7 +7,7 @@ import pytest
 from prony.evidence.trial import Evidence, PopulationFacts
 from prony.judge.checks.little import little, planned_users
 from prony.judge.drift import level_rows
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.judge.limits import CheckLimits
 from tests.judge.factory import OPENED_MS, WINDOW_S, healthy, part, window
 
@@ -31,8 +31,8 @@ def test_the_yardstick_is_the_sum_over_groups() -> None:
     assert evidence.engine.window is not None
     assert planned_users(evidence.engine.window, evidence.load) == pytest.approx(USER_S / WINDOW_S)
     found = little(evidence, CheckLimits())
-    assert found.status is Status.VALID
-    assert "by the plan" in found.reason
+    assert found.kind is Kind.FINE
+    assert found.value == pytest.approx(-0.002, abs=0.0015)
 
 
 def test_steps_of_a_group_are_those_of_the_engine() -> None:
@@ -46,21 +46,21 @@ def test_steps_of_a_group_are_those_of_the_engine() -> None:
 
 def test_a_group_that_never_came_is_seen_although_the_others_are_there() -> None:
     found = little(grouped(6 * WINDOW_S, STAYS, LEAVES), CheckLimits())
-    assert found.status is Status.INVALID
-    assert "of 8.5 users simulated" in found.reason
+    assert (found.conforms, found.code) == (False, "users_missing")
+    assert found.value == pytest.approx(6 / 8.5 - 1, abs=0.0015)
 
 
 def test_a_group_that_does_not_end_is_seen_too() -> None:
     found = little(grouped(USER_S + 4 * 3, STAYS, LEAVES), CheckLimits())
-    assert found.status is Status.INVALID
+    assert (found.conforms, found.code) == (False, "too_many_users")
 
 
 def test_where_iterations_end_a_group_the_engine_says_how_many_there_were() -> None:
     counted = LEAVES.model_copy(update={"end_s": None, "iterations_per_user": 5})
     evidence = window(grouped(70.0, STAYS, counted), users_integral_s=70.1)
     found = little(evidence, CheckLimits())
-    assert found.status is Status.VALID
-    assert "came or went within the window" in found.reason
+    assert found.kind is Kind.FINE
+    assert found.value == pytest.approx(70 / 70.1 - 1, abs=0.002)
 
 
 def test_rows_in_which_all_are_there_who_can_be_are_level() -> None:

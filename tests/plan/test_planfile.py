@@ -23,7 +23,7 @@ servers: [alpha, beta]
 workloads: hello
 trials: 4
 settings: {worker_threads: 20}
-limits: {errors_invalid_share: 0.05}
+limits: {errors_share_max: 0.05}
 per_server: {beta: {jdk: 21, heap: 2g}}
 parts:
   - name: steady
@@ -72,7 +72,7 @@ def test_a_part_inherits_and_replaces(tmp_path: Path) -> None:
     assert (sessions.server, sessions.trials) == ("beta", 2)
     assert isinstance(sessions.trial.load, OpenLoad)
     assert isinstance(sessions.trial.measured, WholeRun)
-    assert sessions.limits == {"errors_invalid_share": 0.05, "little_deviation": 0.1}
+    assert sessions.limits == {"errors_share_max": 0.05, "little_deviation": 0.1}
     assert all(cell.trials == 4 for cell in made.of("steady"))
     assert [part.band for part in made.parts] == [0.02, 0.05]
 

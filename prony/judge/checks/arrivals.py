@@ -9,16 +9,17 @@ from typing import Any
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.finding import Finding, no_window, unread
 from prony.judge.window import measured
 from prony.numbers import number, percent
 
 CHECK = "arrivals"
 SOURCE = "Lancet tests this, against twice the critical value"
-INVALID_ALPHA_FACTOR = 1e-4
+NO_CHANCE = 1e-4
 """Below alpha × this, chance does not explain the gaps; between the two, one clean run in 1/alpha
 is unlucky.
 """
+BURSTY = "arrivals were as bursty as a Poisson process"
 
 
 class ArrivalsLimits(DeclaredLimits):
@@ -40,34 +41,34 @@ def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     gaps, distance = window.arrival_gaps, window.arrival_gaps_ks
     if not gaps or distance is None:
-        return unknown(CHECK, "the gaps between sends were not tested", limit=limit, source=SOURCE)
+        reason = "the gaps between sends were not tested"
+        return unread(CHECK, reason, provided=BURSTY, limit=limit, source=SOURCE)
     busy = _busy(evidence, window, limits)
     tested = _tested(window, distance, busy)
     if tested is None:
-        return unknown(
+        return unread(
             CHECK,
-            f"a thread of the client was at work for {percent(busy)} of the time, so that its sends cannot "
-            "be told from other arrivals",
+            f"a thread of the client worked for {percent(busy)} of the time: its sends cannot be told from "
+            "other arrivals",
+            provided=BURSTY,
             limit=limit,
             source=SOURCE,
             advice="more threads or CPUs for the client",
         )
     chance = _chance(max(0.0, tested.distance - tested.allowed), gaps)
-    status = Status.VALID
-    if chance < limits.arrivals_alpha * INVALID_ALPHA_FACTOR:
-        status = Status.INVALID
-    elif chance < limits.arrivals_alpha:
-        status = Status.SUSPECT
+    unlike = chance < limits.arrivals_alpha
     return Finding(
         check=CHECK,
-        status=status,
+        code="not_poisson" if unlike else "ok",
+        conforms=chance >= limits.arrivals_alpha * NO_CHANCE,
+        provided=BURSTY if unlike else "",
         value=tested.distance,
         limit=limit,
         reason=f"KS distance {tested.distance:.4f} over {number(gaps)} gaps{tested.among} "
         f"({tested.allowed:.4f} allowed for sends that wait for each other), p = {chance:.2g}",
-        advice=""
-        if status is Status.VALID
-        else "arrivals are more or less bursty than a Poisson process, which changes queueing; see schedule",
+        advice="arrivals are more or less bursty than a Poisson process, which changes queueing; see schedule"
+        if unlike
+        else "",
         source=SOURCE,
     )
 

@@ -185,7 +185,7 @@ def _http2(evidence: Evidence, limits: BoundLimits) -> tuple[str, str] | None:
     None where there is none.
     """
     shares = waits(evidence)
-    if shares is None or max(shares) <= limits.streams_wait_invalid_share:
+    if shares is None or max(shares) <= limits.streams_share_max:
         return None
     waited, blocked = shares
     if blocked >= waited:

@@ -5,27 +5,30 @@ Counts are of the whole run: keep-alive connections are opened before the window
 
 from __future__ import annotations
 
-from prony.evidence.engine import Counters
+from prony.evidence.engine import Counters, Window
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Positive, Share, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.effects import Biases, both, lost, together, user_time_lost
+from prony.judge.finding import CPU, NEGLIGIBLE, Finding, unread
+from prony.judge.parts import joined
+from prony.judge.times import headline
+from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
 
 CHECK = "connections"
 SOURCE = "experiment A: keep-alive silently off over HTTPS for weeks"
 
 
+TOO_FEW = 0.99
+"""Opened ÷ fewest expected, below which it is said."""
+
+
 class ConnectionsLimits(DeclaredLimits):
-    connections_suspect_ratio: Positive = 1.01
-    """Opened ÷ expected."""
-    connections_invalid_ratio: Positive = 2.0
-    connections_extra_share: Share = 0.001
-    """... as long as the unexpected connections are more than this share of the requests: one reconnection in
-    80,000 requests does not bend a figure.
-    """
-    connections_invalid_share: Share = 0.05
-    """Unexpected connections ÷ requests from which keep-alive is as good as off (fewer than 20 requests
-    each).
+    connections_ratio_max: Positive = 2.0
+    """Opened ÷ expected; fewer than expected by the same factor are as wrong ..."""
+    connections_share_max: Share = 0.05
+    """... and unexpected connections ÷ requests. Beyond both, keep-alive is as good as off: fewer than 20
+    requests each.
     """
 
 
@@ -68,53 +71,82 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
 
 @check(ConnectionsLimits, order=140)
 def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
-    """Opened ÷ expected, and the extra ones ÷ requests."""
+    """Opened ÷ expected, the extra ones ÷ requests, and how long their users waited for them."""
     limit = (
-        f"opened ÷ expected above {limits.connections_suspect_ratio:g} suspect, "
-        f"above {limits.connections_invalid_ratio:g} invalid"
+        f"opened ÷ expected at most {limits.connections_ratio_max:g}, or the extra ones at most "
+        f"{percent(limits.connections_share_max)} of the requests"
     )
     report = evidence.engine
+    provided = "connections were kept and opened as planned"
     if report is None or report.totals.connections_opened is None:
-        return unknown(CHECK, "opened connections were not counted", limit=limit, source=SOURCE)
+        reason = "opened connections were not counted"
+        return unread(CHECK, reason, provided=provided, limit=limit, source=SOURCE)
     totals = report.totals
-    opened, sent = report.totals.connections_opened, max(totals.sent, totals.completed)
+    opened, sent = totals.connections_opened, max(totals.sent, totals.completed)
     expected = expected_connections(evidence.load, sent, totals)
-    if expected is None or sent == 0 or min(expected) <= 0:
-        return unknown(CHECK, "the expected number of connections is not known", limit=limit, source=SOURCE)
+    if opened is None or expected is None or sent == 0 or min(expected) <= 0:
+        reason = "the expected number of connections is not known"
+        return unread(CHECK, reason, provided=provided, limit=limit, source=SOURCE)
     fewest, most = expected
-    in_window = report.window.connections_opened if report.window is not None else None
-    text = f"{number(opened)} opened for {number(sent)} requests, {_expected(fewest, most)}"
-    if in_window:
-        text += f" ({number(in_window)} within the window)"
-    text += _tls(totals, evidence)
-    ratio = opened / most if opened >= most else opened / fewest
-    status, advice = _status(opened, fewest, most, sent, limits)
-    if status is not Status.VALID:
-        advice = advice or _advice(totals, evidence, opened, sent)
-    return Finding(
-        check=CHECK, status=status, value=ratio, limit=limit, reason=text, advice=advice, source=SOURCE
-    )
-
-
-def _expected(fewest: float, most: float) -> str:
-    return (
+    wanted = (
         f"{number(round(most))} expected" if most - fewest < 1 else f"{fewest:,.0f} to {most:,.0f} expected"
     )
+    in_window = report.window.connections_opened if report.window is not None else None
+    text = f"{number(opened)} opened for {number(sent)} requests, {wanted}"
+    if in_window or (in_window is not None and opened > most):
+        text += f" ({number(in_window)} within the window)"
+    extra = max(0.0, opened - most)
+    bias = _bias(evidence, measured(evidence), extra)
+    if extra > 0:
+        many = opened > limits.connections_ratio_max * most
+        code, conforms = "extra", not many or extra <= limits.connections_share_max * sent
+        provided = "connecting cost next to nothing" if bias is None and extra > NEGLIGIBLE * sent else ""
+        advice = _advice(totals, evidence, opened, sent)
+    else:
+        code, conforms = "too_few", opened * limits.connections_ratio_max >= fewest
+        provided = "fewer connections carried the load as planned" if opened < TOO_FEW * fewest else ""
+        advice = "connections were reused or never opened: see errors, and `connection` in the plan"
+    found = Finding(
+        check=CHECK,
+        code=code,
+        conforms=conforms,
+        bias=bias or {},
+        provided=provided,
+        assumption="a connection costs its server no more than it costs its user" if bias else "",
+        value=opened / most if opened >= most else opened / fewest,
+        limit=limit,
+        reason=text + _tls(totals, evidence),
+        advice=advice,
+        source=SOURCE,
+    )
+    return joined([found])
 
 
-def _status(
-    opened: int, fewest: float, most: float, sent: int, limits: ConnectionsLimits
-) -> tuple[Status, str]:
-    extra_share = (opened - most) / sent
-    if opened / most > limits.connections_invalid_ratio and extra_share > limits.connections_invalid_share:
-        return Status.INVALID, ""
-    if opened / most > limits.connections_suspect_ratio and extra_share > limits.connections_extra_share:
-        return Status.SUSPECT, ""
-    few = opened / fewest
-    if few < 1 / limits.connections_suspect_ratio:
-        status = Status.INVALID if few < 1 / limits.connections_invalid_ratio else Status.SUSPECT
-        return status, "connections were reused or never opened: see errors, and `connection` in the plan"
-    return Status.VALID, ""
+def _bias(evidence: Evidence, window: Window | None, extra: float) -> Biases | None:
+    """Of extra connections, as many as the window can have of them; None where it is not known how long they
+    took.
+    """
+    if window is not None and window.connections_opened is not None:
+        extra = min(extra, window.connections_opened)
+    if extra <= 0:
+        return {}
+    times = None if window is None else headline(window, evidence.load.model)
+    if window is None or evidence.engine is None or times is None or not times.mean_ns:
+        return None
+    totals = evidence.engine.totals
+    waits = [window.connect_time or totals.connect_time]
+    if evidence.load.tls:
+        waits.append(window.tls_time or totals.tls_time)
+    means_ns = [wait.mean_ns for wait in waits if wait is not None and wait.mean_ns is not None]
+    if len(means_ns) < len(waits):
+        return None
+    extra_ns = extra * sum(means_ns)
+    share = extra_ns / (times.mean_ns * times.count)
+    bias = user_time_lost(evidence, share, requests=min(1.0, extra / times.count))
+    server = evidence.server_window
+    if server is not None and server.cpu_s:
+        bias = together(bias, both(CPU, down=lost(extra_ns * 1e-9 / server.cpu_s)))
+    return bias
 
 
 def _tls(totals: Counters, evidence: Evidence) -> str:

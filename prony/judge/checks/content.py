@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, Share, always, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.check import DeclaredLimits, Share, check
+from prony.judge.checks.errors import FIRST_ERROR_STATUS, wrong
+from prony.judge.finding import Finding, no_window, unread
+from prony.judge.parts import joined
 from prony.judge.window import expectations_missed, measured
 from prony.numbers import number, percent
 
@@ -18,18 +20,18 @@ HOW_TO_DECLARE = (
 
 
 class ContentLimits(DeclaredLimits):
-    content_invalid_share: Share = 0.01
+    content_share_max: Share = 0.01
     """Share of wrong responses above which the figure describes them."""
 
 
-@check(ContentLimits, order=180, essential=always)
+@check(ContentLimits, order=180)
 def content(evidence: Evidence, limits: ContentLimits) -> Finding:
     """Declared: responses that missed an expectation. Undeclared: responses whose status or length differs
     from the preflight response.
     """
     declared = evidence.load.content_declared
     limit = (
-        f"every response as declared (above {percent(limits.content_invalid_share)} wrong invalid)"
+        f"at most {percent(limits.content_share_max)} of the responses not as declared"
         if declared
         else "every response with the status and length of the preflight response"
     )
@@ -40,105 +42,88 @@ def content(evidence: Evidence, limits: ContentLimits) -> Finding:
     if wrong_probe is not None:
         return Finding(
             check=CHECK,
-            status=Status.INVALID,
+            code="preflight",
+            conforms=False,
             limit=limit,
             source=SOURCE,
             reason=f"preflight request of step {wrong_probe.step} failed: "
             + (wrong_probe.why_not or "response not as declared"),
             advice="fix the server or the declaration before measuring",
         )
-    if window.completed == 0:
-        return unknown(CHECK, "no responses", limit=limit, source=SOURCE)
-    if not declared:
-        return _undeclared(window, evidence, limit)
-    told = _declared(window, limits, limit)
-    if told.status is Status.VALID and evidence.load.length_from_preflight and evidence.probes:
+    if not declared or not window.completed:
+        return _alike(window, evidence, limit)
+    told = _declared(window, evidence, limits, limit)
+    if evidence.load.length_from_preflight and evidence.probes:
         # A status alone does not notice a page that is cut short.
-        length = _undeclared(window, evidence, limit)
-        return told if length.status is Status.VALID else length
+        return joined([told, _alike(window, evidence, limit)])
     return told
 
 
-def _declared(window: Window, limits: ContentLimits, limit: str) -> Finding:
-    wrong = expectations_missed(window)
-    share = wrong / window.completed
-    status = Status.VALID
-    if share > limits.content_invalid_share:
-        status = Status.INVALID
-    elif wrong:
-        status = Status.SUSPECT
+def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: str) -> Finding:
+    missed = expectations_missed(window)
+    share = missed / window.completed
     kinds = ", ".join(
         f"{k} {number(v)}" for k, v in sorted(window.errors.items()) if k.startswith("expect_") and v
     )
-    reason = f"{number(wrong)} of {number(window.completed)} responses not as declared ({kinds})"
     return Finding(
         check=CHECK,
-        status=status,
+        code="wrong_responses" if missed else "ok",
+        conforms=share <= limits.content_share_max,
+        bias=wrong(evidence, share, share),
         value=share,
         limit=limit,
         source=SOURCE,
-        reason=reason if wrong else f"all {number(window.completed)} responses as declared",
+        reason=f"{number(missed)} of {number(window.completed)} responses not as declared: {kinds}"
+        if missed
+        else f"all {number(window.completed)} responses as declared",
         advice="compare a response under load with the declaration: an overloaded server often sends 200"
-        if wrong
+        if missed
         else "",
     )
 
 
-def _undeclared(window: Window, evidence: Evidence, limit: str) -> Finding:
-    if not evidence.probes and evidence.load.preflight is False:
-        return _among_themselves(window)
+def _alike(window: Window, evidence: Evidence, limit: str) -> Finding:
+    """Every response against the preflight ones. Where no request was sent before the load: against the most
+    frequent response.
+    """
     known = {(probe.status, probe.body_bytes) for probe in evidence.probes}
+    failing = next((probe.status for probe in evidence.probes if not 200 <= probe.status < 300), None)
+    of = "the preflight response"
+    if not known and evidence.load.preflight is False and window.answers:
+        usual = max(window.answers, key=lambda response: response.count)
+        known, of = {(usual.status, usual.body_bytes)}, "the most frequent one"
+        failing = usual.status if usual.status >= FIRST_ERROR_STATUS else None
+        limit = f"every response with the status and length of {of}, below status {FIRST_ERROR_STATUS}"
     counted = sum(response.count for response in window.answers) + window.answers_other
-    if not known or counted == 0:
-        reason = (
-            "no preflight response to compare with" if not known else "responses were not counted by status"
+    if not known or counted == 0 or window.completed == 0:
+        return unread(
+            CHECK,
+            "responses were not counted by status" if known or counted == 0 else "no preflight response",
+            provided="the responses were right",
+            limit=limit,
+            source=SOURCE,
+            advice=HOW_TO_DECLARE,
         )
-        return unknown(CHECK, reason, limit=limit, source=SOURCE, advice=HOW_TO_DECLARE)
     odd = [a for a in window.answers if (a.status, a.body_bytes) not in known]
     different = sum(response.count for response in odd) + window.answers_other
-    share = different / counted
-    failing = next((probe for probe in evidence.probes if not 200 <= probe.status < 300), None)
+    code, provided, advice = "ok", "", ""
+    reason = f"all {number(counted)} responses have the status and length of {of}"
     if different:
-        reason = f"{percent(share)} of the responses differ from the preflight response in status or length"
+        code, provided, advice = "differ", "the responses that differ were right", HOW_TO_DECLARE
+        reason = f"{percent(different / counted)} of the responses differ from {of} in status or length"
         if odd:
             most = max(odd, key=lambda response: response.count)
-            reason += f" (most often {most.status} with {number(most.body_bytes)} bytes)"
+            reason += f", most often {most.status} with {number(most.body_bytes)} bytes"
     elif failing is not None:
-        reason = f"the preflight response itself had status {failing.status}"
-    else:
-        reason = f"all {number(counted)} responses have the status and length of the preflight response"
-    suspect = bool(different) or failing is not None
+        code, advice = "status", HOW_TO_DECLARE
+        reason, provided = f"status {failing} in {of}", f"status {failing} was the right response"
     return Finding(
         check=CHECK,
-        status=Status.SUSPECT if suspect else Status.VALID,
-        value=share,
+        code=code,
+        provided=provided,
+        value=different / counted,
         limit=limit,
         source=SOURCE,
         reason=reason,
-        advice=HOW_TO_DECLARE if suspect else "",
-    )
-
-
-def _among_themselves(window: Window) -> Finding:
-    """No preflight response and nothing declared: every response against the most frequent one."""
-    limit = "every response with the status and length of the most frequent one, below status 400"
-    counted = sum(response.count for response in window.answers) + window.answers_other
-    if counted == 0:
-        return unknown(CHECK, "responses were not counted by status", limit=limit, source=SOURCE)
-    usual = max(window.answers, key=lambda response: response.count)
-    share = (counted - usual.count) / counted
-    what = f"status {usual.status} with {number(usual.body_bytes)} bytes"
-    failing = usual.status >= 400
-    if share:
-        reason = f"{percent(share)} of the responses differ from the most frequent one ({what})"
-    else:
-        reason = f"all {number(counted)} responses have {what}"
-    return Finding(
-        check=CHECK,
-        status=Status.SUSPECT if share or failing else Status.VALID,
-        value=share,
-        limit=limit,
-        source=SOURCE,
-        reason=reason,
-        advice=HOW_TO_DECLARE if share or failing else "",
+        advice=advice,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding
 from prony.numbers import number
 
 CHECK = "counts"
@@ -28,27 +28,26 @@ def counts(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     read = evidence.server_count.requests
     most = totals.sent
     fewest = max(0, totals.sent - totals.failed - totals.abandoned)
-    text = f"the server read {number(read)} requests, the client sent {number(totals.sent)}"
+    code, advice = "ok", ""
     if read > most:
-        status = Status.INVALID
+        code = "more_than_sent"
         advice = (
             f"{number(read - most)} more than the client sent: an uncounted retry (in the client or in a "
             "proxy), or another client on the same server"
         )
     elif read < fewest:
-        status = Status.INVALID
+        code = "fewer_than_answered"
         advice = (
             f"{number(fewest - read)} responses did not come from this server: a cache or another server "
             "answered in its place"
         )
-    else:
-        status, advice = Status.VALID, ""
     return Finding(
         check=CHECK,
-        status=status,
+        code=code,
+        conforms=code == "ok",
         value=read / totals.sent if totals.sent else None,
         limit=LIMIT,
-        reason=text,
+        reason=f"the server read {number(read)} requests, the client sent {number(totals.sent)}",
         advice=advice,
         source=SOURCE,
     )

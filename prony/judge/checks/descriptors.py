@@ -4,6 +4,7 @@ raised.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 from pydantic import Field
@@ -12,12 +13,15 @@ from prony.evidence.host import Limits
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.finding import Finding, unread
 from prony.numbers import number, percent
 
 CHECK = "descriptors"
 SOURCE = "experiment B: Too many open files at ulimit 1024"
 LIMIT = "one descriptor per connection (in the client with epoll only) plus a reserve, on both sides"
+ENOUGH = "client and server have descriptors enough"
+UNTOLD = partial(unread, CHECK, provided=ENOUGH, limit=LIMIT, source=SOURCE)
+TOLD = partial(Finding, check=CHECK, limit=LIMIT, source=SOURCE)
 
 
 class DescriptorsLimits(DeclaredLimits):
@@ -40,18 +44,18 @@ def forecast_descriptors(
     server: ServerIdentity | None,
     limits: DescriptorsLimits | None = None,
 ) -> Finding:
-    """Before the run: each side's need against its soft limit. Invalid means: refuse the run.
+    """Before the run: each side's need against its soft limit. Not conforming: refuse the run.
 
     The server, and a client with epoll, need a descriptor per user; a client with io_uring a few per ring.
     With driver `auto` and no probe result the client's need is taken as epoll's, and exceeding the limit is
-    unknown and not invalid.
+    said without refusing.
     """
     limits = limits or DescriptorsLimits()
     if load.users is None and load.most_at_once is not None:
         return _forecast_open(load, load.most_at_once, host, server, limits)
     if load.users is None:
-        return unknown(CHECK, "the number of open connections is not known", limit=LIMIT, source=SOURCE)
-    unread: list[str] = []
+        return UNTOLD("the number of open connections is not known")
+    unread_sides: list[str] = []
     fits: list[str] = []
     client_soft = None if host is None else host.descriptors_soft
     direct = _direct(load, host)
@@ -66,55 +70,49 @@ def forecast_descriptors(
     )
     for side, need, soft in sides:
         if soft is None:
-            unread.append(side)
+            unread_sides.append(side)
         elif need > soft and side == "client" and direct is None:
-            return unknown(
-                CHECK,
+            return UNTOLD(
                 f"the client needs {number(need)} descriptors with epoll, limit {number(soft)}; io_uring "
-                "needs none per connection, but which driver will be used was not probed",
-                limit=LIMIT,
-                source=SOURCE,
+                "needs none per connection, but which driver will be used was not probed"
             )
         elif need > soft:
             hard = host.descriptors_hard if side == "client" and host is not None else None
-            return Finding(
-                check=CHECK,
-                status=Status.INVALID,
+            return TOLD(
+                code="too_few",
+                conforms=False,
                 value=float(need),
-                limit=LIMIT,
-                source=SOURCE,
                 reason=f"the {side} needs {number(need)} descriptors, limit {number(soft)}",
                 advice=_advice(need, hard),
             )
         else:
             fits.append(f"the {side} needs {number(need)} of {number(soft)}")
-    if unread:
-        fits.append(f"the limit of the {' and the '.join(unread)} could not be read")
-    return Finding(
-        check=CHECK,
-        status=Status.UNKNOWN if unread else Status.VALID,
-        value=float(load.users),
-        limit=LIMIT,
-        source=SOURCE,
-        reason="; ".join(fits),
-    )
+    if unread_sides:
+        fits.append(f"the limit of the {' and the '.join(unread_sides)} could not be read")
+    told = UNTOLD if unread_sides else TOLD
+    return told(reason="; ".join(fits)).model_copy(update={"value": float(load.users)})
 
 
 def _forecast_open(
     load: LoadFacts, most: int, host: Limits | None, server: ServerIdentity | None, limits: DescriptorsLimits
 ) -> Finding:
     """An open load opens more connections the slower the server is: refused only when its initial connections
-    do not fit, suspect when its maximum does not.
+    do not fit, and said when its maximum does not.
     """
-    worst = forecast_descriptors(load.model_copy(update={"users": most}), host, server, limits)
-    if worst.status is not Status.INVALID:
-        return worst
+    highest = forecast_descriptors(load.model_copy(update={"users": most}), host, server, limits)
+    if highest.conforms:
+        return highest
     if load.at_once is not None:
         first = forecast_descriptors(load.model_copy(update={"users": load.at_once}), host, server, limits)
-        if first.status is Status.INVALID:
+        if not first.conforms:
             return first
-    reason = f"with up to {number(most)} in flight {worst.reason}"
-    return worst.model_copy(update={"status": Status.SUSPECT, "reason": reason})
+    return _doubted(highest, f"with up to {number(most)} in flight {highest.reason}")
+
+
+def _doubted(forecast: Finding, reason: str) -> Finding:
+    """A forecast that refuses nothing."""
+    update = {"code": "near", "conforms": True, "provided": ENOUGH, "reason": reason}
+    return forecast.model_copy(update=update)
 
 
 def _direct(load: LoadFacts, host: Limits | None) -> bool | None:
@@ -136,32 +134,28 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     """During the run: EMFILE on the client, the server's descriptors in use, and the forecast once more."""
     report = evidence.engine
     if report is None:
-        return unknown(CHECK, "the engine reported nothing", limit=LIMIT, source=SOURCE)
+        return UNTOLD("the engine reported nothing")
     refused = max(report.totals.emfile or 0, report.totals.errors.get("descriptors", 0))
     if refused > 0:
-        return Finding(
-            check=CHECK,
-            status=Status.INVALID,
+        return TOLD(
+            code="refused",
+            conforms=False,
             value=float(refused),
-            limit=LIMIT,
-            source=SOURCE,
             reason=f"the client ran out of descriptors: {number(refused)} × EMFILE",
             advice=_advice((evidence.load.users or 0) + limits.descriptors_client_reserve, None),
         )
     used = evidence.server_window.descriptors_end if evidence.server_window is not None else None
     soft = evidence.server.descriptor_limit_soft
     if used is not None and soft and used > limits.descriptors_used_max * soft:
-        return Finding(
-            check=CHECK,
-            status=Status.SUSPECT,
+        return TOLD(
+            code="near",
+            provided=ENOUGH,
             value=used / soft,
-            limit=LIMIT,
-            source=SOURCE,
             reason=f"the server used {percent(used / soft)} of its {number(soft)} descriptors",
             advice=_advice(2 * used, None),
         )
     if report.totals.emfile is None:
-        return unknown(CHECK, "EMFILE was not counted", limit=LIMIT, source=SOURCE)
+        return UNTOLD("EMFILE was not counted")
     # Refusals were counted and there were none: a forecast that fails did no harm to this run.
     load = evidence.load
     if load.users is None:
@@ -170,11 +164,7 @@ def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
     if report.ready.driver in ("io_uring", "epoll"):
         load = load.model_copy(update={"driver": report.ready.driver})
     forecast = forecast_descriptors(load, evidence.limits, evidence.server, limits)
-    if forecast.status is Status.INVALID:
-        return forecast.model_copy(
-            update={"status": Status.SUSPECT, "reason": forecast.reason + ", but none was refused"}
-        )
-    return forecast
+    return forecast if forecast.conforms else _doubted(forecast, f"{forecast.reason}, but none was refused")
 
 
 def _advice(need: int, hard: int | None) -> str:

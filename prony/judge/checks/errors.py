@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from functools import partial
 
-from prony.evidence.engine import Counters
+from prony.evidence.engine import Counters, Window
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, Share, always, check
-from prony.judge.finding import Finding, Status, no_window
+from prony.judge.check import DeclaredLimits, Share, check
+from prony.judge.effects import Biases, both, lost, together, wrong_requests
+from prony.judge.finding import MEAN, THROUGHPUT, Bias, Finding, no_window
+from prony.judge.times import NAMED, headline_times
 from prony.judge.window import expectations_missed, measured
 from prony.numbers import number, percent
 
@@ -21,10 +25,8 @@ the client may hold in the second.
 
 
 class ErrorsLimits(DeclaredLimits):
-    errors_suspect_share: Share = 0.0
-    """Failed ÷ all requests above this: suspect."""
-    errors_invalid_share: Share = 0.01
-    """Above this the figure describes the errors."""
+    errors_share_max: Share = 0.01
+    """Failed ÷ all requests above which the figure describes the errors."""
 
 
 def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict[str, int]]:
@@ -43,52 +45,34 @@ def failures(counters: Counters, content_declared: bool) -> tuple[int, int, dict
     return failed, max(everything, failed), dict(kinds)
 
 
-@check(ErrorsLimits, order=10, essential=always)
+@check(ErrorsLimits, order=10)
 def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
     """Failed ÷ all requests of the window, by kind."""
-    limit = (
-        f"above {percent(limits.errors_suspect_share)} suspect, "
-        f"above {percent(limits.errors_invalid_share)} invalid"
-    )
+    limit = f"at most {percent(limits.errors_share_max)} of the requests failed"
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
+    told = partial(Finding, check=CHECK, limit=limit, source=SOURCE)
     failed, everything, kinds = failures(window, evidence.load.content_declared)
     if everything == 0:
-        return Finding(
-            check=CHECK,
-            status=Status.INVALID,
-            limit=limit,
-            source=SOURCE,
+        return told(
+            code="none_completed",
+            conforms=False,
             reason=f"no request completed in {number(window.duration_s)} s",
             advice="the server sent no response: see its log",
         )
-    share = failed / everything
     if failed == 0:
-        return Finding(
-            check=CHECK,
-            status=Status.VALID,
-            value=0.0,
-            limit=limit,
-            source=SOURCE,
-            reason=f"0 of {number(everything)} requests failed{_outside(evidence)}{_cookies(window)}",
-        )
+        reason = f"0 of {number(everything)} requests failed{_outside(evidence)}{_cookies(window)}"
+        return told(value=0.0, reason=reason)
+    share = failed / everything
     named = ", ".join(
         f"{kind} {number(count)}" for kind, count in sorted(kinds.items(), key=lambda k: -k[1])[:5]
     )
-    status = (
-        Status.INVALID
-        if share > limits.errors_invalid_share
-        else Status.SUSPECT
-        if share > limits.errors_suspect_share
-        else Status.VALID
-    )
-    return Finding(
-        check=CHECK,
-        status=status,
+    return told(
+        code="failed",
+        conforms=share <= limits.errors_share_max,
+        bias=_bias(evidence, window, failed, everything),
         value=share,
-        limit=limit,
-        source=SOURCE,
         reason=f"{percent(share)} of {number(everything)} requests failed"
         + (f": {named}" if named else "")
         + _own(kinds)
@@ -96,6 +80,49 @@ def errors(evidence: Evidence, limits: ErrorsLimits) -> Finding:
         + _cookies(window),
         advice=_advice(kinds),
     )
+
+
+def _bias(evidence: Evidence, window: Window, failed: int, everything: int) -> Biases:
+    """Of responses that miss a declaration `content` tells the bias. Users of a closed loop who waited for
+    what failed, or backed off after it, asked nothing else meanwhile.
+    """
+    missed = expectations_missed(window)
+    silent = max(0, window.failed - missed)
+    answered = max(0, failed - silent - (missed if evidence.load.content_declared else 0))
+    parts = [wrong(evidence, (silent + answered) / everything, answered / everything)]
+    if silent and evidence.load.model == "closed":
+        waited_s, users_s = window.lost_time_sum_s, window.user_time_s
+        away_s = window.clipped_back_off_s or 0.0
+        up = math.inf if waited_s is None or not users_s else lost((waited_s + away_s) / (users_s + away_s))
+        parts.append(both(THROUGHPUT, up=up))
+    return together(*parts)
+
+
+def wrong(evidence: Evidence, share: float, answered: float) -> Biases:
+    """`share` of the requests failed or had a wrong response, `answered` of them had one. These may have been
+    the shortest: percentile p is then what percentile p + `answered` is now. All may have been the longest.
+    """
+    times = headline_times(evidence)
+    found = wrong_requests(evidence, share)
+    if share <= 0 or times is None or times.count < 1:
+        return found
+    shorter: Biases = {}
+    for name, percentile in NAMED.items() if answered > 0 else ():
+        higher = percentile + 100 * answered
+        here, there = times.percentile(percentile), times.percentile(higher) if higher < 100 else None
+        if here is not None and 0 < here.value_ms < math.inf:
+            up = math.inf if there is None else math.log(there.value_ms / here.value_ms)
+            shorter[name] = Bias.of_logs(up=up)
+    return together(found, shorter, without_longest(evidence, share))
+
+
+def without_longest(evidence: Evidence, share: float) -> Biases:
+    """The mean as if this share of the requests, and the longest of them, were not the server's."""
+    times = headline_times(evidence)
+    if share <= 0 or times is None or times.count < 1 or times.mean_ms <= 0:
+        return {}
+    kept_ms = times.responses.without_longest(round(share * times.count) - times.failed).moment(1) * 1000
+    return both(MEAN, down=max(0.0, math.log(times.mean_ms / kept_ms)) if kept_ms > 0 else math.inf)
 
 
 def _own(kinds: dict[str, int]) -> str:
@@ -131,32 +158,26 @@ def _outside(evidence: Evidence) -> str:
     return f" ({number(outside)} outside the window)" if outside > 0 else ""
 
 
+ADVICE = {
+    "client": "the load generator's fault, not the server's: more memory or CPUs for it, or fewer users",
+    "answer_memory": "the client holds no more of responses without an end: look at what the server sends, "
+    "or capture less of it",
+    "address_unavailable": "the client ran out of ephemeral ports: see ports",
+    "descriptors": "the client ran out of descriptors: see descriptors",
+    "connect": "the server did not accept connections: is it running, is its listen backlog long enough?",
+    "tls": "handshake timeouts: ramp up more slowly or give the server more CPU; untrusted certificate: "
+    "--ca FILE or --insecure; server without TLS: http:// in place of https://",
+    "timeout": "use fewer users, or a longer request timeout if such slow responses are acceptable",
+    "status_": "see the server's log; if this status is correct for the workload, declare it in `expect`",
+    "expect_": "compare a response with what the workload declares",
+    **dict.fromkeys(
+        ("read", "premature_close", "write"),
+        "the server closed connections in the middle of a request: see its log and limits",
+    ),
+}
+"""By what the name of the most frequent kind begins with."""
+
+
 def _advice(kinds: dict[str, int]) -> str:
     most = max(kinds, key=lambda kind: kinds[kind], default="")
-    if most == "client":
-        return "the load generator's fault, not the server's: more memory or CPUs for it, or fewer users"
-    if most == "answer_memory":
-        return (
-            "the client holds no more of responses without an end: look at what the server sends, or capture "
-            "less of it"
-        )
-    if most == "address_unavailable":
-        return "the client ran out of ephemeral ports: see ports"
-    if most == "descriptors":
-        return "the client ran out of descriptors: see descriptors"
-    if most.startswith("connect"):
-        return "the server did not accept connections: is it running, is its listen backlog long enough?"
-    if most == "tls":
-        return (
-            "handshake timeouts: ramp up more slowly or give the server more CPU; untrusted certificate: "
-            "--ca FILE or --insecure; server without TLS: http:// in place of https://"
-        )
-    if most == "timeout":
-        return "use fewer users, or a longer request timeout if such slow responses are acceptable"
-    if most.startswith("status_"):
-        return "see the server's log; if this status is correct for the workload, declare it in `expect`"
-    if most.startswith("expect_"):
-        return "compare a response with what the workload declares"
-    if most in {"read", "premature_close", "write"}:
-        return "the server closed connections in the middle of a request: see its log and limits"
-    return "see the server's log"
+    return next((text for start, text in ADVICE.items() if most.startswith(start)), "see the server's log")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 
 import numpy as np
@@ -16,9 +16,11 @@ from numpy.typing import NDArray
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, check
-from prony.judge.finding import Finding, Status, no_window, worst
+from prony.judge.effects import Biases, both, lost
+from prony.judge.finding import CPU, THROUGHPUT, Finding, Kind, no_window, unread
 from prony.judge.histogram import Decoded, HistogramError, decode
 from prony.judge.load_hosts import load_hosts
+from prony.judge.parts import joined
 from prony.judge.window import measured
 from prony.numbers import milliseconds, percent
 
@@ -32,129 +34,146 @@ LEAST_ERRORS = 5
 """Failed requests; the normal distribution does not describe fewer."""
 
 
+PART = partial(Finding, check=CHECK, source=SOURCE, unit="ms")
+
+
 class HostsLimits(DeclaredLimits):
-    hosts_skew_max: Share = 0.01
-    """Error of an instant on the laboratory's clock ÷ a row of one second, above which it is suspect."""
     hosts_late_max: Share = 0.10
-    """How late a host opened its window ÷ a row of one second, above which it is invalid: the sum of the
-    hosts then lacks so much of the first row, and rates are no longer of one time.
+    """How late a host may open its window ÷ a row of one second: the sum of the hosts then lacks so much of
+    the first row, and rates are no longer of one time.
     """
     hosts_row_late_max_s: Positive = 3.0
-    """A row that reaches the laboratory later than this comes from a host that is too slow: invalid. The
-    warm-up was judged, and the window closed, without it.
+    """A row that reaches the laboratory later than this comes from a host that is too slow. The warm-up was
+    judged, and the window closed, without it.
     """
     hosts_differ_max: Share = 0.10
     """Largest distance between the distribution of a host's service times and that of the others from which
-    it is named; suspect where a latency is claimed. At 0.1 a median of one is at most a p60 of the other.
+    it is named. At 0.1 a median of one is at most a p60 of the other.
     """
     hosts_errors_differ_max: Share = 0.01
-    """A host's share of errors minus that of the others, above which it is suspect."""
+    """A host's share of errors minus that of the others, above which it is named."""
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
-    """What was found of some hosts, and what to do."""
-
-    status: Status
-    text: str
-    advice: str = ""
-
-
-@check(HostsLimits, order=45, essential=lambda evidence: bool(evidence.hosts))
+@check(HostsLimits, order=45)
 def hosts(evidence: Evidence, limits: HostsLimits) -> Finding | None:
     """Lost, late or slow hosts, clocks, and hosts that differ from the others."""
     if not evidence.hosts:
         return None
-    late_ms, skew_limit_ms = limits.hosts_late_max * ROW_S * 1000, limits.hosts_skew_max * ROW_S * 1000
+    late_ms = limits.hosts_late_max * ROW_S * 1000
     limit = (
         f"no host lost, windows open within {milliseconds(late_ms)}, rows at most "
-        f"{limits.hosts_row_late_max_s:g} s late, instants within {milliseconds(skew_limit_ms)}, "
+        f"{limits.hosts_row_late_max_s:g} s late, "
         f"service times of load hosts at most {percent(limits.hosts_differ_max)} apart"
     )
-    lost = [part for host in evidence.hosts for part in _lost(host)]
-    if measured(evidence) is None and not lost:
+    parts = [_lost(host) for host in evidence.hosts if host.lost is not None]
+    window = measured(evidence)
+    if window is None and not parts:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    if measured(evidence) is None:
-        # Without a window nothing else can be said of the hosts that were there to the end.
-        return _finding(lost, None, limit)
-    skew_ms = max((h.clock.skew_s * 1000 for h in evidence.hosts if h.clock is not None), default=None)
-    there = [host for host in evidence.hosts if host.lost is None]
-    parts = [*lost, *(part for host in there for part in (*_late(host, limits), *_clock(host, limits)))]
-    parts += _different(evidence, limits)
+    skew_ms = None
+    if window is not None:  # else nothing can be said of the hosts that were there to the end
+        skew_ms = max((h.clock.skew_s * 1000 for h in evidence.hosts if h.clock is not None), default=None)
+        for host in evidence.hosts:
+            if host.lost is None:
+                parts += [*_late(host, evidence, limits), *_clock(host, evidence)]
+        parts += _different(evidence, limits)
+    whole = joined(parts)
     good = f"{len(evidence.hosts)} hosts, instants within {milliseconds(skew_ms or 0.0)}"
-    return _finding(parts or [Part(Status.VALID, good)], skew_ms, limit)
+    return whole.model_copy(update={"reason": whole.reason or good, "value": skew_ms, "limit": limit})
 
 
-def _finding(parts: Sequence[Part], skew_ms: float | None, limit: str) -> Finding:
-    return Finding(
-        check=CHECK,
-        status=worst(*(part.status for part in parts)),
-        value=skew_ms,
-        unit="ms",
-        limit=limit,
-        reason="; ".join(part.text for part in parts),
-        advice="; ".join(dict.fromkeys(part.advice for part in parts if part.advice)),
-        source=SOURCE,
-    )
+def _lost(host: HostEvidence) -> Finding:
+    told = host.lost or ""
+    text = told if host.name in told else f"{host.name} was lost: {told}"
+    return PART(code="lost", conforms=False, reason=text, advice="see `prony hosts check`")
 
 
-def _lost(host: HostEvidence) -> list[Part]:
-    if host.lost is None:
-        return []
-    text = host.lost if host.name in host.lost else f"{host.name} was lost: {host.lost}"
-    return [Part(Status.INVALID, text, "see `prony hosts check`")]
+def _off(host: HostEvidence, evidence: Evidence, by_s: float) -> Biases:
+    """Of instants of this host that are off by so much: the requests of a load host, the CPU time of the
+    server's.
+    """
+    window = measured(evidence)
+    if window is None:
+        return {}
+    if host.role == "server":
+        off = lost(by_s / window.duration_s)
+        return both(CPU, off, off)
+    part = host.weight / sum(one.weight for one in load_hosts(evidence))
+    off = lost(part * by_s / window.duration_s)
+    return both(THROUGHPUT + CPU, off, off)
 
 
-def _late(host: HostEvidence, limits: HostsLimits) -> list[Part]:
+def _late(host: HostEvidence, evidence: Evidence, limits: HostsLimits) -> list[Finding]:
     """Without figures, late or slow."""
     if host.role == "load" and (host.engine is None or host.engine.window is None):
         text = f"{host.name} reported no measured window"
-        return [Part(Status.INVALID, text, "see `prony hosts check`")]
+        return [PART(code="no_window", conforms=False, reason=text, advice="see `prony hosts check`")]
     found = []
-    if host.opened_late_s is not None and host.opened_late_s > limits.hosts_skew_max * ROW_S:
-        late = host.opened_late_s > limits.hosts_late_max * ROW_S
-        text = f"{host.name} opened its window {milliseconds(host.opened_late_s * 1000)} late"
-        advice = "the way to this host, or the host itself, is too slow: see `prony hosts check`"
-        found.append(Part(Status.INVALID if late else Status.SUSPECT, text, advice))
+    if late_s := host.opened_late_s:
+        late = PART(
+            code="late_window",
+            conforms=late_s <= limits.hosts_late_max * ROW_S,
+            bias=_off(host, evidence, late_s),
+            reason=f"{host.name} opened its window {milliseconds(late_s * 1000)} late",
+            advice="the way to this host, or the host itself, is too slow: see `prony hosts check`",
+        )
+        found.append(_worth(late))
     rows_s = host.row_late_max_s
     if rows_s is None and host.engine is not None and any(row.in_window for row in host.engine.rows):
-        found.append(Part(Status.UNKNOWN, f"when the rows of {host.name} came is not known"))
+        text = f"when the rows of {host.name} came is not known"
+        found.append(unread(CHECK, text, provided=f"{host.name} was not too slow", source=SOURCE))
     if rows_s is not None and rows_s > limits.hosts_row_late_max_s:
         text = f"the rows of {host.name} came {milliseconds(rows_s * 1000)} late"
-        found.append(Part(Status.INVALID, text, f"take load off {host.name}, or off the way to it"))
+        advice = f"take load off {host.name}, or off the way to it"
+        found.append(PART(code="late_rows", conforms=False, reason=text, advice=advice))
     return found
 
 
-def _clock(host: HostEvidence, limits: HostsLimits) -> list[Part]:
+def _clock(host: HostEvidence, evidence: Evidence) -> list[Finding]:
     """The server's host sends no rows of requests, but its CPU is read at the same instants."""
     clock = host.clock
     if clock is None:
-        return [Part(Status.UNKNOWN, f"the clock of {host.name} was not compared")]
-    if clock.skew_s <= limits.hosts_skew_max * ROW_S:
-        return []
-    text = (
-        f"instants of {host.name} may be off by {milliseconds(clock.skew_s * 1000)} "
-        f"({clock.round_trips} round trips, uncertainty {milliseconds(clock.uncertainty_s * 1000)})"
-    )
+        text = f"the clock of {host.name} was not compared"
+        return [unread(CHECK, text, provided="the clocks of all hosts agreed", source=SOURCE)]
     advice = "use a laboratory nearer to the hosts, or a quieter way to them"
     if clock.skew_s > 2 * clock.uncertainty_s:  # more than the way: the clocks drifted apart
         advice = "run chrony or ntpd on all hosts and on the laboratory, or measure for a shorter time"
-    return [Part(Status.SUSPECT, text, advice)]
+    skewed = PART(
+        code="clock",
+        bias=_off(host, evidence, clock.skew_s),
+        reason=f"instants of {host.name} may be off by {milliseconds(clock.skew_s * 1000)}: "
+        f"{clock.round_trips} round trips, uncertainty {milliseconds(clock.uncertainty_s * 1000)}",
+        advice=advice,
+    )
+    return [_worth(skewed)]
 
 
-def _different(evidence: Evidence, limits: HostsLimits) -> list[Part]:
+def _worth(part: Finding) -> Finding:
+    """Without words where it is not worth a line."""
+    return part if part.kind is not Kind.FINE else PART(reason="", bias=part.bias)
+
+
+def _different(evidence: Evidence, limits: HostsLimits) -> list[Finding]:
     """Load hosts whose service times or errors are not those of the others."""
     parts = [
-        Part(
-            Status.VALID if evidence.load.claim == "capacity" else Status.SUSPECT,
-            f"service times of {name}: {percent(apart)} apart (KS)",
-            "look at its link, its round trip and its CPU: a percentile of all hosts mixes the two",
+        PART(
+            code="ok" if evidence.load.claim == "capacity" else "service_times",
+            provided=""
+            if evidence.load.claim == "capacity"
+            else "the mix of load hosts is the one in question",
+            reason=f"service times of {name}: {percent(apart)} apart (KS)",
+            advice="look at its link, its round trip and its CPU: a percentile of all hosts mixes the two",
         )
         for name, apart in _outliers(_times(evidence), limits.hosts_differ_max)
     ]
     for name, share, others in _failing(evidence, limits.hosts_errors_differ_max):
-        text = f"{percent(share)} of the requests of {name} failed, of the others' {percent(others)}"
-        parts.append(Part(Status.SUSPECT, text, f"look for what is different on {name}: see errors"))
+        parts.append(
+            PART(
+                code="errors",
+                provided=f"what made requests of {name} fail does not touch the others",
+                reason=f"{percent(share)} of the requests of {name} failed, of the others' {percent(others)}",
+                advice=f"look for what is different on {name}: see errors",
+            )
+        )
     return parts
 
 

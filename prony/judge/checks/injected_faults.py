@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding
 
 CHECK = "injected_faults"
 SOURCE = "an engine with injected faults exists for the self-test alone"
@@ -14,14 +14,15 @@ SOURCE = "an engine with injected faults exists for the self-test alone"
 
 @check(DeclaredLimits, order=5)
 def injected_faults(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
-    """Any injected fault is invalid. Left out of a run without one."""
+    """A run with any injected fault does not conform. Left out of a run without one."""
     del limits
     faults = evidence.engine.ready.injected_faults if evidence.engine is not None else ()
     if not faults:
         return None
     return Finding(
         check=CHECK,
-        status=Status.INVALID,
+        code="injected",
+        conforms=False,
         value=", ".join(faults),
         limit="none",
         reason=f"the load generator ran with injected faults: {', '.join(faults)}",

@@ -5,15 +5,16 @@ Must not know why users are missing.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, LoadFacts
-from prony.judge.check import DeclaredLimits, Share, always, check
-from prony.judge.finding import Finding, Status, no_window, worst
+from prony.judge.check import DeclaredLimits, Share, check
+from prony.judge.effects import both, lost
+from prony.judge.finding import MEAN, THROUGHPUT, Finding, no_window, unread
 from prony.judge.histogram import HistogramError, decode
+from prony.judge.parts import joined
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 
@@ -27,6 +28,7 @@ LATE_START_S = 1.0
 """Users may begin so long after a run on a host whose CPUs are busy: a hundredth of a window of 100 s."""
 UNSEEN = 1e5
 """The outermost bound extrapolates the tail to this many requests."""
+DISAGREE = "two counters of the engine disagree: do not use the figure; please report it with the evidence"
 
 
 class LittleLimits(DeclaredLimits):
@@ -34,17 +36,7 @@ class LittleLimits(DeclaredLimits):
     """Two-sided. Faban allows 2.5 % on one side of unclipped cycles; clipped cycles need no such slack."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormResult:
-    """One of the two forms: its status, relative deviation (None when unknown), text, and what to do."""
-
-    status: Status
-    deviation: float | None
-    text: str
-    advice: str = ""
-
-
-@check(LittleLimits, order=90, essential=always)
+@check(LittleLimits, order=90)
 def little(evidence: Evidence, limits: LittleLimits) -> Finding:
     """Form 1 (closed loops and sessions): users simulated against users expected. Form 2: the integral of
     what was in flight against the times of the requests.
@@ -55,51 +47,60 @@ def little(evidence: Evidence, limits: LittleLimits) -> Finding:
         limit += ", plus what requests that span the window's edge can explain"
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    parts = [in_flight_part(window, evidence, limits)]
+    parts = [_in_flight(window, evidence, limits)]
     if evidence.load.model == "closed" or evidence.load.sessions_per_s is not None:
-        parts.insert(0, users_part(window, evidence.engine, evidence, limits))
-    status = worst(*(part.status for part in parts))
-    deviations = [part.deviation for part in parts if part.deviation is not None]
+        parts.insert(0, _users(window, evidence.engine, evidence, limits))
+    deviations = [part.value for part in parts if isinstance(part.value, float)]
+    value = max(deviations, key=abs) if deviations else None
+    return joined(parts).model_copy(update={"value": value, "limit": limit})
+
+
+def _told(text: str, deviation: float | None = None, code: str = "ok", advice: str = "") -> Finding:
+    """Of one form. It does not conform unless it is ok."""
+    conforms = code == "ok"
     return Finding(
-        check=CHECK,
-        status=status,
-        value=max(deviations, key=abs) if deviations else None,
-        limit=limit,
-        reason="; ".join(part.text for part in parts),
-        advice=_advice(parts),
-        source=SOURCE,
+        check=CHECK, code=code, conforms=conforms, value=deviation, reason=text, advice=advice, source=SOURCE
     )
 
 
-def users_part(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> FormResult:
+def _untold(text: str, deviation: float | None = None, *, provided: str, advice: str = "") -> Finding:
+    """A form that cannot be told."""
+    found = unread(CHECK, text, provided=provided, advice=advice, source=SOURCE)
+    return found.model_copy(update={"value": deviation})
+
+
+def _users(window: Window, report: EngineReport, evidence: Evidence, limits: LittleLimits) -> Finding:
     """User time (in flight, thinking, connecting, about to send; clipped to the window) ÷ window against the
     number of users expected. How much of it the client took for itself is judged by `client`.
     """
     asked, note = expected_users(window, report, evidence)
+    there = "all users were there all the time"
     if window.user_time_s is None or asked is None:
-        return FormResult(Status.UNKNOWN, None, "user cycles could not be read")
+        return _untold("user cycles could not be read", provided=there)
     if asked <= 0:
-        return FormResult(Status.UNKNOWN, None, "no users expected")
+        return _untold("no users expected", provided=there)
     simulated = window.user_time_s / window.duration_s
     deviation = simulated / asked - 1
-    lacking = deviation < -(limits.little_deviation + _tail_allowance(window, report))
-    beyond = deviation > limits.little_deviation + _last_responses(window, evidence) / asked
     text = f"{number(simulated)} of {number(asked)} users simulated{note}"
-    if not (lacking or beyond):
-        return FormResult(Status.VALID, deviation, text)
-    if lacking and window.clipped_turnaround_s is None:
-        return FormResult(
-            Status.UNKNOWN, deviation, text + "; this engine did not count the client's turn-around"
-        )
-    if lacking and (late_s := _late_s(window, report, asked)) is not None:
+    if deviation > limits.little_deviation + _last_responses(window, evidence) / asked:
+        advice = "more user time than users: a defect in the engine, please report it with the evidence"
+        return _told(text, deviation, "too_many_users", advice)
+    if deviation >= -(limits.little_deviation + _tail_allowance(window, report)):
+        return _told(text, deviation)
+    if window.clipped_turnaround_s is None:
+        return _untold(text + "; the client's turn-around was not counted", deviation, provided=there)
+    if (late_s := _late_s(window, report, asked)) is not None:
         text += f": users began {milliseconds(late_s * 1000)} late, in a run of "
         text += f"{milliseconds(window.duration_s * 1000)}: too short to tell"
-        return FormResult(Status.UNKNOWN, deviation, text, "measure longer, so that the begin matters less")
+        advice = "measure longer, so that the begin matters less"
+        late = _untold(text, deviation, provided=there, advice=advice)
+        return late.model_copy(update={"code": "late_begin"})
     if window.clipped_back_off_s:
         text += f", {number(window.clipped_back_off_s / window.duration_s)} backed off"
     if window.users is not None and evidence.load.users is not None and window.users < evidence.load.users:
         text += f", {number(window.users)} alive at the end"
-    return FormResult(Status.INVALID, deviation, text)
+    advice = "users stopped, or backed off after failed attempts to connect: see errors"
+    return _told(text, deviation, "users_missing", advice)
 
 
 def _late_s(window: Window, report: EngineReport, asked: float) -> float | None:
@@ -193,7 +194,7 @@ def _longest_s(window: Window) -> float:
     return (times.max_ns or 0) * 1e-9 if times is not None else 0.0
 
 
-def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> FormResult:
+def _in_flight(window: Window, evidence: Evidence, limits: LittleLimits) -> Finding:
     """∫ in-flight dt against the times of the requests: Σ service time of what was answered in the window
     + Σ time of what was lost in it + the ages of what was in flight at the close − those at the opening.
 
@@ -202,27 +203,36 @@ def in_flight_part(window: Window, evidence: Evidence, limits: LittleLimits) -> 
     """
     measured_s, service_s = window.in_flight_integral_s, window.service_time_sum_s
     if measured_s is None or service_s is None:
-        return FormResult(Status.UNKNOWN, None, "the in-flight integral could not be read")
+        return _untold("the in-flight integral could not be read", provided="the engine's books balance")
     ages_s = _edge_ages_s(window)
     counted_s = service_s + (ages_s or 0.0)
     if counted_s <= 0 or measured_s <= 0:
-        same = counted_s == measured_s
-        text = (
-            "nothing was in flight"
-            if same
-            else "one counter saw load and the other none (in flight, service time)"
-        )
-        return FormResult(Status.UNKNOWN if same else Status.INVALID, None, text)
+        if counted_s == measured_s:
+            return _untold("nothing was in flight", provided="the engine's books balance")
+        text = "one counter saw load and the other none (in flight, service time)"
+        return _told(text, None, "counters_disagree", DISAGREE)
     deviation = measured_s / counted_s - 1
     text = (
         f"bookkeeping: mean in flight {number(measured_s / window.duration_s)}, "
         f"{number(counted_s / window.duration_s)} by the requests' times"
     )
-    if abs(deviation) <= limits.little_deviation:
-        return FormResult(Status.VALID, deviation, text)
-    if ages_s is None:
-        return _without_ages(window, evidence, limits, FormResult(Status.INVALID, deviation, text))
-    return FormResult(Status.INVALID, deviation, text)
+    beyond_s = abs(measured_s - counted_s) - limits.little_deviation * counted_s
+    likely_s, most_s = (0.0, 0.0) if ages_s is not None else _edges_s(window, evidence)
+    if beyond_s <= likely_s:
+        return _told(text, deviation)
+    if ages_s is None and beyond_s <= most_s:
+        return _off(text + ": may be requests that span the window's edge", deviation, "edges")
+    if ages_s is None and measured_s > service_s and window.failed > 0:
+        spent_s = (measured_s - service_s) / window.failed
+        return _off(text + f": may be {number(spent_s)} s in each failed request", deviation, "failed_time")
+    return _told(text, deviation, "counters_disagree", DISAGREE)
+
+
+def _off(text: str, deviation: float, code: str) -> Finding:
+    """Of an engine that did not report ages: what it leaves open may be in the figures."""
+    off = lost(abs(deviation))
+    told = _told(text, deviation, code, "measure a longer window, so that its edges matter less")
+    return told.model_copy(update={"conforms": True, "bias": both(THROUGHPUT + MEAN, off, off)})
 
 
 def _edge_ages_s(window: Window) -> float | None:
@@ -233,31 +243,15 @@ def _edge_ages_s(window: Window) -> float | None:
     return window.lost_time_sum_s + closed_s - opened_s
 
 
-def _without_ages(window: Window, evidence: Evidence, limits: LittleLimits, broken: FormResult) -> FormResult:
-    """What an engine that did not report ages leaves open: requests in flight at one edge of the window.
+def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
+    """What an engine that did not report ages leaves open: requests in flight at one edge of the window, in
+    request-seconds: (likely bound, absolute bound).
 
     In expectation both edges cancel. The ages of the requests in flight at one moment sum to a variable of
     variance at most λE[S³]/3 (equality for Poisson arrivals; fixed users have less), so the two edges
     differ by at most EDGE_SIGMAS × sqrt(2λE[S³]/3) request-seconds, unless completions are correlated;
     nothing can exceed users × longest service time.
     """
-    measured_s, service_s = window.in_flight_integral_s or 0.0, window.service_time_sum_s or 0.0
-    allowed_s, most_s = _edges_s(window, evidence)
-    beyond_s = abs(measured_s - service_s) - limits.little_deviation * service_s
-    if beyond_s <= allowed_s:
-        return FormResult(Status.VALID, broken.deviation, broken.text)
-    if beyond_s <= most_s:
-        text = broken.text + ": may be requests that span the window's edge"
-        return FormResult(Status.SUSPECT, broken.deviation, text)
-    if measured_s > service_s and window.failed > 0:
-        spent_s = (measured_s - service_s) / window.failed
-        text = broken.text + f": may be {number(spent_s)} s in each failed request"
-        return FormResult(Status.SUSPECT, broken.deviation, text)
-    return broken
-
-
-def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
-    """(likely bound of the edge effect, its absolute bound), in request-seconds."""
     histogram = window.service_time
     if histogram is None or window.completed <= 0:
         return 0.0, 0.0
@@ -280,21 +274,3 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
             max((row.in_flight or 0 for row in evidence.engine.rows), default=0) if evidence.engine else 0
         )
     return likely_s, at_once * unseen_s
-
-
-def _advice(parts: list[FormResult]) -> str:
-    users = parts[0] if len(parts) > 1 else None
-    status = worst(*(part.status for part in parts))
-    if status is Status.VALID:
-        return ""
-    if status is Status.UNKNOWN:
-        return next((part.advice for part in parts if part.status is status), "")
-    if users is not None and users.status is Status.INVALID:
-        if users.deviation is not None and users.deviation < 0:
-            return "users stopped, or backed off after failed attempts to connect: see errors"
-        return "more user time than users: a defect in the engine, please report it with the evidence"
-    if any(part.status is Status.INVALID for part in parts):
-        return (
-            "two counters of the engine disagree: do not use the figure; please report it with the evidence"
-        )
-    return "measure a longer window, so that its edges matter less"

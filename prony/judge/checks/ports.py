@@ -6,23 +6,26 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from prony.evidence.engine import Counters
 from prony.evidence.host import Limits
 from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Positive, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.finding import Finding, unread
 from prony.numbers import number, percent
 
 CHECK = "ports"
 SOURCE = "experiment B lost days to this; no tool forecasts it"
 WIDEST_RANGE = (1024, 65535)
+ENOUGH = "the client has ports enough"
 
 
 class PortsLimits(DeclaredLimits):
-    ports_suspect_share: Positive = 0.80
-    """Ports needed ÷ ports available per (source, destination)."""
+    ports_warn_share: Positive = 0.80
+    """Ports needed ÷ ports available per (source, destination), from which it is said ..."""
     ports_refuse_share: Positive = 1.0
+    """... and above which a load is refused before it starts."""
     ports_hold_s: Positive = 60.0
     """How long a closed connection holds its port: Linux's TCP_TIMEWAIT_LEN, not configurable."""
     ports_hold_reused_s: Positive = 1.0
@@ -44,30 +47,25 @@ class Need:
 
 
 def forecast_ports(load: LoadFacts, host: Limits | None, limits: PortsLimits | None = None) -> Finding:
-    """Before the run: open connections plus those in TIME_WAIT against the ports. Invalid: refuse."""
+    """Before the run: open connections plus those in TIME_WAIT against the ports. Not conforming: refuse."""
     limits = limits or PortsLimits()
-    limit = _limit(limits)
+    untold = _untold(limits)
     if load.transport == "unix":
-        return _no_ports(limit)
+        return _no_ports(limits)
     if host is None or host.ports is None:
-        return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
+        return untold("the range of ephemeral ports could not be read")
     hold_s = _hold_s(host, limits)
     available = _available(load, host)
     rate = connections_per_s(load)
     held = load.shared_connections or load.users or load.at_once
     held = held if held is None else held * load.most_connections_per_user
-    if rate is None and held is not None and held > available * limits.ports_suspect_share:
+    if rate is None and held is not None and held > available * limits.ports_warn_share:
         rate = 0.0  # the open connections alone are too many, whatever the rate of new ones
     if rate is None:
-        most = available * limits.ports_suspect_share / hold_s
-        return unknown(
-            CHECK,
-            f"a connection per request at an unknown rate; up to {most:,.0f} new connections/s fit",
-            limit=limit,
-            source=SOURCE,
-        )
+        most = available * limits.ports_warn_share / hold_s
+        return untold(f"a connection per request at an unknown rate; up to {most:,.0f} new connections/s fit")
     if held is None and rate == 0:
-        return unknown(CHECK, "the number of open connections is not known", limit=limit, source=SOURCE)
+        return untold("the number of open connections is not known")
     spell_s = hold_s if load.duration_s is None else min(hold_s, load.duration_s)
     need = Need(rate * spell_s + (held or 0), available, hold_s)
     new = (
@@ -94,57 +92,57 @@ def connections_per_s(load: LoadFacts) -> float | None:
 @check(PortsLimits, order=60)
 def ports(evidence: Evidence, limits: PortsLimits) -> Finding:
     """During the run: EADDRNOTAVAIL, and the connections really opened against the ports. What is in use is
-    an estimate. Without a refusal it makes nothing invalid, and nothing suspect in a run at least as long as
-    a port is held: what is in use grew no further, and there were enough.
+    an estimate: only a refusal of the kernel makes a trial not conforming. In a run at least as long as a
+    port is held nothing is said without one: what is in use grew no further, and there were enough.
     """
-    limit = _limit(limits)
+    untold = _untold(limits)
     report = evidence.engine
     if report is None:
-        return unknown(CHECK, "the engine reported nothing", limit=limit, source=SOURCE)
+        return untold("the engine reported nothing")
     if report.ready.transport == "unix":
-        return _no_ports(limit)
+        return _no_ports(limits)
     totals = report.totals
     refused = max(totals.eaddrnotavail or 0, totals.errors.get("address_unavailable", 0))
     host = evidence.limits
     if refused > 0:
         return Finding(
             check=CHECK,
-            status=Status.INVALID,
+            code="refused",
+            conforms=False,
             value=float(refused),
-            limit=limit,
+            limit=_limit(limits),
             source=SOURCE,
             reason=f"the client ran out of ports: {number(refused)} × EADDRNOTAVAIL",
             advice=_remedies(evidence.load, host, None),
         )
     if totals.eaddrnotavail is None or totals.connections_opened is None or report.elapsed_ms < 1:
-        return unknown(CHECK, "connections and EADDRNOTAVAIL were not counted", limit=limit, source=SOURCE)
+        return untold("connections and EADDRNOTAVAIL were not counted")
     if host is None or host.ports is None:
-        return unknown(CHECK, "the range of ephemeral ports could not be read", limit=limit, source=SOURCE)
+        return untold("the range of ephemeral ports could not be read")
     elapsed_s = report.elapsed_ms / 1000
     need = _used(evidence, host, limits, totals, elapsed_s)
     found = _judged(
         need, evidence.load, host, limits, f"about {number(need.ports)} ports in use at the same time"
     )
-    if found.status is Status.VALID:
+    if found.code == "ok":
         return found
+    reason = f"{found.reason} by estimate; the kernel refused none"
+    update = {"code": "near", "conforms": True, "provided": ENOUGH}
     if elapsed_s >= need.hold_s:
-        held = f"a port is held for {number(need.hold_s)} s, and the run took {number(elapsed_s)} s"
-        reason = f"{found.reason} by estimate; the kernel refused none ({held})"
-        return found.model_copy(update={"status": Status.VALID, "reason": reason, "advice": ""})
-    reason = f"{found.reason} by estimate; the kernel refused none so far, a longer run would need more"
-    return found.model_copy(update={"status": Status.SUSPECT, "reason": reason})
+        reason += f" (a port is held for {number(need.hold_s)} s, and the run took {number(elapsed_s)} s)"
+        update = {"code": "ok", "conforms": True, "provided": "", "advice": ""}
+    else:
+        reason += " so far, a longer run would need more"
+    return found.model_copy(update={"reason": reason, **update})
 
 
-def _no_ports(limit: str) -> Finding:
-    return Finding(
-        check=CHECK,
-        status=Status.VALID,
-        value=0.0,
-        limit=limit,
-        reason="connections to a Unix socket use no ports",
-        advice="",
-        source=SOURCE,
-    )
+def _untold(limits: PortsLimits) -> partial[Finding]:
+    return partial(unread, CHECK, provided=ENOUGH, limit=_limit(limits), source=SOURCE)
+
+
+def _no_ports(limits: PortsLimits) -> Finding:
+    reason = "connections to a Unix socket use no ports"
+    return Finding(check=CHECK, value=0.0, limit=_limit(limits), reason=reason, source=SOURCE)
 
 
 def _used(evidence: Evidence, host: Limits, limits: PortsLimits, totals: Counters, elapsed_s: float) -> Need:
@@ -180,26 +178,24 @@ def _seen_waiting(evidence: Evidence) -> int | None:
 
 
 def _judged(need: Need, load: LoadFacts, host: Limits, limits: PortsLimits, text: str) -> Finding:
-    status = Status.VALID
-    if need.share > limits.ports_refuse_share:
-        status = Status.INVALID
-    elif need.share > limits.ports_suspect_share:
-        status = Status.SUSPECT
+    too_many, many = need.share > limits.ports_refuse_share, need.share > limits.ports_warn_share
     return Finding(
         check=CHECK,
-        status=status,
+        code="too_few" if too_many else "near" if many else "ok",
+        conforms=not too_many,
+        provided=ENOUGH if many else "",
         value=need.share if math.isfinite(need.share) else None,
         limit=_limit(limits),
         source=SOURCE,
         reason=f"{text} of {number(need.available)}",
-        advice="" if status is Status.VALID else _remedies(load, host, need),
+        advice=_remedies(load, host, need) if too_many or many else "",
     )
 
 
 def _limit(limits: PortsLimits) -> str:
     return (
-        f"above {percent(limits.ports_suspect_share)} of the ports suspect, "
-        f"above {percent(limits.ports_refuse_share)} refused"
+        f"none refused; said above {percent(limits.ports_warn_share)} of the ports, refused before the load "
+        f"above {percent(limits.ports_refuse_share)}"
     )
 
 

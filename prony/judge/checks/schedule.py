@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+from functools import partial
 
-from prony.evidence.engine import Window
+from prony.evidence.engine import Histogram, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import WORST_FIRST, Finding, Status, no_window, unknown, worst
-from prony.judge.histogram import HistogramError, decode
+from prony.judge.checks.errors import without_longest
+from prony.judge.effects import Biases, both, longest, lost, together
+from prony.judge.finding import MEAN, NO_BIAS, THROUGHPUT, Bias, Finding, Kind, no_window, unread
+from prony.judge.histogram import Decoded, HistogramError, decode
+from prony.judge.parts import joined
+from prony.judge.times import NAMED
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
@@ -19,6 +25,7 @@ ROUNDING_REQUESTS = 1
 """A request due at the end of a row may be sent in the next one, as may all that are due within the allowed
 lag.
 """
+LAG_LEVELS = (50.0, 90.0, 99.0, 99.9, 99.99, 100.0)
 LAG_PERCENTILES = (99.9, 99.0, 90.0, 50.0)
 CLAIMED_MOST = 99.0
 """The highest percentile that every table prints."""
@@ -37,15 +44,13 @@ class ScheduleLimits(DeclaredLimits):
     """Send lag (p99.9) that is always allowed ..."""
     schedule_lag_share: Share = 0.10
     """... or this share of the median latency, whichever is higher."""
-    schedule_lag_invalid: Share = 0.10
-    """Part of the p99 latency that late sends made, from which on it is the client's p99: the share at which
-    run delay makes a mean the client's (`client_run_delay_invalid`).
-    """
+    schedule_late_share_max: Share = 0.10
+    """Part of the p99 latency that late sends made, from which on it is the client's p99."""
 
 
-@check(ScheduleLimits, order=110, essential=lambda evidence: evidence.load.model == "open")
+@check(ScheduleLimits, order=110)
 def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
-    """Backlog at the end of every row, send lag and its part of the p99 latency, due and unsent, blocked
+    """Backlog at the end of every row, send lag and its part of the latency, due and unsent, blocked
     arrivals. Left out in a closed loop.
     """
     if evidence.load.model != "open":
@@ -55,63 +60,60 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         "none unsent or blocked, send lag (p99.9, or what the sample supports) up to "
         f"{number(limits.schedule_lag_floor_ms)} ms or "
         f"{percent(limits.schedule_lag_share)} of median latency, its part of p99 latency below "
-        f"{percent(limits.schedule_lag_invalid)}"
+        f"{percent(limits.schedule_late_share_max)}"
     )
     window = measured(evidence)
     if window is None or evidence.engine is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    lag = _lag(window, limits)
-    allowed_ms = limits.schedule_lag_floor_ms if lag is None else lag[2]
+    found = partial(Finding, check=CHECK, source=SOURCE)
+    sends = _sends(window, limits)
+    allowed_ms = limits.schedule_lag_floor_ms if sends is None else sends.allowed_ms
     backlog = _backlog(window, evidence, limits, allowed_ms)
-    said: list[tuple[Status, str]] = []
-    if backlog is None:
-        said.append((Status.UNKNOWN, "due requests were not counted"))
-    else:
+    parts: list[Finding] = []
+    if backlog is not None:
         late = [
             f"{count} {'row' if count == 1 else 'rows'} behind schedule{how}"
             for count, how in ((backlog.held, ""), (backlog.cleared, " and caught up in the next"))
             if count
         ]
-        how = Status.INVALID if backlog.held else Status.SUSPECT if backlog.cleared else Status.VALID
         sent = f"{percent(backlog.lowest)} of due requests sent"
-        text = f"{', '.join(late)}, the worst with {sent}" if late else f"at least {sent} in every row"
-        said.append((how, text))
-    for count, what, how in (
-        (window.due_unsent, "due and not sent in the window", _unsent(window, evidence, limits)),
-        (window.blocked, "blocked by the cap on users", Status.INVALID),
-    ):
-        if count is None:
-            said.append((Status.UNKNOWN, f"requests {what} were not counted"))
-        elif count > 0:
-            soon = ", but soon after" if how is Status.SUSPECT else ""
-            said.append((how, f"{number(count)} requests {what}{soon}"))
-    if lag is None:
-        said.append((Status.UNKNOWN, "send lag was not recorded"))
-    else:
-        percentile, lag_ms, _ = lag
-        text = f"p{percentile:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed"
-        said.append((Status.SUSPECT if lag_ms > allowed_ms else Status.VALID, text))
-    moved = _moved(window)
-    if moved is not None and moved.lag_ms > allowed_ms and moved.share >= limits.schedule_lag_invalid:
-        text = (
-            f"late sends are {percent(moved.share)} of the p{moved.percentile:g} latency: "
-            f"{milliseconds(moved.latency_ms)}, and {milliseconds(moved.without_ms)} from the actual send"
+        told = f"{', '.join(late)}, the worst with {sent}" if late else f"at least {sent} in every row"
+        share = backlog.late_share - (0.0 if sends is None else sends.late_share)
+        bias = together(longest(evidence, share), without_longest(evidence, share))
+        code = "backlog" if backlog.held else "caught_up" if backlog.cleared else "ok"
+        parts.append(found(code=code, conforms=not backlog.held, bias=bias, reason=told))
+    if window.due_unsent:
+        soon = _sent_soon(window, evidence, limits)
+        reason = f"{number(window.due_unsent)} requests due and not sent in the window"
+        parts.append(
+            found(
+                code="unsent",
+                conforms=soon,
+                bias=both(THROUGHPUT, up=lost(window.due_unsent / (window.offered or window.due_unsent))),
+                assumption="what was sent after the window would have been answered like the rest",
+                reason=reason + (", but soon after" if soon else ""),
+            )
         )
-        said.append((Status.INVALID, text))
-    status = worst(*(how for how, _ in said))
-    # What decided stands first: a line of progress has room for no more.
-    reason = "; ".join(text for _, text in sorted(said, key=lambda one: WORST_FIRST.index(one[0])))
-    if backlog is None and status is Status.UNKNOWN:
-        return unknown(CHECK, reason, limit=limit, source=SOURCE)
-    return Finding(
-        check=CHECK,
-        status=status,
-        value=None if backlog is None else backlog.lowest,
-        limit=limit,
-        reason=reason,
-        advice=_advice(evidence) if status in {Status.INVALID, Status.SUSPECT} else "",
-        source=SOURCE,
-    )
+    if window.blocked:
+        reason = f"{number(window.blocked)} requests blocked by the cap on users"
+        parts.append(found(code="blocked", conforms=False, reason=reason))
+    if sends is not None:
+        parts.append(_late_sends(evidence, sends, limits))
+    read = {
+        "due requests": backlog,
+        "requests due and not sent in the window": window.due_unsent,
+        "requests blocked by the cap on users": window.blocked,
+        "send lag": sends,
+    }
+    missing = ", ".join(what for what, there in read.items() if there is None)
+    if missing:
+        on_time = "every request was sent on time"
+        parts.append(unread(CHECK, f"not read: {missing}", provided=on_time, source=SOURCE))
+    whole = joined(parts)
+    harmless = {part.code for part in parts} <= {"ok", "lag", "unread"} or whole.kind is Kind.FINE
+    advice = "" if harmless else _advice(evidence)
+    value = None if backlog is None else backlog.lowest
+    return whole.model_copy(update={"value": value, "limit": limit, "advice": advice})
 
 
 def _advice(evidence: Evidence) -> str:
@@ -132,6 +134,8 @@ class Backlog:
     """Rows at whose end a backlog above the limit remained that the next row did not clear ..."""
     cleared: int = 0
     """... and those where it did."""
+    late_share: float = 0.0
+    """Of the due requests, in either's backlog."""
 
 
 def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed_ms: float) -> Backlog | None:
@@ -146,7 +150,7 @@ def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed
         if evidence.load.arrivals == "constant" and not evidence.load.varies
         else None
     )
-    lowest, backlog = 1.0, 0.0
+    lowest, backlog, all_due, late = 1.0, 0.0, 0.0, 0.0
     over: list[bool] = []
     rows = evidence.engine.rows if evidence.engine is not None else ()
     for row in full_rows(rows, window.opened_ms, window.opened_ms + window.duration_s * 1000):
@@ -159,12 +163,13 @@ def _backlog(window: Window, evidence: Evidence, limits: ScheduleLimits, allowed
         lowest = min(lowest, row.sent / due) if due > 0 else lowest
         later = ROUNDING_REQUESTS + due * allowed_ms / row.duration_ms
         over.append(backlog > later)
+        all_due, late = all_due + due, late + backlog * over[-1]
     if not over:
         return None
     # The last full row has no successor to clear it, unless all that was due was sent in the end.
     after = [*over[1:], not _all_sent(window, evidence)]
     held = sum(behind and still for behind, still in zip(over, after, strict=True))
-    return Backlog(lowest, held, sum(over) - held)
+    return Backlog(lowest, held, sum(over) - held, min(1.0, late / all_due) if late else 0.0)
 
 
 def _all_sent(window: Window, evidence: Evidence) -> bool:
@@ -173,70 +178,108 @@ def _all_sent(window: Window, evidence: Evidence) -> bool:
     return (totals.due_unsent if totals is not None else None) == 0 or window.due_unsent == 0
 
 
-def _unsent(window: Window, evidence: Evidence, limits: ScheduleLimits) -> Status:
-    """Of what was due in the window and not sent in it: sent soon after, in an amount that a pause of the
-    host at the window's end explains, it is suspect; else invalid.
+def _sent_soon(window: Window, evidence: Evidence, limits: ScheduleLimits) -> bool:
+    """Whether what was due in the window and not sent in it was sent soon after, in an amount that a pause of
+    the host at the window's end explains.
     """
     totals = evidence.engine.totals if evidence.engine is not None else None
-    unsent = window.due_unsent or 0
     sent_later = totals is not None and totals.due_unsent == 0
-    few = window.offered is not None and unsent <= (1 - limits.schedule_achieved_min) * window.offered
-    return Status.SUSPECT if sent_later and few else Status.INVALID
+    most = (1 - limits.schedule_achieved_min) * (window.offered or 0)
+    return sent_later and (window.due_unsent or 0) <= most
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """A percentile of the latency, and what late sends have added to it."""
+class _Sends:
+    """How late requests were sent, beside their latency and the same times from the actual send."""
 
-    percentile: float
-    lag_ms: float
-    latency_ms: float
-    without_ms: float
-    """The same percentile from the actual send, connecting included."""
+    lags: Decoded
+    latency: Decoded
+    sent: Decoded | None
+    allowed_ms: float
 
     @property
-    def share(self) -> float:
-        """Of the latency: at most the lag at the same percentile, at most what goes when the lag goes."""
-        added_ms = min(self.lag_ms, self.latency_ms - self.without_ms)
-        return max(0.0, added_ms / self.latency_ms) if self.latency_ms > 0 else 0.0
+    def late_share(self) -> float:
+        """Sends that were later than allowed ÷ all."""
+        return float(self.lags.counts[self.lags.high_ns > self.allowed_ms * 1e6].sum()) / self.lags.count
+
+    def without_ms(self, percentile: float) -> float:
+        """What a percentile of the latency would be of a client on time, at least. Where a share of the sends
+        was later than x: percentile p - share now, less x, since the others gain x at most. And what it is
+        from the actual send, but for those later than allowed, which the server got in a bunch.
+        """
+        found = [
+            _ms(self.latency, percentile - (100 - level)) - _ms(self.lags, level) for level in LAG_LEVELS
+        ]
+        sent_ms = 0.0 if self.sent is None else _ms(self.sent, percentile - 100 * self.late_share)
+        return max(0.0, sent_ms, *found)
+
+    def biases(self, evidence: Evidence) -> Biases:
+        """Of every time. The mean gains the mean lag; what is later than allowed may be the longest, too."""
+        mean_s, lag_s = self.latency.moment(1), self.lags.moment(1)
+        rest_s = max(mean_s - lag_s, 0.0 if self.sent is None else self.sent.moment(1))
+        found = {name: _down(_ms(self.latency, at), self.without_ms(at)) for name, at in NAMED.items()}
+        late = without_longest(evidence, self.late_share)
+        return together(found, dict.fromkeys(MEAN, _down(mean_s, rest_s)), late)
 
 
-def _moved(window: Window) -> Moved | None:
-    """None where a histogram is missing. What the lag did to the server, which gets late requests in a
-    bunch, is not in it: that is in the time from the actual send too.
-    """
-    sent = request_times(window)
-    if window.send_lag is None or window.latency is None or sent is None:
+def _down(measured: float, least: float) -> Bias:
+    """Of a time that is at least so much."""
+    if measured <= 0:
+        return NO_BIAS
+    return Bias.of_logs(down=math.log(measured / min(least, measured)) if least > 0 else math.inf)
+
+
+def _ms(times: Decoded, percentile: float) -> float:
+    """0 below all of them."""
+    return (times.percentile_ns(percentile) or 0.0) / 1e6 if percentile > 0 else 0.0
+
+
+def _sends(window: Window, limits: ScheduleLimits) -> _Sends | None:
+    """None where a histogram is missing."""
+    latency_of = window.latency or window.service_time
+    lags, latency, sent = map(_decoded, (window.send_lag, latency_of, request_times(window)))
+    if lags is None or latency is None:
         return None
-    percentile = _supported(window.send_lag.count, CLAIMED_MOST)
+    allowed_ms = max(limits.schedule_lag_floor_ms, limits.schedule_lag_share * _ms(latency, 50.0))
+    return _Sends(lags, latency, sent, allowed_ms)
+
+
+def _decoded(histogram: Histogram | None) -> Decoded | None:
     try:
-        at_ns = [decode(one).percentile_ns(percentile) for one in (window.send_lag, window.latency, sent)]
+        decoded = None if histogram is None else decode(histogram)
     except HistogramError:
         return None
-    lag, latency, without = at_ns
-    if lag is None or latency is None or without is None:
-        return None
-    return Moved(percentile, lag / 1e6, latency / 1e6, without / 1e6)
+    return decoded if decoded is not None and decoded.count > 0 else None
 
 
-def _supported(count: int, most: float) -> float:
+def _late_sends(evidence: Evidence, sends: _Sends, limits: ScheduleLimits) -> Finding:
+    """Late sends made at most the lag of a percentile, and at most what goes when the lag goes."""
+    judged, claimed = (_supported(sends.lags.count, most) for most in (LAG_PERCENTILES[0], CLAIMED_MOST))
+    lag_ms, allowed_ms = _ms(sends.lags, judged), sends.allowed_ms
+    text = f"p{judged:g} send lag {milliseconds(lag_ms)} of {milliseconds(allowed_ms)} allowed"
+    conforms = True
+    if sends.sent is not None:
+        claimed_ms, latency_ms, sent_ms = (
+            _ms(times, claimed) for times in (sends.lags, sends.latency, sends.sent)
+        )
+        share = min(claimed_ms, latency_ms - sent_ms) / max(latency_ms, 1e-9)
+        conforms = claimed_ms <= allowed_ms or share < limits.schedule_late_share_max
+        if not conforms:
+            whole, sent = milliseconds(latency_ms), milliseconds(sent_ms)
+            told = f"late sends are {percent(share)} of the p{claimed:g} latency"
+            text = f"{told}: {whole}, and {sent} from the actual send; {text}"
+    return Finding(
+        check=CHECK,
+        code="late_sends" if lag_ms > allowed_ms else "lag",
+        conforms=conforms,
+        bias=sends.biases(evidence),
+        assumption="late requests that came in a bunch held up no others" if sends.late_share else "",
+        reason=text,
+        source=SOURCE,
+    )
+
+
+def _supported(count: float, most: float) -> float:
     """The highest percentile up to `most` with enough requests beyond it."""
     fits = (p for p in LAG_PERCENTILES if p <= most and count * (100 - p) >= 100 * LATEST_BEYOND * (1 - 1e-9))
     return next(fits, LAG_PERCENTILES[-1])
-
-
-def _lag(window: Window, limits: ScheduleLimits) -> tuple[float, float, float] | None:
-    """(percentile, its send lag in ms, allowed lag in ms); None where a histogram is missing."""
-    median_of = window.latency or window.service_time
-    if window.send_lag is None or median_of is None:
-        return None
-    percentile = _supported(window.send_lag.count, LAG_PERCENTILES[0])
-    try:
-        lag = decode(window.send_lag).percentile_ns(percentile)
-        median = decode(median_of).percentile_ns(50)
-    except HistogramError:
-        return None
-    if lag is None or median is None:
-        return None
-    allowed_ms = max(limits.schedule_lag_floor_ms, limits.schedule_lag_share * median / 1e6)
-    return percentile, lag / 1e6, allowed_ms

@@ -7,7 +7,9 @@ from __future__ import annotations
 from prony.evidence.engine import Http2Counts
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.effects import user_time_lost
+from prony.judge.finding import Finding, no_window, unread
+from prony.judge.parts import joined
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
 
@@ -16,12 +18,10 @@ SOURCE = "RFC 9113, sections 5.1.2 and 5.2: both limits make the client wait, an
 
 
 class StreamsLimits(DeclaredLimits):
-    streams_wait_suspect_share: Share = 0.01
+    streams_share_max: Share = 0.1
     """Time that requests waited in the client for a stream, or their bodies for a window, ÷ the sum of all
-    service times, which counts it.
+    service times, which counts it: above it the latencies are those of the client's queue.
     """
-    streams_wait_invalid_share: Share = 0.1
-    """From here on the latencies are those of the client's queue."""
 
 
 @check(StreamsLimits, order=142)
@@ -29,34 +29,29 @@ def streams(evidence: Evidence, limits: StreamsLimits) -> Finding | None:
     """Time waited in the client ÷ service time. Left out of a load that is not over HTTP/2."""
     if evidence.load.http_version != "2":
         return None
-    limit = (
-        f"waits above {percent(limits.streams_wait_suspect_share)} of the service time suspect, "
-        f"above {percent(limits.streams_wait_invalid_share)} invalid"
-    )
+    limit = f"waits at most {percent(limits.streams_share_max)} of the service time"
     window = measured(evidence)
-    counts = None if window is None else window.http2
-    shares = waits(evidence)
+    if window is None:
+        return no_window(CHECK, limit=limit, source=SOURCE)
+    counts, shares = window.http2, waits(evidence)
     if counts is None or shares is None:
-        return unknown(CHECK, "streams were not counted", limit=limit, source=SOURCE)
+        provided = "no request waited in the client for a stream"
+        return unread(CHECK, "streams were not counted", provided=provided, limit=limit, source=SOURCE)
     waited, blocked = shares
-    share = max(shares)
-    status = Status.VALID
-    if share > limits.streams_wait_suspect_share:
-        status = Status.SUSPECT
-    if share > limits.streams_wait_invalid_share:
-        status = Status.INVALID
     beginning = waited >= blocked and only_at_the_start(evidence)
-    if beginning and status is not Status.VALID:
-        status = Status.UNKNOWN
-    return Finding(
+    requests = (counts.stream_waits + counts.send_blocks) / max(1, window.completed)
+    found = Finding(
         check=CHECK,
-        status=status,
-        value=share,
+        code="first_settings" if beginning else "flow_control" if blocked > waited else "streams",
+        conforms=beginning or max(shares) <= limits.streams_share_max,
+        bias=user_time_lost(evidence, waited + blocked, requests=min(1.0, requests)),
+        value=max(shares),
         limit=limit,
         reason=_reason(counts, waited, blocked, evidence),
-        advice="" if status is Status.VALID else _advice(counts, waited, blocked, beginning),
+        advice=_advice(counts, waited, blocked, beginning),
         source=SOURCE,
     )
+    return joined([found])
 
 
 def waits(evidence: Evidence) -> tuple[float, float] | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from prony.evidence.engine import Histogram
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.effects import lost, responding
+from prony.judge.finding import THROUGHPUT, Bias, Finding, no_window, unread
 from prony.judge.histogram import HistogramError, decode
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
@@ -45,40 +48,46 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     drawn, actual, count = window.think_drawn_sum_s, window.think_actual_sum_s, window.think_count
-    if drawn is None or actual is None or not count:
-        reason = "no think time ended in the window" if count == 0 else "think times were not counted"
-        return unknown(
-            CHECK, reason, limit=limit, source=SOURCE, advice="use a window longer than the think time"
-        )
-    if drawn <= 0:
-        return unknown(CHECK, "every drawn think time was zero", limit=limit, source=SOURCE)
+    kept = "the think times were kept"
+    if not drawn or actual is None or not count:
+        reason = "think times were not counted"
+        if count == 0 or drawn == 0:
+            reason = "every drawn think time was zero" if count else "no think time ended in the window"
+        advice = "use a window longer than the think time"
+        return unread(CHECK, reason, provided=kept, limit=limit, source=SOURCE, advice=advice)
     deviation = actual / drawn - 1
     mean_ms = drawn / count * 1000
     allowed_ms = max(limits.think_overshoot_floor_ms, limits.think_overshoot_share * mean_ms)
-    overshoot_ms: float | None = None
-    if window.think_overshoot is not None:
-        overshoot_ms = _overshoot_ms(window.think_overshoot)
-    late = overshoot_ms is not None and overshoot_ms > allowed_ms
+    overshoot_ms = None if window.think_overshoot is None else _overshoot_ms(window.think_overshoot)
     reason = f"mean think time {milliseconds(actual / count * 1000)}, target {milliseconds(mean_ms)}"
     if overshoot_ms is not None:
         reason += f", p95 overshoot {milliseconds(overshoot_ms)}"
-    if 0 < deviation - _latest_s(window.think_overshoot, count) / drawn <= limits.think_deviation < deviation:
-        status = Status.UNKNOWN
+    latest = _latest_s(window.think_overshoot, count) / drawn
+    # Thinking is the rest of a user's cycle. A slower user asks less: the rate would have been higher.
+    moved = deviation * (1 - responding(evidence)) if load.model == "closed" else 0.0
+    bias = Bias.of_logs(down=lost(-moved), up=math.log1p(max(0.0, moved)))
+    code, conforms, provided = "deviation" if bias.counts else "ok", True, ""
+    if 0 < deviation - latest <= limits.think_deviation < deviation:
+        code, provided = "few", kept
         reason += f"; of {number(count)} think times the latest decides"
     elif abs(deviation) > limits.think_deviation:
-        status = Status.INVALID
-    elif late:
-        status = Status.SUSPECT
-    else:
-        status = Status.UNKNOWN if overshoot_ms is None else Status.VALID
-    advice = "the client's timers fire late: give it more CPU or fewer users per thread"
+        code, conforms = "deviation", False
+    elif overshoot_ms is None:
+        code, provided = "unread", "the timers were on time"
+    elif overshoot_ms > allowed_ms:
+        code, provided = "late_timers", "late timers sent no bursts"
     return Finding(
         check=CHECK,
-        status=status,
+        code=code,
+        conforms=conforms,
+        bias=dict.fromkeys(THROUGHPUT, bias),
+        provided=provided,
         value=deviation,
         limit=limit,
         reason=reason,
-        advice=advice if status in {Status.INVALID, Status.SUSPECT} else "",
+        advice="the client's timers fire late: give it more CPU or fewer users per thread"
+        if not conforms or code == "late_timers"
+        else "",
         source=SOURCE,
     )
 

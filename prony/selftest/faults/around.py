@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.judge.together import JudgedTrial, clock
 from prony.plan.load import ClosedLoad, Connections
 from prony.selftest.faults.disturbances import (
@@ -37,9 +37,9 @@ def _one_slow_clock(dips: SetupResult) -> ExtraCase:
     slow = JudgedTrial("b", 0, clock_low(dips.evidence))
     found, clean = clock([*trials, slow]), clock(trials)
     failure = None
-    if found is None or found.status is not Status.SUSPECT:
+    if found is None or found.kind is not Kind.BUDGET:
         failure = "a trial with a clock 30 % lower than the others was not detected"
-    elif clean is None or clean.status is not Status.VALID:
+    elif clean is None or clean.kind is not Kind.FINE:
         failure = "trials of one clock were accused"
     return ExtraCase(f"between trials: {found.reason if found is not None else 'nothing'}", failure)
 
