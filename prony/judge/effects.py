@@ -235,36 +235,21 @@ def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Bia
     }
 
 
-def _shortest(evidence: Evidence, share: float) -> Biases:
-    """The other way round: as if this share of the requests, the shortest, had taken as long as others."""
-    curve = Curve.of(evidence)
-    if curve is None:
-        return {}
-    found: Biases = {}
-    for name, percentile in NAMED.items():
-        p = percentile / 100
-        now, then = curve.at(p), curve.at(p + share * (1 - p))
-        if math.isfinite(now) and then > now > 0:
-            found[name] = Bias.of_logs(up=math.log(then / now))
-    return found
-
-
-def wrong_requests(evidence: Evidence, share: float) -> Biases:
-    """`share` of the requests failed or had a wrong response, and right ones would have been as the others.
-    The rate may be off by as much, and in a closed loop by the user time that went to those without a
-    response; times as if they were the shortest or the longest ones.
+def wrong_requests(evidence: Evidence, share: float, answered: float) -> Biases:
+    """`share` of the requests failed or had a wrong response, `answered` of them had one. The rate may be off
+    by as much either way. All may have been the longest; those that were answered may have been the shortest:
+    percentile p is then what percentile p + `answered` is now.
     """
+    curve = Curve.of(evidence)
     if share <= 0:
         return {}
-    off, window = lost(share), measured(evidence)
-    rate, all_s = off, time_in_requests_s(evidence)
-    if evidence.load.model == "closed" and window is not None and all_s > 0:
-        held = min(1.0, (window.lost_time_sum_s or 0.0) / all_s)
-        rate = max(off, lost(held * responding(evidence)))
-    return together(
-        both(THROUGHPUT, off, rate),
-        both(MEAN, up=off),
-        both(CPU, off, off),
-        longest(evidence, share),
-        _shortest(evidence, share),
-    )
+    off = lost(share)
+    shorter: Biases = {}
+    if curve is not None and answered > 0:
+        for name, percentile in NAMED.items():
+            here, higher = curve.at(percentile / 100), percentile / 100 + answered
+            if 0 < here < math.inf:
+                there = curve.at(higher) if higher < 1 else math.inf
+                shorter[name] = Bias.of_logs(up=math.log(there / here))
+    rate = both((*THROUGHPUT, *CPU), off, off)
+    return together(rate, both(MEAN, up=off), shorter, longest(evidence, share))

@@ -33,6 +33,9 @@ SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
 FASTER_LINK = (
     "use a faster link or smaller responses; or compare CPU per request at one rate that the link carries"
 )
+NOT_THE_SERVER = frozenset({NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS})
+SERVER_BOUND = "the server, and nothing beside it, bounded the rate"
+SERVED = "the server's CPU time went into requests, not into polling"
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
 """Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
 LEAST_US_PER_REQUEST = 0.5
@@ -221,7 +224,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
     reason = found.text if found.name == UNKNOWN else f"{found.name}: {found.text}"
     left = Left("ok", 0.0)
     if evidence.load.claim == "capacity":
-        left = _left(evidence, found, probed(evidence, limits, limits.client_cpu_max))
+        left = _left(evidence, found, probed(evidence, limits, limits.client_cpu_max), limits)
     return Finding(
         check=CHECK,
         code=left.code,
@@ -247,7 +250,7 @@ class Left:
     provided: str = ""
 
 
-def _left(evidence: Evidence, found: Bound, probe: Probed | None) -> Left:
+def _left(evidence: Evidence, found: Bound, probe: Probed | None, limits: BoundLimits) -> Left:
     """By the rate under more users where that was measured; else by what is left of what bounds it."""
     said = "" if probe is None else probe.said
     if found.name == UNKNOWN and (found.cpu_share is None or not evidence.server.owned):
@@ -266,9 +269,14 @@ def _left(evidence: Evidence, found: Bound, probe: Probed | None) -> Left:
     if found.name == UNKNOWN:
         return Left("unknown", more, said or "nothing shows that this is the server's capacity", found.advice)
     if probe is not None and probe.client_busy:
-        return Left("client_busy", math.inf, f"{said}: it could not have shown more", MORE_CLIENT)
-    if found.name == SERVER_THREAD and probe is None and not thread_tells(evidence, limits):
-        pass
+        # A server that polls is at 100 % CPU without a request.
+        window = measured(evidence)
+        cpu = None if window is None else window.busiest_thread_share
+        up = used if cpu is not None and cpu < limits.client_cpu_max else math.inf
+        return Left("client_busy", up, f"{said}: it could not have shown more", MORE_CLIENT, SERVED)
+    if found.name == SERVER_THREAD and not thread_tells(evidence, limits):
+        why = "the load generator was not seen to have CPU left, and a thread that polls is always busy"
+        return Left("client_busy", math.inf, why, MORE_CLIENT)
     up = min(used, more)
     return Left("ok" if up <= 0 else "cpu_left", up, said, MORE_USERS if up > 0 else "")
 

@@ -1,5 +1,5 @@
-"""client: by how much the load generator moved a figure. Must not know what the server did, only whether it had
-CPU left.
+"""client: by how much the load generator moved a figure. Must not know what the server did, only whether it
+had CPU left.
 
 A busy client costs throughput in a closed loop only as far as the server had room for more; it costs latency
 between a response's arrival and the moment it is looked at, and nowhere else.
@@ -26,7 +26,7 @@ from prony.judge.effects import (
     together,
     user_time_lost,
 )
-from prony.judge.finding import PERCENTILES, THROUGHPUT, TIMES, Bias, Finding, no_window
+from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, no_window
 from prony.judge.load_hosts import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
@@ -73,7 +73,7 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
     client_run_delay_alone: Share = 0.10
-    """From here on, where each wait is also that share of a service time, the client was kept from its CPU."""
+    """From here on, where each wait is also that share of a service time, it decides without another signal."""
 
 
 class MovedFigure(Enum):
