@@ -5,11 +5,11 @@ long the way takes. Must not know what follows from it: `network` says it, `boun
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share
-from prony.judge.finding import Status
 from prony.numbers import milliseconds, number, percent
 
 
@@ -19,17 +19,25 @@ class LinkLimits(DeclaredLimits):
     leaves gaps after each loss that a full link brings.
     """
     network_dropped: Share = 0.0001
-    """Packets dropped, or with an error, ÷ packets of a host's link, above which it is suspect: a request
-    that loses one takes 200 ms or more, and with ten packets a request that is one in 1,000.
+    """Packets dropped, or with an error, ÷ packets of a host's link, above which they are counted as lost: a
+    request that loses one takes 200 ms or more, and with ten packets a request that is one in 1,000.
     """
     network_softirq_max: Share = 0.90
     """Interrupt and soft-interrupt time ÷ wall time of a host's busiest CPU from which its kernel handles
-    hardly more packets: suspect.
+    hardly more packets.
     """
 
 
-Part = tuple[Status, str, str]
-"""Status, what was found, what to do."""
+class LinkPart(NamedTuple):
+    """One thing about a host's link."""
+
+    code: str
+    text: str
+    advice: str = ""
+    lost: int = 0
+    """Packets."""
+    provided: str = ""
+
 
 FRAMING_BYTES = 24
 """Of each packet on the wire, not in the interface's count of bytes: preamble and start (8), checksum (4),
@@ -92,12 +100,12 @@ def _use(host: HostEvidence) -> FullLink | None:
     )
 
 
-def link_parts(evidence: Evidence, limits: LinkLimits) -> list[Part]:
+def link_parts(evidence: Evidence, limits: LinkLimits) -> list[LinkPart]:
     """What is wrong with the hosts' links, or was not read of them; empty on one host."""
-    parts: list[Part] = []
+    parts: list[LinkPart] = []
     full = full_link(evidence, limits)
     if full is not None:
-        parts.append((Status.SUSPECT, f"the link is the bound: {full.text}", FULL))
+        parts.append(LinkPart("link_full", f"the link is the bound: {full.text}", FULL, provided=FASTER))
     for host in evidence.hosts:
         parts += _lost_packets(host, limits)
         parts += _soft_interrupts(host, limits)
@@ -105,17 +113,22 @@ def link_parts(evidence: Evidence, limits: LinkLimits) -> list[Part]:
     speeds = [host for host in evidence.hosts if host.link is not None and not host.link.speed_bits_per_s]
     if unread and len(speeds) == len(unread):
         names = ", ".join(f"{host.name} ({host.link.interface})" for host in speeds if host.link is not None)
-        parts.append((Status.UNKNOWN, f"link speed unknown: {names}", DECLARE))
+        parts.append(LinkPart("unread", f"link speed unknown: {names}", DECLARE, provided=NOT_FULL))
     elif unread:
-        parts.append((Status.UNKNOWN, f"traffic of the link not read: {', '.join(unread)}", ""))
+        parts.append(
+            LinkPart("unread", f"traffic of the link not read: {', '.join(unread)}", provided=NOT_FULL)
+        )
     return parts
 
 
 FULL = "use a faster link, or offer less"
+FASTER = "this link is part of what is compared"
+NOT_FULL = "no link was full"
+SPREAD_OUT = "handling packets cost no more CPU than was there"
 DECLARE = "declare the speed of the link in hosts.yaml (link: 10 Gbit/s)"
 
 
-def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[Part]:
+def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[LinkPart]:
     """Dropped by the interface or by a CPU's backlog, or broken."""
     use = host.network
     if use is None:
@@ -127,7 +140,7 @@ def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[Part]:
     }
     packets = _packets(host)
     found = [
-        f"{number(count)} packets {what}"
+        (count, f"{number(count)} packets {what}")
         for what, count in lost.items()
         if count is not None
         and count >= LEAST_DROPPED
@@ -136,7 +149,10 @@ def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[Part]:
     advice = (
         "look for the cause with ethtool -S and nstat: ring sizes, net.core.netdev_max_backlog, the cable"
     )
-    return [(Status.SUSPECT, f"{host.name}: {', '.join(found)}", advice)] if found else []
+    if not found:
+        return []
+    texts = ", ".join(text for _, text in found)
+    return [LinkPart("dropped", f"{host.name}: {texts}", advice, sum(count for count, _ in found))]
 
 
 def _packets(host: HostEvidence) -> float | None:
@@ -149,7 +165,7 @@ def _packets(host: HostEvidence) -> float | None:
     return (use.received_packets_per_s + use.sent_packets_per_s) * window.wall_s
 
 
-def _soft_interrupts(host: HostEvidence, limits: LinkLimits) -> list[Part]:
+def _soft_interrupts(host: HostEvidence, limits: LinkLimits) -> list[LinkPart]:
     use = host.network
     if use is None or use.softirq_share is None or use.softirq_share < limits.network_softirq_max:
         return []
@@ -157,7 +173,8 @@ def _soft_interrupts(host: HostEvidence, limits: LinkLimits) -> list[Part]:
     if use.busiest_queue_share is not None and use.queues:
         share, cpus = percent(use.busiest_queue_share), number(use.queues)
         text += f"; the busiest of {cpus} CPUs handled {share} of the packets"
-    return [(Status.SUSPECT, text, "spread packets over more CPUs (RSS queues: ethtool -L; RPS)")]
+    advice = "spread packets over more CPUs (RSS queues: ethtool -L; RPS)"
+    return [LinkPart("soft_interrupts", text, advice, provided=SPREAD_OUT)]
 
 
 def most_retransmitted(evidence: Evidence) -> str:

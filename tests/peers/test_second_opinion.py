@@ -110,7 +110,7 @@ def test_a_round_over_http_2(tmp_path: Path) -> None:
              "--http-version", "2", "--streams", "3", "--json", "--db", tmp_path / "r.db"],
         )  # fmt: skip
     assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
-    shown = prony.run(["results", "show", "latest", "--db", tmp_path / "r.db"])
+    shown = prony.run(["results", "show", "latest", "--details", "--db", tmp_path / "r.db"])
     assert "2 connections x 3 streams of HTTP/2, 1 s each" in " ".join(shown.stdout.split())
     result = json.loads(found.stdout)["parts"][0]["cross_check"]
     assert result["left_out"]["wrk"] == "it speaks HTTP/1 only"

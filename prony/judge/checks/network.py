@@ -7,20 +7,33 @@ several hosts they are added up.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from prony.evidence.engine import Window
 from prony.evidence.host import TcpCounts
 from prony.evidence.trial import Evidence
-from prony.judge.check import NotNegative, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown, worst
+from prony.judge.check import Share, check
+from prony.judge.effects import user_time_lost
+from prony.judge.finding import Bias, Finding, no_window, unread
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.links import LinkLimits, Part, link_limit, link_parts, most_retransmitted, round_trips
+from prony.judge.links import (
+    LinkLimits,
+    LinkPart,
+    link_limit,
+    link_parts,
+    most_retransmitted,
+    round_trips,
+)
+from prony.judge.parts import joined
 from prony.judge.server_cpu import server_cpu_share
+from prony.judge.times import headline
 from prony.judge.window import measured
 from prony.numbers import number, percent
 
 CHECK = "network"
 SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
 COUNTERS_UNREAD = "TCP's counters could not be read"
+NO_TIMER = "no timer of TCP was waited for"
 DELAYED_MS = (39.0, 46.0)
 """A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the server's own
 time is added.
@@ -42,55 +55,88 @@ IDLE_SHARE = 0.7
 
 
 class NetworkLimits(LinkLimits):
-    network_refused_connects: Share = 0.01
-    """Connection attempts that met a full accept queue: any is suspect, from this share on invalid (the p99
-    is then the timer that repeats a SYN).
-    """
-    network_retransmitted: NotNegative = 0.001
-    """Retransmitted ÷ sent segments above which a latency, or a capacity, shows TCP's timers: suspect."""
     network_delayed: Share = 0.05
-    """Share of responses of about 40 ms from which delayed acknowledgements are named: suspect."""
+    """Share of responses of about 40 ms from which delayed acknowledgements are looked for."""
 
 
 @check(NetworkLimits, order=65)
 def network(evidence: Evidence, limits: NetworkLimits) -> Finding | None:
-    """Overflow of the accept queue, retransmissions, delayed acknowledgements. Left out for Unix sockets."""
+    """User time that TCP's timers took: connects that met a full accept queue, retransmissions, delayed
+    acknowledgements, packets that a link dropped. Left out for Unix sockets.
+    """
     if evidence.load.transport == "unix":
         return None
-    limit = (link_limit(limits) if evidence.hosts else "") + (
-        f"no full accept queue (from {percent(limits.network_refused_connects)} of the connections invalid), "
-        f"at most {percent(limits.network_retransmitted)} of the segments retransmitted, "
-        f"at most {percent(limits.network_delayed)} of the responses after a delayed acknowledgement"
-    )
+    limit = (link_limit(limits) if evidence.hosts else "") + "no full accept queue, no segment sent again"
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     counts = _counts(evidence)
-    if counts is None and not evidence.hosts:
-        return unknown(CHECK, COUNTERS_UNREAD, limit=limit, source=SOURCE)
-    parts = link_parts(evidence, limits)
-    share, said = 0.0, ""
+    parts = [_of_link(part, evidence) for part in link_parts(evidence, limits)]
+    share = None
     if counts is None:
-        parts.append((Status.UNKNOWN, COUNTERS_UNREAD, ""))
+        parts.append(unread(CHECK, COUNTERS_UNREAD, provided=NO_TIMER))
     else:
-        tcp = (
-            _accept_queue(window, counts, limits),
-            _retransmitted(evidence, window, counts, limits),
-            _delayed(evidence, window, counts, limits),
-        )
-        parts += [part for part in tcp if part is not None]
         share = counts.retransmitted / counts.segments_out if counts.segments_out else 0.0
         said = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
-    status = worst(*(status for status, _, _ in parts)) if parts else Status.VALID
-    told = [text for _, text, _ in parts] or [said]
+        lost_time = (
+            _accept_queue(window, counts),
+            _retransmitted(evidence, window, counts),
+            _delayed(evidence, window, counts, limits),
+        )
+        parts += [_of_time(part, evidence) for part in lost_time if part is not None]
+        parts = parts or [Finding(check=CHECK, reason=said)]
+    found = joined(parts)
+    return found.model_copy(
+        update={
+            "value": share,
+            "limit": limit,
+            "reason": "; ".join((found.reason, *round_trips(evidence))),
+            "source": SOURCE,
+        }
+    )
+
+
+class LostTime(NamedTuple):
+    """Requests that a timer of TCP held, and for how long each."""
+
+    code: str
+    requests: float
+    each_s: float
+    text: str
+    advice: str
+
+
+def _of_time(part: LostTime, evidence: Evidence) -> Finding:
+    """Its share of all user time in requests."""
     return Finding(
         check=CHECK,
-        status=status,
-        value=share,
-        limit=limit,
-        reason="; ".join((*told, *round_trips(evidence))),
-        advice="; ".join(dict.fromkeys(advice for _, _, advice in parts if advice)),
-        source=SOURCE,
+        code=part.code,
+        bias=_bias(evidence, part.requests, part.each_s),
+        reason=part.text,
+        assumption="each costs its request the timer's first interval",
+        advice=part.advice,
+    )
+
+
+def _of_link(part: LinkPart, evidence: Evidence) -> Finding:
+    return Finding(
+        check=CHECK,
+        code=part.code,
+        bias=_bias(evidence, part.lost, SEGMENT_AGAIN_MS / 1000) if part.lost else {},
+        provided=part.provided,
+        reason=part.text,
+        advice=part.advice,
+    )
+
+
+def _bias(evidence: Evidence, requests: float, each_s: float) -> dict[str, Bias]:
+    window = measured(evidence)
+    times = None if window is None else headline(window, evidence.load.model)
+    if times is None or not times.mean_ns or not times.count:
+        return {}
+    all_s = times.mean_ns * 1e-9 * times.count
+    return user_time_lost(
+        evidence, min(1.0, requests * each_s / all_s), requests=min(1.0, requests / times.count)
     )
 
 
@@ -103,21 +149,16 @@ def _counts(evidence: Evidence) -> TcpCounts | None:
     return TcpCounts(**{name: sum(getattr(one, name) for one in known) for name in TcpCounts.model_fields})
 
 
-def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+def _accept_queue(window: Window, counts: TcpCounts) -> LostTime | None:
     """The counter is every listener's of the namespace; that it was this one shows in the connects."""
     refused = max(counts.listen_overflows, counts.listen_drops)
     if refused <= 0 or not _waited_for_syn(window):
         return None
-    attempts = window.connect_attempts or window.connections_opened or 0
-    share = refused / (attempts + refused)
     text = f"accept queue overflow: {number(refused)} connection attempts met a full queue"
     if counts.syn_retransmitted:
         text += f", {number(counts.syn_retransmitted)} SYNs were sent again, each after 1 s or more"
-    return (
-        Status.INVALID if share >= limits.network_refused_connects else Status.SUSPECT,
-        text,
-        "raise the server's backlog and net.core.somaxconn, or keep connections open",
-    )
+    advice = "raise the server's backlog and net.core.somaxconn, or keep connections open"
+    return LostTime("accept_queue", max(refused, counts.syn_retransmitted), 1.0, text, advice)
 
 
 def _waited_for_syn(window: Window) -> bool:
@@ -131,24 +172,17 @@ def _waited_for_syn(window: Window) -> bool:
     return window.connect_time.max_ns >= SYN_AGAIN_MS * 1e6
 
 
-def _retransmitted(
-    evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits
-) -> Part | None:
+def _retransmitted(evidence: Evidence, window: Window, counts: TcpCounts) -> LostTime | None:
     """The counter is of the whole namespace; that the load's segments were among them shows in responses that
     took as long as a lost one costs.
     """
     data = counts.retransmitted - counts.syn_retransmitted
-    if data < LEAST_RETRANSMITTED or data <= limits.network_retransmitted * counts.segments_out:
-        return None
-    if not _waited_for_segment(window):
+    if data < LEAST_RETRANSMITTED or not _waited_for_segment(window):
         return None
     share = percent(data / counts.segments_out)
-    return (
-        Status.SUSPECT,
-        f"retransmissions: {share} of the segments were sent again{most_retransmitted(evidence)}; a lost one "
-        "costs its request 200 ms or more",
-        "find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
-    )
+    text = f"retransmissions: {share} of the segments were sent again{most_retransmitted(evidence)}"
+    advice = "find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network"
+    return LostTime("retransmissions", data, SEGMENT_AGAIN_MS / 1000, text, advice)
 
 
 def _waited_for_segment(window: Window) -> bool:
@@ -162,7 +196,7 @@ def _waited_for_segment(window: Window) -> bool:
     return any(times is not None and (times.max_ns or 0) >= SEGMENT_AGAIN_MS * 1e6 for times in every)
 
 
-def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits) -> LostTime | None:
     """Nagle's algorithm on the server holds the end of a response until the client's delayed acknowledgement
     (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight and its CPU.
     """
@@ -186,9 +220,6 @@ def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: Netw
     busy = server_cpu_share(evidence)
     if share < limits.network_delayed or not (apart and acknowledged) or (busy or 0.0) >= IDLE_SHARE:
         return None
-    return (
-        Status.SUSPECT,
-        f"delayed acknowledgements: {percent(share)} of the responses took about 40 ms, which the server did "
-        f"not need before the load ({number(counts.delayed_acks)} delayed acknowledgements)",
-        "let the server write head and body together, or set TCP_NODELAY",
-    )
+    text = f"delayed acknowledgements: {percent(share)} of the responses took about 40 ms"
+    advice = "let the server write head and body together, or set TCP_NODELAY"
+    return LostTime("delayed_acks", held, DELAYED_MS[0] / 1000, text, advice)

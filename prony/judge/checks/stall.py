@@ -6,6 +6,7 @@ A closed loop hides a stall: its users send nothing while they wait, so few samp
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,8 +15,11 @@ import numpy as np
 from prony.evidence.engine import EngineThread, Gap, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.effects import both, lost, together, user_time_lost
+from prony.judge.finding import THROUGHPUT, Bias, Finding, no_window, unread
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
+from prony.judge.parts import joined
+from prony.judge.times import NAMED
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
@@ -161,14 +165,12 @@ def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
     return sum(ns > least * 1e6 for ns in longest_ns) > BURST_ROWS * len(longest_ns) or not longest_ns
 
 
-def _claims_latency(evidence: Evidence) -> bool:
-    return evidence.load.claim == "latency"
-
-
-@check(StallLimits, order=200, essential=_claims_latency)
+@check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client;
-    user time in requests far above p99; and percentiles with the gaps filled in.
+    """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client,
+    and user time in requests far above p99. What the server did is in its throughput; a closed loop hides it
+    from percentiles, which users who arrive on their own would see. What the client did is none of the
+    server's.
     """
     limit = (
         f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms, "
@@ -177,69 +179,126 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
+    times, why = request_times(window), "the engine reported no histogram"
+    histogram: Decoded | None = None
+    of_steps: list[Decoded] = []
     if window.gaps_total is None:
-        return unknown(CHECK, "a load host did not tell its gaps", limit=limit, source=SOURCE)
-    times = request_times(window)
-    if times is None:
-        return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
-    try:
-        histogram = decode(times)
-        of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
-    except HistogramError as damage:
-        return unknown(CHECK, f"the histogram is damaged: {damage}", limit=limit, source=SOURCE)
-    p99_ns = histogram.percentile_ns(99)
-    if p99_ns is None:
-        return unknown(CHECK, "nothing completed", limit=limit, source=SOURCE)
+        why, times = "a load host did not tell its gaps", None
+    if times is not None:
+        try:
+            histogram = decode(times)
+            of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
+        except HistogramError as damage:
+            why, histogram = f"the histogram is damaged: {damage}", None
+    p99_ns = None if histogram is None else histogram.percentile_ns(99)
+    if histogram is None or p99_ns is None:
+        return unread(CHECK, why, provided=NO_STALL, limit=limit, source=SOURCE)
     least = least_ms(p99_ns / 1e6, limits)
     found = stalls(window, p99_ns / 1e6, limits)
     longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
     # What the client caused itself need not stand out from the server's tail.
     of_threads = client_stalls(window, found, max(limits.stall_floor_ms, p99_ns / 1e6))
-    silent = _sum_ms(found) / 1000 / window.duration_s
     long = long_requests(of_steps or [histogram], limits, found)
-    open_loop = evidence.load.model == "open"
     # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
-    much = not open_loop and long.share >= limits.stall_user_time
-    usual = much and is_usual(long, evidence, least)
-    partial = much and not usual
+    hides = evidence.load.model != "open"
+    much = hides and long.share >= limits.stall_user_time
     own = _of_client(window, found)
-    said = _gaps(found, silent, own) + [_thread(window, one) for one in of_threads]
-    if partial:
-        said.append(_part(long))
-    hidden = bool(found) and not open_loop
-    if not said:
-        seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
-        said = [f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"]
-        if usual:
-            said.append(_usual(long))
-    elif found and open_loop:
-        said.append("latency, from the intended send, includes them")
-    suspect = hidden or partial or bool(of_threads) or bool(own)
-    status = Status.SUSPECT if suspect else Status.UNKNOWN if usual else Status.VALID
+    parts = [_thread(evidence, window, one) for one in of_threads]
+    if found and own:
+        silent_s = _sum_ms(found) / 1000
+        text = f"{_gaps(found)}: the load generator itself stood still ({own})"
+        parts.append(_client(evidence, window, found, silent_s, text))
+    elif found:
+        filled = fill_gaps(histogram, found, window.completed / window.duration_s)
+        parts.append(_hidden("gaps", _gaps(found), _moved(histogram, filled) if hides else {}))
+    if much and is_usual(long, evidence, least):
+        parts.append(
+            Finding(check=CHECK, code="long_work", provided=WORK, reason=_usual(long), advice=OWN_STEP)
+        )
+    elif much:
+        parts.append(
+            _hidden("part_waited", _part(long), _moved(histogram, _with_arrivals(histogram, window, least)))
+        )
+    seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
+    quiet = f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"
+    whole = joined(parts or [Finding(check=CHECK, reason=quiet)])
+    return whole.model_copy(update={"value": longest_ms, "limit": limit, "source": SOURCE})
+
+
+NO_STALL = "nothing stood still"
+WORK = "requests that take so long are a kind of work"
+KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+
+
+def _hidden(code: str, text: str, bias: dict[str, Bias]) -> Finding:
+    """What the server did, and a closed loop hides."""
     return Finding(
         check=CHECK,
-        status=status,
-        value=longest_ms,
-        limit=limit,
-        reason="; ".join(said),
-        advice=_advice(evidence, histogram, found, partial, bool(of_threads or own))
-        if suspect
-        else OWN_STEP
-        if usual
-        else "",
-        source=SOURCE,
+        code=code,
+        bias=bias,
+        reason=text,
+        assumption="users who arrive on their own wait for the rest of a stall" if bias else "",
+        advice="look for garbage collection, swapping, workers or locks; measure latency in an open loop",
     )
 
 
-def _gaps(found: list[Gap], silent: float, own: str) -> list[str]:
-    if not found:
-        return []
+def _moved(now: Decoded, then: Decoded) -> dict[str, Bias]:
+    """How far percentiles lie higher in another distribution."""
+    found = {}
+    for name, percentile in NAMED.items():
+        here, there = now.percentile_ns(percentile), then.percentile_ns(percentile)
+        if here and there and there > here:
+            found[name] = Bias.of_logs(up=math.log(there / here))
+    return found
+
+
+def _with_arrivals(histogram: Decoded, window: Window, least: float) -> Decoded:
+    """With the requests that users at an even pace would have sent while theirs took so long: for each long
+    request its time × the rate of one user, uniform over that time (HdrHistogram's correction).
+    """
+    users = window.users_integral_s / window.duration_s if window.users_integral_s else None
+    in_flight = window.in_flight_integral_s / window.duration_s if window.in_flight_integral_s else None
+    per_user_s = window.completed / window.duration_s / max(users or in_flight or 1.0, 1.0)
+    long = histogram.high_ns > least * 1e6
+    filled = histogram
+    for ns, count in zip(histogram.middle_ns[long], histogram.counts[long], strict=True):
+        filled = fill_gaps(
+            filled, [Gap(start_ms=0.0, duration_ms=ns / 1e6, in_flight=1)], per_user_s * float(count)
+        )
+    return filled
+
+
+def _client(evidence: Evidence, window: Window, gaps: Sequence[Gap], silent_s: float, text: str) -> Finding:
+    """What the client did: requests in flight then are not the server's, and neither is the time."""
+    held = sum(gap.in_flight for gap in gaps)
+    everything = max(1, window.completed + window.failed)
+    rate = both(THROUGHPUT, up=lost(silent_s / window.duration_s)) if evidence.load.model == "closed" else {}
+    share = min(1.0, held / everything)
+    return Finding(
+        check=CHECK,
+        code="client",
+        bias=together(
+            rate,
+            user_time_lost(evidence, min(1.0, held * _longest_s(gaps) / _user_s(window)), requests=share),
+        ),
+        reason=text,
+        assumption="what was in flight while the client stood still is not the server's",
+        advice=KEEP_OFF,
+    )
+
+
+def _longest_s(gaps: Sequence[Gap]) -> float:
+    return max((gap.duration_ms for gap in gaps), default=0.0) / 1000
+
+
+def _user_s(window: Window) -> float:
+    times = request_times(window)
+    return (times.mean_ns or 0.0) * 1e-9 * times.count if times is not None and times.count else math.inf
+
+
+def _gaps(found: list[Gap]) -> str:
     many = "s" if len(found) > 1 else ""
-    longest = milliseconds(found[0].duration_ms)
-    said = (
-        f"{len(found)} stall{many} (nothing completed for {longest} at most), {percent(silent)} of the window"
-    )
-    return [said + (f": the load generator itself stood still ({own})" if own else "")]
+    return f"{len(found)} stall{many}: nothing completed for {milliseconds(found[0].duration_ms)} at most"
 
 
 def _of_client(window: Window, found: list[Gap]) -> str:
@@ -255,13 +314,14 @@ def _of_client(window: Window, found: list[Gap]) -> str:
     return said[0] if said and "" not in words else ""
 
 
-def _thread(window: Window, one: ClientStall) -> str:
-    longest_ms = max(gap.duration_ms for gap in one.gaps)
-    return (
+def _thread(evidence: Evidence, window: Window, one: ClientStall) -> Finding:
+    longest = milliseconds(_longest_s(one.gaps) * 1000)
+    times = f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}"
+    text = (
         f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still "
-        f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}, {milliseconds(longest_ms)} at most, while "
-        f"the others went on ({one.text}): its users' latency is the client's"
+        f"{times}, {longest} at most, while the others went on ({one.text})"
     )
+    return _client(evidence, window, one.gaps, _sum_ms(one.gaps) / 1000 / len(window.threads), text)
 
 
 def _part(long: LongRequests) -> str:
@@ -276,33 +336,4 @@ def _usual(long: LongRequests) -> str:
     return (
         f"they are {percent(long.frequency)} of all requests, in most seconds: a kind of work, or a part of "
         "the server that freezes regularly"
-    )
-
-
-def _advice(evidence: Evidence, histogram: Decoded, found: list[Gap], partial: bool, clients: bool) -> str:
-    window = measured(evidence)
-    said = []
-    if clients:
-        said.append("keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)")
-    if partial:
-        said.append(
-            "look at the server's workers, event loops and locks one by one: p99 counts requests, and a user "
-            "who waits sends none; requests that are meant to take so long belong into a step of their own"
-        )
-    if found and not clients and window is not None:
-        said.append(_filled(histogram, found, window))
-    return "; ".join(said)
-
-
-def _filled(histogram: Decoded, found: list[Gap], window: Window) -> str:
-    """Percentiles that users arriving at their own pace would have seen: an estimate."""
-    filled = fill_gaps(histogram, found, window.completed / window.duration_s)
-    said = []
-    for percentile in (99.0, 99.9):
-        now, then = histogram.percentile_ns(percentile), filled.percentile_ns(percentile)
-        if now is not None and then is not None:
-            said.append(f"p{percentile:g} {milliseconds(then / 1e6)} instead of {milliseconds(now / 1e6)}")
-    return (
-        f"users who arrive independently would have seen about {', '.join(said)} (an estimate); look for "
-        "garbage collection, swapping or a pause of the host, and measure latency in an open loop"
     )
