@@ -172,6 +172,8 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         return (capacity_words(part.search),)
     if part.aa is not None:
         return tuple(aa.words(part.aa)[:2])
+    if not part.trials:
+        return (_not_run(part),)
     if part.part.shape == "sweep":
         said = [text for server, law in part.laws.items() for text in law_words(law)[:1]]
         return tuple(said[:most])
@@ -185,6 +187,11 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
     text = [f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence for pair in found[:most]]
     return tuple(text) or single(part)
+
+
+def _not_run(part: PartView) -> str:
+    """The first reason, without what stands in its brackets; the details have all of it."""
+    return f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run"
 
 
 def telling(part: PartView) -> list[PairView]:
@@ -376,9 +383,7 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
 
 def _failure(part: PartView) -> str:
     """Why a part has no figure at all."""
-    if not part.trials:
-        return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
-    if part.counting:
+    if part.counting or not part.trials:
         return ""
     why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
     return f"No figure: {'; '.join(list(why)[:2])}"

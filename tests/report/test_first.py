@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from markupsafe import Markup
 
 from prony.judge.finding import Bias, Finding
+from prony.plan.plan import Skipped
 from prony.report.answer import AnswerPart, Bar, answer
 from prony.report.html.first import MOST_BARS, AnswerTable, answer_table, segments
-from prony.report.html.scale import Interval, Scale, bar, ratio_ticks, round_ticks, stacked
+from prony.report.html.scale import Interval, Scale, axis, bar, ratio_ticks, round_ticks, stacked
 from prony.report.html.theme import AT_WORST, INK, SOURCES, accent
 from prony.report.result import BudgetLine
 
@@ -166,3 +168,26 @@ def test_ticks_are_round_few_and_within_the_scale() -> None:
         assert 1 in ticks
         assert len(ticks) <= 7
         assert low <= min(ticks) <= max(ticks) <= high
+
+
+def test_names_of_an_axis_do_not_touch_and_the_one_at_zero_stays() -> None:
+    svg = axis(Scale(-0.25, 0.25), [(-0.2, "a"), (0.0, "zero"), (0.2, "b"), (0.22, "c")])
+    assert re.findall(r'text-anchor="(\w+)"[^>]*>(\w+)<', svg) == [
+        ("middle", "zero"),
+        ("middle", "a"),
+        ("middle", "b"),
+    ]
+    near = axis(Scale(-0.02, 1.0), [(-0.01, "a"), (0.0, "zero"), (1.0, "b")])
+    assert re.findall(r'text-anchor="(\w+)"[^>]*>(\w+)<', near) == [("start", "zero"), ("end", "b")]
+    ratios = axis(Scale(0.1, 10, log=True), [(0.95, "a"), (1.0, "one"), (10.0, "b")])
+    assert re.findall(r">(\w+)<", ratios) == ["one", "b"]
+
+
+def test_a_part_that_was_not_run_says_why_in_short_and_is_no_failure() -> None:
+    why = "ports: 3,600,064 ports will be needed (60,000 connections/s (each for 60 s))"
+    view = factory.only(factory.full())
+    (part,) = view.parts
+    left_out = replace(view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),))
+    (found,) = answer(left_out).parts
+    assert found.sentences == ("Not run: ports: 3,600,064 ports will be needed",)
+    assert (found.failure, found.rows) == ("", None)
