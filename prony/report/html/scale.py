@@ -122,7 +122,7 @@ def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
     return _row(made, height=16)
 
 
-def round_ticks(scale: Scale, most: int = 6) -> list[float]:
+def round_ticks(scale: Scale, most: int = 4) -> list[float]:
     """Round values on a linear scale, zero among them where it has it: at most about this many."""
     step = _round_step((scale.high - scale.low) / most)
     first = math.ceil(scale.low / step - 1e-9)
