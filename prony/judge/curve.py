@@ -1,5 +1,5 @@
-"""The times that are figures as a curve, and how low a percentile of it may have been without delays. Must not
-know what delayed anything.
+"""The times that are figures as a curve, and how low a percentile of it may have been without delays. Must
+not know what delayed anything.
 """
 
 from __future__ import annotations

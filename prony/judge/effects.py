@@ -20,6 +20,8 @@ Biases = dict[str, Bias]
 
 GAP_MS = 20.0
 """Shorter spans in which nothing completes are not reported."""
+QUEUE_BUSY = 0.9
+"""As busy the queue is taken to be of which a higher rate makes times longer."""
 VISITS = 4
 """A request comes to a CPU so often at most: to be read, to go on after a wait, and to be answered."""
 
@@ -168,7 +170,7 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
     ÷ all user time in requests; `requests`: the share of requests that it hit, where that is known.
 
     In a closed loop fewer users were with the server meanwhile: with all of them the other requests would
-    have taken longer, up to a mean time that stays.
+    have taken longer, up to a mean time that stays, and no more than a busy queue (M/M/1) at the higher rate.
     """
     if share <= 0:
         return {}
@@ -179,8 +181,11 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
     waited |= both(MEAN, down=lost(share))
     if evidence.load.model != "closed":
         return waited
-    rate = both(THROUGHPUT, up=lost(share * responding(evidence)))
-    return rate | together(waited, both(PERCENTILES, up=lost(share)))
+    more = share * responding(evidence)
+    left = 1 - QUEUE_BUSY * (1 + more)
+    longer = min(lost(share), math.log((1 - QUEUE_BUSY) / left) if left > 0 else math.inf)
+    longer = 0.0 if evidence.load.users == 1 else longer
+    return both(THROUGHPUT, up=lost(more)) | together(waited, both(PERCENTILES, up=longer))
 
 
 def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biases:
@@ -230,36 +235,21 @@ def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Bia
     }
 
 
-def _shortest(evidence: Evidence, share: float) -> Biases:
-    """The other way round: as if this share of the requests, the shortest, had taken as long as others."""
-    curve = Curve.of(evidence)
-    if curve is None:
-        return {}
-    found: Biases = {}
-    for name, percentile in NAMED.items():
-        p = percentile / 100
-        now, then = curve.at(p), curve.at(p + share * (1 - p))
-        if math.isfinite(now) and then > now > 0:
-            found[name] = Bias.of_logs(up=math.log(then / now))
-    return found
-
-
-def wrong_requests(evidence: Evidence, share: float) -> Biases:
-    """`share` of the requests failed or had a wrong response, and right ones would have been as the others.
-    The rate may be off by as much, and in a closed loop by the user time that went to those without a
-    response; times as if they were the shortest or the longest ones.
+def wrong_requests(evidence: Evidence, share: float, answered: float) -> Biases:
+    """`share` of the requests failed or had a wrong response, `answered` of them had one. The rate may be off
+    by as much either way. All may have been the longest; those that were answered may have been the shortest:
+    percentile p is then what percentile p + `answered` is now.
     """
+    curve = Curve.of(evidence)
     if share <= 0:
         return {}
-    off, window = lost(share), measured(evidence)
-    rate, all_s = off, time_in_requests_s(evidence)
-    if evidence.load.model == "closed" and window is not None and all_s > 0:
-        held = min(1.0, (window.lost_time_sum_s or 0.0) / all_s)
-        rate = max(off, lost(held * responding(evidence)))
-    return together(
-        both(THROUGHPUT, off, rate),
-        both(MEAN, up=off),
-        both(CPU, off, off),
-        longest(evidence, share),
-        _shortest(evidence, share),
-    )
+    off = lost(share)
+    shorter: Biases = {}
+    if curve is not None and answered > 0:
+        for name, percentile in NAMED.items():
+            here, higher = curve.at(percentile / 100), percentile / 100 + answered
+            if 0 < here < math.inf:
+                there = curve.at(higher) if higher < 1 else math.inf
+                shorter[name] = Bias.of_logs(up=math.log(there / here))
+    rate = both((*THROUGHPUT, *CPU), off, off)
+    return together(rate, both(MEAN, up=off), shorter, longest(evidence, share))

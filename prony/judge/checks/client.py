@@ -1,5 +1,5 @@
-"""client: could the load generator have moved the figure that is claimed. Must not know what the server did,
-only whether it had CPU left.
+"""client: by how much the load generator moved a figure. Must not know what the server did, only whether it
+had CPU left.
 
 A busy client costs throughput in a closed loop only as far as the server had room for more; it costs latency
 between a response's arrival and the moment it is looked at, and nowhere else.
@@ -11,18 +11,26 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from statistics import fmean
 
 from prony.evidence.engine import EngineThread, Histogram, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import Positive, Share, check
-from prony.judge.effects import both, lost, responding, together
-from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, Kind, no_window
+from prony.judge.effects import (
+    Biases,
+    both,
+    longest,
+    lost,
+    narrower,
+    sooner,
+    time_in_requests_s,
+    together,
+    user_time_lost,
+)
+from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, no_window
 from prony.judge.load_hosts import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
-from prony.judge.percentiles import Times
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
-from prony.judge.times import NAMED, headline_times, plain_times, supported
+from prony.judge.times import plain_times, supported
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 
@@ -31,6 +39,8 @@ SOURCE = (
     "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
 )
 KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+HAD_CPU = "the load generator had CPU time left"
+LEFT_SOON = "what its kernel put off was sent soon after"
 KEEP_OFF_HOSTS = "keep other processes off the load hosts' CPUs"
 STAMPS_NEEDED = 500
 """Reads with a receive time stamp from which on their p99 is taken: five of them lie above it."""
@@ -62,8 +72,8 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     """Time that an engine thread was runnable and not running ÷ wall time; the practical band of a
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
-    client_run_delay_kept: Share = 0.10
-    """From here on, where each wait is also that share of a service time, the mean is the client's."""
+    client_run_delay_alone: Share = 0.10
+    """From here on, where each wait is also that share of a service time, it decides without another signal."""
 
 
 class MovedFigure(Enum):
@@ -179,7 +189,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     if thread.timeslices:
         text += f" (mean {milliseconds(each_s * 1000)} per wake-up)"
     over = share >= limits.client_run_delay_max
-    alone = certain >= limits.client_run_delay_kept
+    alone = certain >= limits.client_run_delay_alone
     if over and (part := _part_of_latency(thread, times)) is not None:
         over = alone or part >= limits.client_run_delay_max
         text += f", and responses waited {percent(part)} of their time longer than a wake-up takes"
@@ -272,49 +282,91 @@ def _saturated(
 
 @check(ClientLimits, order=80)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """What the load generator took of users' time, and added to responses' times: turn-around and the age of
-    a response at the look at it. Of several load hosts each is judged, and its part weighed by its requests.
+    """Thread CPU, age of a response at the look at it, run delay, turn-around, share of the calibrated
+    ceiling: what they cost in user time is the bound on each figure; two over their limits call the client
+    saturated. Of several load hosts each is looked at, and the bounds are those of all requests.
     """
-    alone = [(host.name, view, _of_one(view, limits)) for host, view in each_load_host(evidence)]
-    return _of_several(alone, limits) if alone else _of_one(evidence, limits)
+    window = measured(evidence)
+    alone = [(host.name, _of_one(view, limits)) for host, view in each_load_host(evidence)]
+    found = _of_several(alone, limits) if alone else _of_one(evidence, limits)
+    if window is None:
+        return found
+    bias = _bias(evidence, window, limits)
+    if found.code in {"ok", "unread"} and any(one.counts for one in bias.values()):
+        found = found.model_copy(update={"code": "overhead"})
+    return found.model_copy(update={"bias": bias})
 
 
-def _of_several(alone: Sequence[tuple[str, Evidence, Finding]], limits: ClientLimits) -> Finding:
-    """Biases are means, weighed by what each host completed; the gravest host is named."""
-    weights = [window.completed if (window := measured(view)) is not None else 0 for _, view, _ in alone]
-    whole = max(1, sum(weights))
-    names = dict.fromkeys(name for _, _, finding in alone for name in finding.bias)
-    bias = {
-        name: Bias.of_logs(
-            sum(w * f.of(name).down for w, (_, _, f) in zip(weights, alone, strict=True) if w) / whole,
-            sum(w * f.of(name).up for w, (_, _, f) in zip(weights, alone, strict=True) if w) / whole,
-        )
-        for name in names
-    }
-    over = [name for name, _, finding in alone if finding.code in BUSY]
-    gravest = max(alone, key=lambda one: (one[2].code in BUSY, one[2].kind is Kind.PROVIDED, _value(one[2])))
-    shares = [finding.value for _, _, finding in alone if isinstance(finding.value, float)]
-    advice = gravest[2].advice
-    if over:
-        advice = KEEP_OFF_HOSTS
-        if any(finding.code == "saturated" for _, _, finding in alone):
-            advice = _more_hosts(over, shares, len(alone), limits)
-    counted = f"{len(over)} of {len(alone)} load hosts too busy, " if over else f"of {len(alone)} load hosts "
-    return gravest[2].model_copy(
-        update={
-            "bias": bias,
-            "value": max(shares, default=None),
-            "reason": f"{counted}{gravest[0]}: {gravest[2].reason}",
-            "advice": advice,
-        }
-    )
+def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
+    """What the client took of the users' time: beside requests (turn-around), and within them."""
+    users_s, in_requests_s = window.users_integral_s or 0.0, time_in_requests_s(evidence)
+    times = request_times(window)
+    mean_ns = 0.0 if times is None else times.mean_ns or 0.0
+    share = _late_share(window.threads, mean_ns)
+    bias = user_time_lost(evidence, share)
+    if share and all(_is_stamped(thread) for thread in window.threads):
+        known = narrower(bias, _shifted(evidence, window, share * mean_ns))
+        bias |= together(known, {name: Bias.of_logs(up=bias[name].up) for name in known})
+    if evidence.load.model != "closed":
+        return bias
+    beside = min(1.0, (window.clipped_turnaround_s or 0.0) / users_s) if users_s else 0.0
+    within = share * min(1.0, in_requests_s / users_s) if users_s else share
+    room = _room(evidence, limits)
+    gain = math.expm1(lost(min(1.0, beside + within)))
+    busy = (window.busiest_thread_share or 0.0) >= limits.client_cpu_max
+    if busy and not all(_is_stamped(thread) for thread in window.threads):
+        gain = math.inf  # how late it was is not known
+    up = math.log1p(min(gain, math.inf if room is None else room))
+    # Users who are with the client wait for no server: all of them would have waited for it longer.
+    longer = both(TIMES, up=0.0 if evidence.load.users == 1 else lost(beside))
+    return together(bias, longer) | both(THROUGHPUT, up=up)
 
 
-BUSY = frozenset({"saturated", "kept_from_cpu"})
+def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
+    """Percentiles less what is known of 99 % of the responses: they were no later than the p99 of the ages,
+    and their median moved by the mean age or the median one; the others as if late by any time.
+    """
+    usual_ns = max(t.receive_delay_p50_ns or 0 for t in window.threads) - WAKE_UP_NS
+    most_ns = max(t.receive_delay_p99_ns or 0 for t in window.threads)
+    median = {n: b for n, b in sooner(evidence, max(late_ns, usual_ns) / 1e6).items() if n == "p50_ms"}
+    return together(longest(evidence, 0.01, at_random=True), sooner(evidence, most_ns / 1e6) | median)
 
 
-def _value(finding: Finding) -> float:
-    return finding.value if isinstance(finding.value, float) else 0.0
+def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:
+    """Of the time that responses took, what they lay until the client looked at them, beyond a wake-up. Of a
+    thread with too few time stamps: its loop lag, and the time that it waited for a CPU.
+    """
+    reads = sum(thread.reads or 0 for thread in threads)
+    share = 0.0
+    for thread in threads:
+        part = (thread.reads or 0) / reads if reads else 1 / len(threads)
+        if _is_stamped(thread):
+            usual_ns = min(thread.receive_delay_p50_ns or 0, WAKE_UP_NS)
+            late_ns, waited = max(0.0, (thread.receive_delay_mean_ns or 0) - usual_ns), 0.0
+        else:
+            late_ns, waited = float(thread.loop_lag_p99_ns or 0), _waited(thread) or 0.0
+        share += part * (waited + (late_ns / mean_ns if mean_ns > 0 else 0.0))
+    return min(1.0, share)
+
+
+GRAVEST = ("no_window", "saturated", "kept_from_cpu", "busy", "unread", "ok")
+
+
+def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> Finding:
+    """The finding of several load hosts from each one's own: the worst of them, named."""
+    code = min((finding.code for _, finding in alone), key=GRAVEST.index)
+    worst = [(name, finding) for name, finding in alone if finding.code == code]
+    shares = [finding.value for _, finding in alone if isinstance(finding.value, float)]
+    reason = "; ".join(f"{name}: {finding.reason}" for name, finding in worst)
+    first, over = worst[0][1], [name for name, _ in worst]
+    advice = KEEP_OFF_HOSTS if first.advice == KEEP_OFF else first.advice
+    if code == "saturated":
+        reason = f"{len(over)} of {len(alone)} load hosts too busy: {reason}"
+        advice = _more_hosts(over, shares, len(alone), limits)
+    elif code == "ok":
+        name, finding = max(alone, key=lambda one: one[1].value if isinstance(one[1].value, float) else 0.0)
+        reason = f"busiest of {len(alone)} load hosts {name}: {finding.reason}"
+    return first.model_copy(update={"value": max(shares, default=None), "reason": reason, "advice": advice})
 
 
 def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits: ClientLimits) -> str:
@@ -335,108 +387,49 @@ def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits
 
 
 def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
-    limit = f"CPU below {percent(limits.client_cpu_max)}"
+    limit = (
+        f"CPU below {percent(limits.client_cpu_max)}, "
+        f"p99 from arrival to the look at a response below {milliseconds(limits.client_lag_max_ms)}, "
+        f"runnable and not running below {percent(limits.client_run_delay_max)}, "
+        f"turn-around worth less than {percent(limits.client_gain_max)} of the throughput, "
+        f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; saturated by two of them"
+    )
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     found, cpu = signals(evidence, limits)
     saturated = _saturated(found, evidence, limits, CLAIMED[evidence.load.claim])
-    kept = bool(saturated) and len(saturated) < SIGNALS_NEEDED
-    bias = together(_throughput(evidence, window, limits, bool(saturated)), _times(window, evidence))
-    code, advice, provided = "ok", "", ""
-    if saturated:
-        code = "kept_from_cpu" if kept else "saturated"
-        advice = KEEP_OFF if kept else "give the client more CPUs (--client-cpus) or reduce the load"
-    elif any(one.counts for one in bias.values()):
-        code, advice = "delay", KEEP_OFF
-    if len(found) < SIGNALS_NEEDED:
-        code = "unread" if code == "ok" else code
-        provided = "the load generator was not the limit"
-    if not any(signal.waits for signal in found):
-        found.append(Signal(False, "how long its threads waited for a CPU could not be read"))
+    over = saturated or [signal for signal in found if signal.over]
+    code, advice = "ok", ""
+    if over and (all(signal.waits for signal in over) or any(signal.alone for signal in saturated)):
+        code, said, advice = "kept_from_cpu", "the load generator was kept from its CPU: ", KEEP_OFF
+    elif saturated:
+        code, said = "saturated", "load generator saturated: "
+        advice = "give the client more CPUs (--client-cpus) or reduce the load"
+    elif over:
+        code, said = "busy", "the load generator was busy: "
+        advice = "repeat with more client CPUs: if the figure changes, the client was part of it"
+    elif len(found) < SIGNALS_NEEDED:
+        code, said = "unread", f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read: "
+    else:
+        said = ""
+    told = [signal.text for signal in over or found]
+    if code == "ok" and not any(signal.waits for signal in found):
+        told.append("how long its threads waited for a CPU could not be read")
     return Finding(
         check=CHECK,
         code=code,
-        bias=bias,
-        provided=provided,
+        provided=HAD_CPU if code == "unread" else LEFT_SOON if window.submissions_put_off else "",
+        assumption="the server would have served no more than its CPU had left"
+        if code == "saturated"
+        else "",
         value=cpu,
         limit=limit,
-        reason="; ".join(signal.text for signal in saturated or found),
-        assumption="a client that costs nothing would have sent the next request at once" if bias else "",
+        reason=said + ("; ".join(told) or "none"),
         advice=advice,
         source=SOURCE,
+        outside=code == "kept_from_cpu",
     )
-
-
-def _throughput(evidence: Evidence, window: Window, limits: ClientLimits, saturated: bool) -> dict[str, Bias]:
-    """By how much more a client that costs nothing would have loaded the server: users were with the client
-    for a share t of their time (turn-around, and responses that lay in their sockets), and the rate could be
-    t ÷ (1 - t) higher; the server's CPU bounds it, too, where it was read. In an open loop the schedule does.
-    """
-    if evidence.load.model != "closed":
-        return {}
-    users_s, turned_s = window.users_integral_s, window.clipped_turnaround_s
-    share = None if turned_s is None or not users_s else min(turned_s / users_s, 1.0)
-    delay = _mean_delay(window)
-    if delay is None and saturated:
-        share = None  # how long responses lay in their sockets is not known
-    elif share is not None and delay is not None:
-        share = min(1.0, share + (1 - share) * delay * responding(evidence))
-    gain = math.inf if share is None or share >= 1 else share / (1 - share)
-    room = _room(evidence, limits)
-    most = min(gain, math.inf if room is None else max(0.0, room))
-    if math.isinf(most) and not saturated:
-        return {}
-    return both(THROUGHPUT, up=math.log1p(most))
-
-
-def _mean_delay(window: Window) -> float | None:
-    """Mean age of responses at the look at them ÷ their mean time, less an ordinary wake-up, over the
-    threads; None where too few reads were stamped.
-    """
-    times = request_times(window)
-    ages = [
-        max(0.0, t.receive_delay_mean_ns - min(t.receive_delay_p50_ns or 0, WAKE_UP_NS))
-        for t in window.threads
-        if _is_stamped(t) and t.receive_delay_mean_ns is not None
-    ]
-    if not ages or len(ages) < len(window.threads) or times is None or not times.mean_ns:
-        return None
-    return min(1.0, fmean(ages) / times.mean_ns)
-
-
-def _times(window: Window, evidence: Evidence) -> dict[str, Bias]:
-    """What the look at responses added to their times: mean by mean, p50 by p50, higher percentiles by p99;
-    the thread that looks latest. Without time stamps the loop lag, which begins at the wake-up.
-    """
-    times = headline_times(evidence)
-    stamped = [t for t in window.threads if _is_stamped(t)]
-    if times is None or times.count < 1:
-        return {}
-    if len(stamped) == len(window.threads) and stamped:
-        of = {
-            "mean_ms": max((t.receive_delay_mean_ns or 0) for t in stamped),
-            "p50_ms": max((t.receive_delay_p50_ns or 0) for t in stamped),
-        }
-        tail = max((t.receive_delay_p99_ns or 0) for t in stamped)
-    else:
-        lags = [t for t in window.threads if t.loop_lag_p99_ns is not None]
-        if not lags or len(lags) < len(window.threads):
-            return {}
-        of = {name: max((t.loop_lag_p50_ns or 0) for t in lags) for name in ("mean_ms", "p50_ms")}
-        tail = max((t.loop_lag_p99_ns or 0) for t in lags)
-    found = {}
-    for name in TIMES:
-        delay_ns = max(0, of.get(name, tail) - WAKE_UP_NS)
-        value_ms = times.mean_ms if name == "mean_ms" else _percentile_ms(times, name)
-        if delay_ns > 0 and value_ms:
-            found[name] = Bias.of_logs(down=lost(min(1.0, delay_ns / 1e6 / value_ms)))
-    return found
-
-
-def _percentile_ms(times: Times, name: str) -> float | None:
-    found = times.percentile(NAMED[name])
-    return found.value_ms if found is not None and math.isfinite(found.value_ms) else None
 
 
 def client_bound(evidence: Evidence, limits: ClientLimits) -> bool:
