@@ -73,7 +73,7 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
     client_run_delay_alone: Share = 0.10
-    """From here on, where each wait is also that share of a service time, it decides without another signal."""
+    """From here on, where each wait is also that share of a service time, no other signal is needed."""
 
 
 class MovedFigure(Enum):

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from prony.evidence.engine import REQUEST_FAILED
 from prony.evidence.trial import Evidence
-from prony.judge.check import DeclaredLimits, always, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.check import DeclaredLimits, check
+from prony.judge.finding import Finding, no_window, unread
 from prony.judge.percentiles import CONFIDENCE, MARGIN, Times, useful_samples
 from prony.judge.times import NAMED, headline_times
 from prony.judge.window import measured
@@ -22,6 +22,8 @@ COUNT_TOLERANCE = 0.01
 failed ones.
 """
 
+ALL_COUNTED = "the times of all requests were counted"
+AS_LATER = "the rest of the window would have been the same"
 CUT_SHORT = ("stopped", REQUEST_FAILED, "signal", "stdin_closed")
 """The engine's reasons for the end of a protocol before its time."""
 
@@ -35,27 +37,29 @@ class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
     """Of the intervals of percentiles; printed of so many requests that half of a tail lies above."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The highest percentile that as many independent requests as these are worth must bound; otherwise
-    unknown.
+    """The highest percentile that as many independent requests as these are worth must bound; where they do
+    not, it is said how many would.
     """
 
 
-@check(SamplesLimits, order=170, essential=always)
+@check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     """Which percentiles are printed, and which of them the requests, divided by their design effect, are too
-    few to bound; unknown where the required one is among either.
+    few to bound: that is in their intervals. Lost samples are none of the server's.
     """
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
     needed = useful_samples(required, confidence)
     limit = (
-        f"at least {number(needed)} independent requests for p{required:g} ({percent(confidence)} interval)"
+        f"at least {number(needed)} independent requests for the {percent(confidence)} interval of "
+        f"p{required:g}"
     )
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     if window.service_time is None:
-        return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
+        reason = "the engine reported no histogram"
+        return unread(CHECK, reason, provided=ALL_COUNTED, limit=limit, source=SOURCE)
     times = headline_times(evidence)
     count = 0 if times is None else times.count
     silent = [p for p in NAMED.values() if times is None or not times.supports(p, confidence)]
@@ -72,27 +76,29 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
         reason += f"; no useful upper bound for {', '.join(wide)}: go by the interval, or measure longer"
     if not silent and not wide:
         reason += " support every percentile up to p99.9"
-    status, advice = Status.VALID, ""
+    code, advice, provided = "ok", "", ""
     least = window.completed * (1 - COUNT_TOLERANCE)
     most = (window.completed + window.failed) * (1 + COUNT_TOLERANCE)
     if not least <= window.service_time.count <= most:
-        status = Status.INVALID
+        code = "lost_samples"
         reason += (
             f"; the histogram has {number(window.service_time.count)} samples, but "
             f"{number(window.completed)} requests completed"
         )
         advice = "the histogram lost samples: a defect in the engine, please report it with the evidence"
     elif not window.complete or _ended_early(evidence):
-        status = Status.SUSPECT
+        code, provided = "cut_short", AS_LATER
         reason += f"; the window was cut short after {number(window.duration_s)} s"
         advice = "let the window run to its planned end"
     elif worth < needed:
-        status = Status.UNKNOWN
+        code = "few"
         times_more = MARGIN * needed / max(worth, 1)
         advice = f"measure longer: {times_more:.1f} times as many requests should support p{required:g}"
     return Finding(
         check=CHECK,
-        status=status,
+        code=code,
+        conforms=code != "lost_samples",
+        provided=provided,
         value=float(count),
         limit=limit,
         reason=reason,
@@ -102,7 +108,7 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
 
 
 def _needs(percentile: float, confidence: float) -> str:
-    return f"p{percentile:g} (needs {number(useful_samples(percentile, confidence))})"
+    return f"p{percentile:g}, which needs {number(useful_samples(percentile, confidence))}"
 
 
 def _wide(times: Times, confidence: float) -> list[str]:
@@ -110,7 +116,7 @@ def _wide(times: Times, confidence: float) -> list[str]:
     higher than the printed one: these requests, though many, count as too few independent ones.
     """
     return [
-        f"p{p:g} (needs {number(needed)} independent ones, has {number(worth)})"
+        f"p{p:g}, which needs {number(needed)} independent ones and has {number(worth)}"
         for p in NAMED.values()
         if times.supports(p, confidence)
         and (worth := times.worth(p)) < (needed := useful_samples(p, confidence))

@@ -8,18 +8,19 @@ import math
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.finding import Finding, unread
 from prony.numbers import number
 
 CHECK = "spread"
 SOURCE = "socket(7), SO_REUSEPORT: a hash of the connection's addresses chooses the socket"
+SAME_DRAW = "another draw of connections gives the same"
 FAIR_SHARE = 0.01
 """So often at most a fair hash is called uneven."""
 
 
 class SpreadLimits(DeclaredLimits):
     spread_factor: float = 1.5
-    """Connections of the fullest process ÷ the mean, from here on suspect: it is at its limit while others
+    """Connections of the fullest process ÷ the mean from which that is named: it is at its limit while others
     have room, and another draw of ports gives another figure.
     """
 
@@ -33,9 +34,8 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
     limit = f"the fullest process has less than {number(limits.spread_factor)} times the mean"
     counts = window.connections_by_process if window is not None else None
     if window is not None and counts is None and (window.processes or 1) > 1:
-        why = "another user's, too many, of a Unix socket, or a run that was too short"
-        reason = f"the connections of its {window.processes} processes were not read ({why})"
-        return unknown(CHECK, reason, limit=limit, source=SOURCE)
+        reason = f"the connections of its {window.processes} processes could not be read"
+        return unread(CHECK, reason, provided=SAME_DRAW, limit=limit, source=SOURCE)
     if not counts:
         return None
     mean = sum(counts) / len(counts)
@@ -45,7 +45,8 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
     uneven = factor >= limits.spread_factor and by_chance < FAIR_SHARE
     return Finding(
         check=CHECK,
-        status=Status.SUSPECT if uneven else Status.VALID,
+        code="uneven" if uneven else "ok",
+        provided=SAME_DRAW if uneven else "",
         value=factor,
         limit=limit,
         reason=f"{counts[0]} of {total} connections are in one of {len(counts)} processes"

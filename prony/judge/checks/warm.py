@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from prony.evidence.server import JvmSnapshot, ServerWindow
+import math
+
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.finding import Finding, Status, unknown
+from prony.judge.effects import Biases, both, cpu_spent, lost, responding, saturating, together
+from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding, unread
+from prony.judge.times import headline_times
+from prony.judge.window import measured
 from prony.numbers import number, percent
 from prony.steady.compiling import compiling_s, elapsed_only, waited_s
-from prony.steady.detector import WAITING_SHARE_MAX
+from prony.steady.detector import WAITING_SHARE_MAX, full_rows
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
+NOT_COMPILING = "no code was being compiled"
+FIRST_ROWS = slice(1, 4)
+"""Rows of a trial that show how fast its load was at first; in the very first one connections are opened."""
 LONGER = "warm up longer: code was still being compiled"
 COLD = "the protocol warms it up no further: quote the figure as one of a process that is still warming up"
 STARVED = (
@@ -26,28 +33,21 @@ STILL_STARVED = (
 
 
 class WarmLimits(DeclaredLimits):
-    warm_share: Share = 0.01
-    """JIT compilation and class loading ÷ server CPU of the window (HttpArena#1417)."""
-    warm_share_invalid: Share = 0.10
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
     warm_waiting_share: Share = WAITING_SHARE_MAX
-    """Time in which compilations waited for a CPU ÷ length of the window, from: suspect, however little CPU
-    they had. What waits to be compiled is still slow.
+    """Time in which compilations waited for a CPU ÷ length of the window, from which that counts, however
+    little CPU they had: what waits to be compiled is still slow.
     """
 
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window. The re-run
-    of a fixed protocol, which includes the warm-up, is suspect at most, and so is a capacity where compiling
-    took less than the limit of what the server was granted. Suspect, too, where compilations waited for a CPU
-    for much of the window. Left out for a launched server that is no JVM.
+    """CPU time of the JIT compilers and of class loading (estimated), which served nobody; and how much
+    faster the server may be once what waits to be compiled is. The figures of a fixed protocol, which
+    includes the warm-up, are not off by it. Left out for a launched server that is no JVM.
     """
-    limit = (
-        f"below {percent(limits.warm_share)} of server CPU "
-        f"({percent(limits.warm_share_invalid)} or more invalid)"
-    )
+    limit = f"compilations wait for a CPU for less than {percent(limits.warm_waiting_share)} of the window"
     server, window = evidence.server, evidence.server_window
     opened = window.jvm_open if window is not None else None
     closed = window.jvm_close if window is not None else None
@@ -56,45 +56,66 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         if server.owned and runtime and not any(name in runtime for name in JVM_RUNTIMES):
             return None
         whose = "the JVM was not read" if server.owned else "not read: Prony did not launch this server"
-        return unknown(CHECK, whose, limit=limit, source=SOURCE)
-    classes = closed.classes_loaded_total - opened.classes_loaded_total
+        return unread(CHECK, whose, provided=NOT_COMPILING, limit=limit, source=SOURCE)
+    classes = max(0, closed.classes_loaded_total - opened.classes_loaded_total)
     cpu_s = window.cpu_s
     if cpu_s is None and opened.process_cpu_s is not None and closed.process_cpu_s is not None:
         cpu_s = closed.process_cpu_s - opened.process_cpu_s
     jit_s = compiling_s(opened, closed)
     if jit_s is None or not cpu_s or cpu_s <= 0:
-        return unknown(CHECK, "compilation time or server CPU could not be read", limit=limit, source=SOURCE)
-    cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
-    # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
-    waited = cost_s > cpu_s and elapsed_only(opened, closed)
-    starved = _starved(opened, closed, window.wall_s, limits)
+        reason = "compilation time or server CPU could not be read"
+        return unread(CHECK, reason, provided=NOT_COMPILING, limit=limit, source=SOURCE)
+    cost_s = jit_s + classes * limits.warm_class_cost_ms / 1000
     share = min(cost_s / cpu_s, 1.0)
-    taken = _taken(window, cost_s) if evidence.load.claim == "capacity" else share
-    status = Status.VALID
-    if min(share, taken) >= limits.warm_share_invalid and evidence.load.claim != "protocol":
-        status = Status.INVALID
-    elif share >= limits.warm_share or starved:
-        status = Status.SUSPECT
+    reason = f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded"
+    reason += f", {percent(share)} of {number(cpu_s)} s of server CPU"
+    if cost_s > cpu_s and elapsed_only(opened, closed):
+        reason += " at most: waiting for a CPU is in it"  # the JVM's own count is elapsed time
+    waiting_s = waited_s(opened, closed) or 0.0
+    starved = waiting_s > 0 and waiting_s >= limits.warm_waiting_share * window.wall_s
+    bias = cpu_spent(evidence, share)
+    if starved:
+        reason += f"; compilations waited {number(waiting_s)} s for a CPU"
+        bias = together(bias, _still_slow(evidence, min(1.0, waiting_s / window.wall_s)))
+    protocol = evidence.load.claim == "protocol"
+    bends = starved or any(one.counts for one in bias.values())
+    if bends and protocol:
+        reason += "; the protocol includes its warm-up"
     return Finding(
         check=CHECK,
-        status=status,
+        code="starved" if starved else "compiling" if bends else "ok",
+        bias={} if protocol else bias,
+        assumption=FASTER_BY if starved and not protocol else "",
         value=share,
         limit=limit,
-        reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
-        f"in {number(cpu_s)} s of server CPU "
-        f"({percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
-        f"{f'; {percent(taken)} of what it was granted' if taken < share / 2 else ''}{starved})",
-        advice="" if status is Status.VALID else _advice(evidence, bool(starved)),
+        reason=reason,
+        advice=_advice(evidence, starved) if bends else "",
         source=SOURCE,
     )
 
 
-def _starved(opened: JvmSnapshot, closed: JvmSnapshot, wall_s: float, limits: WarmLimits) -> str:
-    """What to say of compilers that the load keeps from the CPU; nothing where they hardly wait."""
-    waiting_s = waited_s(opened, closed)
-    if waiting_s is None or waiting_s < limits.warm_waiting_share * wall_s:
-        return ""
-    return f"; compilations waited {number(waiting_s)} s for a CPU"
+FASTER_BY = "what still waits makes the server faster by no more than this load's warm-up did"
+
+
+def _still_slow(evidence: Evidence, waiting: float) -> Biases:
+    """Of code that waits to be compiled for this share of the window: as if it had gained nothing yet of what
+    the trial gained since its first seconds. Not bounded where those were not seen.
+    """
+    window, times = measured(evidence), headline_times(evidence)
+    if window is None or evidence.engine is None:
+        return {}
+    rows = full_rows(evidence.engine.rows, evidence.load.ramp_up_s * 1000, window.opened_ms)[FIRST_ROWS]
+    if saturating(evidence):
+        rate = window.completed / window.duration_s
+        gains = [rate / row.completed_per_s for row in rows if row.completed_per_s > 0]
+    else:
+        median = None if times is None else times.responses.percentile_ns(50)
+        gains = [row.p50_ns / median for row in rows if row.p50_ns and median]
+    faster = math.log1p(waiting * (max(1.0, *gains) - 1)) if gains else math.inf
+    slow = both((*TIMES, *CPU), down=faster)
+    if evidence.load.model == "open":
+        return slow
+    return slow | both(THROUGHPUT, up=lost(-math.expm1(-faster) * responding(evidence)))
 
 
 def _advice(evidence: Evidence, starved: bool) -> str:
@@ -103,11 +124,3 @@ def _advice(evidence: Evidence, starved: bool) -> str:
     if not starved:
         return LONGER
     return STILL_STARVED if evidence.warm_up is not None and evidence.warm_up.closed_users else STARVED
-
-
-def _taken(window: ServerWindow, cost_s: float) -> float:
-    """Of the CPU time that requests could have had. A server that waits for something else has some left, of
-    which compiling takes nothing from them: it makes the CPU time per request larger, the rate not smaller.
-    """
-    granted_s = window.granted_cpus * window.wall_s
-    return min(cost_s / granted_s, 1.0) if granted_s > 0 else 1.0
