@@ -164,7 +164,7 @@ def compare(
         chances = {}
         for a, b in tested:
             first = measure(a, b, alpha)
-            chance = p_value(first, sources(a, b, first, asked.position))
+            chance = p_value(first, sources(a, b, first, asked.position, asked.higher_is_better))
             if chance is not None:
                 chances[a.server, b.server] = chance
         levels = dict(zip(chances, holm_levels(list(chances.values()), alpha), strict=True))
@@ -189,9 +189,14 @@ class _Asked:
     later: Later | None
     block_s: float | None
 
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Of the figure; None where neither direction is."""
+        return FIGURE[self.figure].higher_is_better if self.figure in FIGURE else None
+
 
 def _pair(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, level: float) -> Pair:
-    bends = sources(a, b, found, asked.position)
+    bends = sources(a, b, found, asked.position, asked.higher_is_better)
     window: Ends = (None, None)
     then: Ends | None = None
     drift: tuple[Source, ...] = ()

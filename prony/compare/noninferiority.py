@@ -271,7 +271,8 @@ def _figure(
     base, candidate = sides
     if result is None:
         return _none(figure, asked, Change.CANNOT_TELL, "")
-    made = _of(figure, asked, result, sources(candidate, base, result, effect_of(sides)))
+    bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure])
+    made = _of(figure, asked, result, bends)
     if made.change is Change.NO_WORSE and later is not None and _moves_across(made, asked, later):
         why = f"{asked.candidate} is still moving away from {asked.base}: warm up longer"
         return replace(made, change=Change.CANNOT_TELL, why=why)

@@ -43,6 +43,10 @@ class ServerValues:
     missing: tuple[str, ...]
     """Why the others have no figure."""
     missing_blocks: tuple[int, ...]
+    missing_values: tuple[float, ...]
+    """What was measured in those of them that measured something: it does not conform, and shows how far a
+    trial may lie.
+    """
     positions: tuple[int | None, ...]
     """For each of `values`, the trial's place within its block."""
     budgets: tuple[Mapping[str, Bias], ...]
@@ -72,6 +76,9 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
                 hosts=frozenset(trial.host for _, trial in kept),
                 missing=tuple(f"block {t.block + 1}: {cause}" for t, cause in causes if cause is not None),
                 missing_blocks=tuple(trial.block for trial, cause in causes if cause is not None),
+                missing_values=tuple(
+                    filter(None, (_measured(t) for t, cause in causes if cause is not None))
+                ),
                 positions=tuple(trial.position for _, trial in kept),
                 budgets=tuple(trial.budget for _, trial in kept),
                 summary=summary(values),
@@ -89,6 +96,12 @@ def _cause(trial: Sample) -> str | None:
     if trial.value <= 0:
         return f"the figure is {trial.value:g}: no ratio"
     return None
+
+
+def _measured(trial: Sample) -> float | None:
+    """What it measured, where that has a logarithm."""
+    value = trial.value
+    return value if value is not None and math.isfinite(value) and value > 0 else None
 
 
 def confounded(a: ServerValues, b: ServerValues) -> bool:

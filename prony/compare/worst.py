@@ -11,11 +11,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
+
+from scipy import special as untyped_special
 
 from prony.compare.position import PositionEffect, places_later
 from prony.compare.ratio import RatioResult
 from prony.compare.samples import ServerValues
 from prony.judge.finding import NO_BIAS, Bias
+
+special: Any = untyped_special
 
 CANCELLING = frozenset({"isolation", "host", "client"})
 """Sources that bend both servers of a block by the same rule: the same share of what each lost is real. What
@@ -45,13 +50,17 @@ class Source:
 
 
 def sources(
-    a: ServerValues, b: ServerValues, found: RatioResult, position: PositionEffect | None
+    a: ServerValues,
+    b: ServerValues,
+    found: RatioResult,
+    position: PositionEffect | None,
+    higher_is_better: bool | None = None,
 ) -> tuple[Source, ...]:
     """Every source that bends a ÷ b, the largest first."""
     pairs = _pairs(a, b) if found.paired else None
     names = dict.fromkeys(name for side in (a, b) for budget in side.budgets for name in budget)
     made = [_source(name, a, b, pairs) for name in names]
-    made.append(_missing(a, b, found))
+    made.append(_missing(a, b, found, higher_is_better))
     made.append(_position(a, b, found, position))
     real = [one for one in made if one.down > 0 or one.up > 0]
     return tuple(sorted(real, key=lambda one: -max(one.down, one.up)))
@@ -96,19 +105,24 @@ def _source(
     return Source(name, lower, upper, cancelled=down + up - lower - upper)
 
 
-def _missing(a: ServerValues, b: ServerValues, found: RatioResult) -> Source:
+def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_better: bool | None) -> Source:
     """Trials without a figure, at their worst admissible values: as low or as high as any trial of either
-    server (partial identification; Manski 1989). Whatever the reason: a slow start may be one.
+    server (partial identification; Manski 1989), and as bad as one that does not conform and measured
+    something. Whatever the reason: a slow start may be one. How often it happens is known from few trials: the
+    share is the upper bound of it (Clopper and Pearson 1934).
     """
     if not a.missing_blocks and not b.missing_blocks:
         return Source(MISSING, 0.0, 0.0)
-    seen = [math.log(value) for value in (*a.values, *b.values)]
-    lowest, highest = min(seen), max(seen)
+    seen, gone = (
+        [math.log(value) for value in of] for of in (a.values + b.values, a.missing_values + b.missing_values)
+    )
+    lowest = min(seen + (gone if higher_is_better is True else []))
+    highest = max(seen + (gone if higher_is_better is False else []))
     centre = math.log(found.ratio)
     if not found.paired:
         down = up = 0.0
         for side, sign in ((a, 1), (b, -1)):
-            share = len(side.missing_blocks) / side.trials
+            share = _most_often(len(side.missing_blocks), side.trials)
             mean = fmean(math.log(value) for value in side.values)
             below, above = share * (mean - lowest), share * (highest - mean)
             down, up = (down + below, up + above) if sign > 0 else (down + above, up + below)
@@ -116,13 +130,18 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult) -> Source:
     of_a, of_b = (dict(zip(s.blocks, map(math.log, s.values), strict=True)) for s in (a, b))
     complete = of_a.keys() & of_b.keys()
     broken = {*a.blocks, *b.blocks, *a.missing_blocks, *b.missing_blocks} - complete
-    share = 1 / (len(complete) + len(broken))
+    share = _most_often(len(broken), len(complete) + len(broken)) / len(broken)
     down = up = 0.0
     for block in broken:
         low = of_a.get(block, lowest) - of_b.get(block, highest)
         high = of_a.get(block, highest) - of_b.get(block, lowest)
         down, up = down + share * max(0.0, centre - low), up + share * max(0.0, high - centre)
     return Source(MISSING, down, up)
+
+
+def _most_often(hits: int, count: int) -> float:
+    """Upper bound of a chance (one-sided 97.5 %)."""
+    return 0.0 if not hits else float(special.betaincinv(hits + 1, count - hits, 0.975))
 
 
 def _position(

@@ -28,7 +28,7 @@ MOST_ROWS = 12
 MOST_CONDITIONS = 3
 BESIDE = ("p99_ms", "server_cpu_us_per_request")
 """The figures that stand beside the one that is asked for."""
-SURE = 0.001
+SURE = 0.005
 """An uncertainty below this is not worth a line of its own."""
 
 
@@ -126,7 +126,7 @@ def _provided(view: ResultView) -> tuple[Condition, ...]:
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
     figure = asked(part)
-    cells = _ordered(part, figure)
+    cells = [cell for cell in _ordered(part, figure) if compared_figure(cell.cell.trial.load) == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         name=part.part.name,

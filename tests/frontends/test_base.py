@@ -29,10 +29,10 @@ from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 from prony.store import StoredJudgement, StoredTrial
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
 from tests.judge.factory import healthy
 from tests.records import record
-from tests.verdicts import demanded_code
 
 TEXT = st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1, max_size=12)
 

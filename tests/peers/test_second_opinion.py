@@ -37,8 +37,8 @@ from prony.server import proc
 from prony.store import Store
 from prony.trial import beside
 from tests import command as prony
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, front, serve  # noqa: F401 - fixtures
-from tests.verdicts import demanded_code
 
 URL = "http://127.0.0.1:8080/a?b=1"
 CLOSED = Offer(connections=4)

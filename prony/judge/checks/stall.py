@@ -7,15 +7,16 @@ A closed loop hides a stall: its users send nothing while they wait, so few samp
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from prony.evidence.engine import EngineThread, Gap, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
-from prony.judge.effects import both, lost, together, user_time_lost
+from prony.judge.effects import Biases, both, longest, lost
 from prony.judge.finding import THROUGHPUT, Bias, Finding, no_window, unread
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
 from prony.judge.parts import joined
@@ -34,6 +35,10 @@ KNOWN_SHARE = 0.0025
 """Long requests as frequent as this may be a kind of work: then it is not known whether a part froze ..."""
 BURST_ROWS = 0.5
 """... unless no more than this share of the window's rows has any: work comes in every second."""
+IN_TIME = "nothing stood still"
+A_KIND_OF_WORK = "the requests that took so long are a kind of work of their own"
+OF_A_PART = ("p99_ms", "p999_ms")
+"""Weighted by their time, requests are always longer: of lower percentiles that says nothing of a freeze."""
 OWN_STEP = "name requests that are meant to take so long as a step of their own: each step has its own p99"
 
 
@@ -167,10 +172,8 @@ def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
 
 @check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
-    """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client,
-    and user time in requests far above p99. What the server did is in its throughput; a closed loop hides it
-    from percentiles, which users who arrive on their own would see. What the client did is none of the
-    server's.
+    """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client;
+    user time in requests far above p99. In a closed loop both hide from percentiles that count requests.
     """
     limit = (
         f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms, "
@@ -179,129 +182,105 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
-    times, why = request_times(window), "the engine reported no histogram"
-    histogram: Decoded | None = None
-    of_steps: list[Decoded] = []
+    blind = partial(unread, CHECK, provided=IN_TIME, limit=limit, source=SOURCE)
     if window.gaps_total is None:
-        why, times = "a load host did not tell its gaps", None
-    if times is not None:
-        try:
-            histogram = decode(times)
-            of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
-        except HistogramError as damage:
-            why, histogram = f"the histogram is damaged: {damage}", None
-    p99_ns = None if histogram is None else histogram.percentile_ns(99)
-    if histogram is None or p99_ns is None:
-        return unread(CHECK, why, provided=NO_STALL, limit=limit, source=SOURCE)
+        return blind("a load host did not tell its gaps")
+    times = request_times(window)
+    if times is None:
+        return blind("the engine reported no histogram")
+    try:
+        histogram = decode(times)
+        of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
+    except HistogramError as damage:
+        return blind(f"the histogram is damaged: {damage}")
+    p99_ns = histogram.percentile_ns(99)
+    if p99_ns is None:
+        return blind("nothing completed")
     least = least_ms(p99_ns / 1e6, limits)
     found = stalls(window, p99_ns / 1e6, limits)
-    longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
     # What the client caused itself need not stand out from the server's tail.
     of_threads = client_stalls(window, found, max(limits.stall_floor_ms, p99_ns / 1e6))
     long = long_requests(of_steps or [histogram], limits, found)
     # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
-    hides = evidence.load.model != "open"
-    much = hides and long.share >= limits.stall_user_time
+    closed = evidence.load.model != "open"
+    made = partial(Finding, check=CHECK, source=SOURCE)
+    parts = [
+        made(
+            code="client_stall",
+            bias=_of_own_making(evidence, window, one.gaps, len(window.threads)),
+            reason=_thread(window, one),
+            advice=OWN_CPUS,
+        )
+        for one in of_threads
+    ]
     own = _of_client(window, found)
-    parts = [_thread(evidence, window, one) for one in of_threads]
     if found and own:
-        silent_s = _sum_ms(found) / 1000
-        text = f"{_gaps(found)}: the load generator itself stood still ({own})"
-        parts.append(_client(evidence, window, found, silent_s, text))
-    elif found:
+        bias = _of_own_making(evidence, window, found, 1)
+        reason = f"{_gaps(window, found)}: the load generator itself stood still, {own}"
+        parts.append(made(code="client_stall", bias=bias, reason=reason, advice=OWN_CPUS))
+    elif found and closed:
         filled = fill_gaps(histogram, found, window.completed / window.duration_s)
-        parts.append(_hidden("gaps", _gaps(found), _moved(histogram, filled) if hides else {}))
-    if much and is_usual(long, evidence, least):
-        parts.append(
-            Finding(check=CHECK, code="long_work", provided=WORK, reason=_usual(long), advice=OWN_STEP)
-        )
-    elif much:
-        parts.append(
-            _hidden("part_waited", _part(long), _moved(histogram, _with_arrivals(histogram, window, least)))
-        )
-    seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
-    quiet = f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"
-    whole = joined(parts or [Finding(check=CHECK, reason=quiet)])
-    return whole.model_copy(update={"value": longest_ms, "limit": limit, "source": SOURCE})
+        bias = _higher(histogram, filled, NAMED)
+        parts.append(made(code="stall", bias=bias, reason=_gaps(window, found), advice=LOOK_FOR))
+    elif found:
+        parts.append(made(reason=f"{_gaps(window, found)}; latency, from the intended send, includes them"))
+    if closed and long.share >= limits.stall_user_time:
+        reason = f"{percent(long.share)} of user time went into {number(long.count)} requests far above p99"
+        if is_usual(long, evidence, least):
+            reason += f", {percent(long.frequency)} of all, in most seconds"
+            parts.append(made(code="frequent", provided=A_KIND_OF_WORK, reason=reason, advice=OWN_STEP))
+        else:
+            by_time = Decoded(histogram.high_ns, histogram.middle_ns, histogram.counts * histogram.middle_ns)
+            bias = _higher(histogram, by_time, {name: NAMED[name] for name in OF_A_PART})
+            reason += f", {milliseconds(long.longest_ms)} at most, while others were answered"
+            parts.append(made(code="part_stalled", bias=bias, reason=reason, advice=WORKERS))
+    longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
+    if not parts:
+        seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
+        reason = f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"
+        parts.append(made(reason=reason))
+    whole = joined(parts)
+    assumption = ARRIVALS if whole.code in {"stall", "part_stalled"} else whole.assumption
+    return whole.model_copy(update={"value": longest_ms, "limit": limit, "assumption": assumption})
 
 
-NO_STALL = "nothing stood still"
-WORK = "requests that take so long are a kind of work"
-KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+ARRIVALS = "users arrive on their own, at the measured rate"
+OWN_CPUS = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+LOOK_FOR = "look for garbage collection, swapping or a pause of the host; measure latency in an open loop"
+WORKERS = (
+    "look at the server's workers, event loops and locks one by one; requests that are meant to take so long "
+    "belong into a step of their own"
+)
 
 
-def _hidden(code: str, text: str, bias: dict[str, Bias]) -> Finding:
-    """What the server did, and a closed loop hides."""
-    return Finding(
-        check=CHECK,
-        code=code,
-        bias=bias,
-        reason=text,
-        assumption="users who arrive on their own wait for the rest of a stall" if bias else "",
-        advice="look for garbage collection, swapping, workers or locks; measure latency in an open loop",
-    )
+def _of_own_making(evidence: Evidence, window: Window, gaps: Sequence[Gap], threads: int) -> Biases:
+    """What the client's own gaps did: requests in flight in them, or due, were late; and in a closed loop no
+    other was sent. `threads`: of so many one stood still.
+    """
+    silent = min(1.0, _sum_ms(gaps) / 1000 / window.duration_s / threads)
+    hit = sum(gap.in_flight for gap in gaps)
+    if evidence.load.model == "open":
+        return longest(evidence, min(1.0, hit / max(1, window.completed) + silent))
+    return longest(evidence, hit / max(1, window.completed)) | both(THROUGHPUT, up=lost(silent))
 
 
-def _moved(now: Decoded, then: Decoded) -> dict[str, Bias]:
-    """How far percentiles lie higher in another distribution."""
+def _higher(now: Decoded, then: Decoded, names: Mapping[str, float]) -> Biases:
+    """Of percentiles that others would have seen."""
     found = {}
-    for name, percentile in NAMED.items():
-        here, there = now.percentile_ns(percentile), then.percentile_ns(percentile)
-        if here and there and there > here:
-            found[name] = Bias.of_logs(up=math.log(there / here))
+    for name, percentile in names.items():
+        seen_ns, would_ns = now.percentile_ns(percentile), then.percentile_ns(percentile)
+        if seen_ns and would_ns and would_ns > seen_ns:
+            found[name] = Bias.of_logs(up=math.log(would_ns / seen_ns))
     return found
 
 
-def _with_arrivals(histogram: Decoded, window: Window, least: float) -> Decoded:
-    """With the requests that users at an even pace would have sent while theirs took so long: for each long
-    request its time × the rate of one user, uniform over that time (HdrHistogram's correction).
-    """
-    users = window.users_integral_s / window.duration_s if window.users_integral_s else None
-    in_flight = window.in_flight_integral_s / window.duration_s if window.in_flight_integral_s else None
-    per_user_s = window.completed / window.duration_s / max(users or in_flight or 1.0, 1.0)
-    long = histogram.high_ns > least * 1e6
-    filled = histogram
-    for ns, count in zip(histogram.middle_ns[long], histogram.counts[long], strict=True):
-        filled = fill_gaps(
-            filled, [Gap(start_ms=0.0, duration_ms=ns / 1e6, in_flight=1)], per_user_s * float(count)
-        )
-    return filled
+def _gaps(window: Window, found: Sequence[Gap]) -> str:
+    many, longest_ms = "s" if len(found) > 1 else "", milliseconds(found[0].duration_ms)
+    silent = percent(_sum_ms(found) / 1000 / window.duration_s)
+    return f"{len(found)} stall{many}: nothing completed for {longest_ms} at most, {silent} of the window"
 
 
-def _client(evidence: Evidence, window: Window, gaps: Sequence[Gap], silent_s: float, text: str) -> Finding:
-    """What the client did: requests in flight then are not the server's, and neither is the time."""
-    held = sum(gap.in_flight for gap in gaps)
-    everything = max(1, window.completed + window.failed)
-    rate = both(THROUGHPUT, up=lost(silent_s / window.duration_s)) if evidence.load.model == "closed" else {}
-    share = min(1.0, held / everything)
-    return Finding(
-        check=CHECK,
-        code="client",
-        bias=together(
-            rate,
-            user_time_lost(evidence, min(1.0, held * _longest_s(gaps) / _user_s(window)), requests=share),
-        ),
-        reason=text,
-        assumption="what was in flight while the client stood still is not the server's",
-        advice=KEEP_OFF,
-    )
-
-
-def _longest_s(gaps: Sequence[Gap]) -> float:
-    return max((gap.duration_ms for gap in gaps), default=0.0) / 1000
-
-
-def _user_s(window: Window) -> float:
-    times = request_times(window)
-    return (times.mean_ns or 0.0) * 1e-9 * times.count if times is not None and times.count else math.inf
-
-
-def _gaps(found: list[Gap]) -> str:
-    many = "s" if len(found) > 1 else ""
-    return f"{len(found)} stall{many}: nothing completed for {milliseconds(found[0].duration_ms)} at most"
-
-
-def _of_client(window: Window, found: list[Gap]) -> str:
+def _of_client(window: Window, found: Sequence[Gap]) -> str:
     """What says that the client caused the gaps of all: every thread that had some explains them itself."""
     if not found or not window.threads:
         return ""
@@ -314,26 +293,10 @@ def _of_client(window: Window, found: list[Gap]) -> str:
     return said[0] if said and "" not in words else ""
 
 
-def _thread(evidence: Evidence, window: Window, one: ClientStall) -> Finding:
-    longest = milliseconds(_longest_s(one.gaps) * 1000)
+def _thread(window: Window, one: ClientStall) -> str:
+    longest_ms = max(gap.duration_ms for gap in one.gaps)
     times = f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}"
-    text = (
-        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still "
-        f"{times}, {longest} at most, while the others went on ({one.text})"
-    )
-    return _client(evidence, window, one.gaps, _sum_ms(one.gaps) / 1000 / len(window.threads), text)
-
-
-def _part(long: LongRequests) -> str:
     return (
-        f"{percent(long.share)} of user time was spent in {number(long.count)} requests far above p99 "
-        f"(longest {milliseconds(long.longest_ms)}) while others were answered: a part of the connections "
-        "waited, as when one of several workers freezes"
-    )
-
-
-def _usual(long: LongRequests) -> str:
-    return (
-        f"they are {percent(long.frequency)} of all requests, in most seconds: a kind of work, or a part of "
-        "the server that freezes regularly"
+        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still {times}, "
+        f"{milliseconds(longest_ms)} at most, while the others went on: {one.text}"
     )
