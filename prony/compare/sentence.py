@@ -84,8 +84,9 @@ def _later(pair: Pair) -> str:
     else:
         turned = (pair.ratio or 1.0) < 1
         down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)
-        low, high = -100 * (1 - math.exp(-down)), 100 * math.expm1(up)
-        said = f"Later: open, within {pair.horizon_s:g} s it may change by {low:+.2g} to {high:+.2g} %"
+        low, high = 100 * (1 - math.exp(-down)), 100 * math.expm1(up)
+        span_s = f"within {pair.horizon_s:g} s"
+        said = f"Later: open, {span_s} it may change by −{low:.2g} / +{high:.2g} %"
     seconds = None if pair.settles is None else pair.settles.seconds
     return said if seconds is None else f"{said}; {span(seconds)} more of load per trial would settle it"
 

@@ -1,15 +1,16 @@
 """The links of a trial on several hosts: how full they were, what they lost, what they cost the kernel, how
-long the way takes. Must not know what follows from it: `network` says it, `bound_by` names the bottleneck.
+long the way takes. Must not know what a lost packet costs (`network`) or bounds (`bound_by`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share
-from prony.judge.finding import Status
+from prony.judge.finding import Finding
 from prony.numbers import milliseconds, number, percent
 
 
@@ -18,18 +19,11 @@ class LinkLimits(DeclaredLimits):
     """Bits per second, with the framing of Ethernet, ÷ the link's speed from which the link is the bound: TCP
     leaves gaps after each loss that a full link brings.
     """
-    network_dropped: Share = 0.0001
-    """Packets dropped, or with an error, ÷ packets of a host's link, above which it is suspect: a request
-    that loses one takes 200 ms or more, and with ten packets a request that is one in 1,000.
-    """
     network_softirq_max: Share = 0.90
     """Interrupt and soft-interrupt time ÷ wall time of a host's busiest CPU from which its kernel handles
-    hardly more packets: suspect.
+    hardly more packets.
     """
 
-
-Part = tuple[Status, str, str]
-"""Status, what was found, what to do."""
 
 FRAMING_BYTES = 24
 """Of each packet on the wire, not in the interface's count of bytes: preamble and start (8), checksum (4),
@@ -42,8 +36,7 @@ LEAST_DROPPED = 10
 def link_limit(limits: LinkLimits) -> str:
     """The limits of links, as text that others follow."""
     return (
-        f"links below {percent(limits.network_link_max)} of their speed, at most "
-        f"{percent(limits.network_dropped)} of the packets dropped, soft interrupts below "
+        f"links below {percent(limits.network_link_max)} of their speed, soft interrupts below "
         f"{percent(limits.network_softirq_max)} of a CPU, "
     )
 
@@ -92,72 +85,53 @@ def _use(host: HostEvidence) -> FullLink | None:
     )
 
 
-def link_parts(evidence: Evidence, limits: LinkLimits) -> list[Part]:
-    """What is wrong with the hosts' links, or was not read of them; empty on one host."""
-    parts: list[Part] = []
+def link_parts(evidence: Evidence, limits: LinkLimits, found: Callable[..., Finding]) -> list[Finding]:
+    """What figures rest on of the hosts' links, made by `found`; empty on one host."""
+    parts: list[Finding] = []
     full = full_link(evidence, limits)
     if full is not None:
-        parts.append((Status.SUSPECT, f"the link is the bound: {full.text}", FULL))
-    for host in evidence.hosts:
-        parts += _lost_packets(host, limits)
-        parts += _soft_interrupts(host, limits)
+        reason, advice = f"the link is full: {full.text}", "use a faster link, or offer less"
+        parts.append(found(code="network", provided=OURS, reason=reason, advice=advice))
+    parts += [part for host in evidence.hosts if (part := _soft_interrupts(host, limits, found)) is not None]
     unread = [host.name for host in evidence.hosts if host.lost is None and _use(host) is None]
     speeds = [host for host in evidence.hosts if host.link is not None and not host.link.speed_bits_per_s]
     if unread and len(speeds) == len(unread):
-        names = ", ".join(f"{host.name} ({host.link.interface})" for host in speeds if host.link is not None)
-        parts.append((Status.UNKNOWN, f"link speed unknown: {names}", DECLARE))
+        names = ", ".join(f"{host.name}, {host.link.interface}" for host in speeds if host.link is not None)
+        reason, advice = f"link speed unknown: {names}", "declare it in hosts.yaml (link: 10 Gbit/s)"
+        parts.append(found(code="unread", provided=NOT_FULL, reason=reason, advice=advice))
     elif unread:
-        parts.append((Status.UNKNOWN, f"traffic of the link not read: {', '.join(unread)}", ""))
+        reason = f"traffic of the link not read: {', '.join(unread)}"
+        parts.append(found(code="unread", provided=NOT_FULL, reason=reason))
     return parts
 
 
-FULL = "use a faster link, or offer less"
-DECLARE = "declare the speed of the link in hosts.yaml (link: 10 Gbit/s)"
+OURS = "the link is part of what is measured"
+NOT_FULL = "no link was full"
 
 
-def _lost_packets(host: HostEvidence, limits: LinkLimits) -> list[Part]:
-    """Dropped by the interface or by a CPU's backlog, or broken."""
-    use = host.network
-    if use is None:
-        return []
-    lost = {
-        "dropped by the interface": use.dropped,
-        "with an error": use.errors,
-        "dropped by the backlog": use.backlog_dropped,
-    }
-    packets = _packets(host)
-    found = [
-        f"{number(count)} packets {what}"
-        for what, count in lost.items()
-        if count is not None
-        and count >= LEAST_DROPPED
-        and (packets is None or count > limits.network_dropped * packets)
-    ]
-    advice = (
-        "look for the cause with ethtool -S and nstat: ring sizes, net.core.netdev_max_backlog, the cable"
-    )
-    return [(Status.SUSPECT, f"{host.name}: {', '.join(found)}", advice)] if found else []
+def dropped(evidence: Evidence) -> tuple[int, str]:
+    """Packets that the hosts' links dropped, or broke: how many, and in words."""
+    lost, said = 0, []
+    for host in evidence.hosts:
+        use = host.network
+        counts = () if use is None else (use.dropped, use.errors, use.backlog_dropped)
+        count = sum(count for count in counts if count is not None and count >= LEAST_DROPPED)
+        if count:
+            lost += count
+            said.append(f"{host.name} dropped {number(count)} packets")
+    return lost, ", ".join(said)
 
 
-def _packets(host: HostEvidence) -> float | None:
-    """That went through the link in the window, both ways."""
-    use, window = host.network, host.host_window
-    if use is None or window is None:
-        return None
-    if use.received_packets_per_s is None or use.sent_packets_per_s is None:
-        return None
-    return (use.received_packets_per_s + use.sent_packets_per_s) * window.wall_s
-
-
-def _soft_interrupts(host: HostEvidence, limits: LinkLimits) -> list[Part]:
+def _soft_interrupts(host: HostEvidence, limits: LinkLimits, found: Callable[..., Finding]) -> Finding | None:
     use = host.network
     if use is None or use.softirq_share is None or use.softirq_share < limits.network_softirq_max:
-        return []
+        return None
     text = f"{host.name}: interrupts took {percent(use.softirq_share)} of a CPU"
     if use.busiest_queue_share is not None and use.queues:
         share, cpus = percent(use.busiest_queue_share), number(use.queues)
-        text += f"; the busiest of {cpus} CPUs handled {share} of the packets"
-    return [(Status.SUSPECT, text, "spread packets over more CPUs (RSS queues: ethtool -L; RPS)")]
+        text += f", the busiest of {cpus} CPUs handled {share} of the packets"
+    advice = "spread packets over more CPUs (RSS queues: ethtool -L; RPS)"
+    return found(code="soft_interrupts", provided=OURS, reason=text, advice=advice)
 
 
 def most_retransmitted(evidence: Evidence) -> str:
@@ -170,7 +144,7 @@ def most_retransmitted(evidence: Evidence) -> str:
     if not shares or max(shares)[0] == 0:
         return ""
     share, name = max(shares)
-    return f" (most by {name}: {percent(share)})"
+    return f", most by {name} with {percent(share)}"
 
 
 def round_trips(evidence: Evidence) -> list[str]:

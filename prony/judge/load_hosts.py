@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.trial import Evidence
-from prony.judge.finding import Finding, worst
 
 
 def load_hosts(evidence: Evidence) -> tuple[HostEvidence, ...]:
@@ -37,12 +36,6 @@ def each_load_host(evidence: Evidence) -> tuple[tuple[HostEvidence, Evidence], .
         )
         for host in load_hosts(evidence)
     )
-
-
-def named(findings: Sequence[tuple[str, Finding]]) -> str:
-    """The reasons of those that are worst, each with its host: what the others found is less."""
-    status = worst(*(finding.status for _, finding in findings))
-    return "; ".join(f"{name}: {finding.reason}" for name, finding in findings if finding.status is status)
 
 
 def hosts_needed(shares: Sequence[float], limit: float) -> int:

@@ -65,13 +65,14 @@ class Probed:
     """What the scaling probe showed."""
 
     said: str
+    high: float | None = None
+    """By how much more the rate may have risen, at most; None: the probe bounds nothing ..."""
     level: bool = False
     """The rate does not rise with more users."""
     rising: bool = False
-    """It does. Neither: the probe could not tell ..."""
+    """It does. Neither: it may."""
     client_busy: bool = False
-    """... here because the load generator was busy itself: the rate could not rise, whatever the server had
-    left.
+    """... because the load generator was busy itself: the rate could not rise, whatever the server had left.
     """
 
 
@@ -87,7 +88,7 @@ def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -
     if probe.failed_share > FAILED_MOST:
         return Probed(f"{said}, with {percent(probe.failed_share)} of requests failed")
     level = more.high <= limits.bound_rise_max
-    return Probed(said, level, not level and more.low > 0)
+    return Probed(said, more.high, level, not level and more.low > 0)
 
 
 def _squares(rates: Sequence[float]) -> float:

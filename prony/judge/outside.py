@@ -1,21 +1,20 @@
-"""Which trials are worth repeating because of what happened outside of client and server. Must not know how a
-trial is repeated or compared.
+"""Whether a trial says too little because of what happened outside of client and server. Must not know how it
+is repeated or compared.
 """
 
 from __future__ import annotations
 
-from prony.judge.finding import Judgement
+import math
 
-WORTH_REPEATING = 0.05
-"""Bias of throughput, or of p50, on the log scale, from which a repeated trial is the better answer: as large
-as the effects that are measured.
-"""
+from prony.judge.checks.isolation import IsolationLimits
+from prony.judge.finding import Judgement, added
+
+DECIDES = ("requests_per_s", "p50_ms")
 
 
 def disturbed(judgement: Judgement, failure: str | None) -> bool:
-    """Whether what happened outside of client and server bends a trial's figures by WORTH_REPEATING or
-    more.
-    """
-    outside = [one for one in judgement.findings if one.outside]
-    sizes = (one.of(figure).size for one in outside for figure in ("requests_per_s", "p50_ms"))
-    return failure is None and judgement.conforms and max(sizes, default=0.0) >= WORTH_REPEATING
+    """Whether a trial that conforms may be off by too much through others: it is run again."""
+    least = math.log1p(IsolationLimits.among(judgement.limits).isolation_repeat_min)
+    outside = [finding for finding in judgement.findings if finding.outside]
+    sizes = [added(finding.of(figure) for finding in outside).size for figure in DECIDES]
+    return failure is None and judgement.conforms and max(sizes) >= least

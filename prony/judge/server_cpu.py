@@ -4,6 +4,8 @@ bottleneck, `client` asks whether a busy client could have moved the throughput.
 
 from __future__ import annotations
 
+import math
+
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share
 
@@ -25,6 +27,15 @@ def server_cpu_share(evidence: Evidence) -> float | None:
         return None
     granted_s = window.wall_s * window.granted_cpus
     return window.cpu_s / granted_s if granted_s > 0 else None
+
+
+def server_cpus(evidence: Evidence) -> int:
+    """On how many CPUs the server may run; 1 where that is not known."""
+    window, sides = evidence.server_window, evidence.partition
+    cpus = len(sides.server) if sides is not None else 0
+    if window is not None:
+        cpus = cpus or len(window.cpus) or math.ceil(window.granted_cpus)
+    return max(1, cpus)
 
 
 def busiest_server_thread_share(evidence: Evidence) -> float | None:

@@ -49,7 +49,9 @@ def window_times(histogram: Histogram | None, evidence: Evidence) -> Times | Non
     window = measured(evidence)
     if window is None:
         return None
-    return _by_seconds(_times(histogram, window.completed, without_response(evidence)), evidence, histogram)
+    return _by_seconds(
+        read_times(histogram, window.completed, without_response(evidence)), evidence, histogram
+    )
 
 
 def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | None = None) -> Times | None:
@@ -59,7 +61,7 @@ def _by_seconds(times: Times | None, evidence: Evidence, histogram: Histogram | 
     window, engine = measured(evidence), evidence.engine
     if times is None or window is None or engine is None:
         return times
-    watched = _times(window.service_time, window.completed, 0)
+    watched = read_times(window.service_time, window.completed, 0)
     if watched is None:
         return times
     rows = full_rows(engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
@@ -94,7 +96,7 @@ def step_times(step: StepFigures, evidence: Evidence) -> Times | None:
     """
     window = measured(evidence)
     known = window is not None and not expectations_missed(window) and step in window.steps
-    return _by_seconds(_times(request_times(step), step.completed, step.failed if known else 0), evidence)
+    return _by_seconds(read_times(request_times(step), step.completed, step.failed if known else 0), evidence)
 
 
 def session_times(evidence: Evidence) -> Times | None:
@@ -105,10 +107,10 @@ def session_times(evidence: Evidence) -> Times | None:
 
 def plain_times(histogram: Histogram | None) -> Times | None:
     """Of a histogram in which nothing can be missing."""
-    return None if histogram is None else _times(histogram, histogram.count, 0)
+    return None if histogram is None else read_times(histogram, histogram.count, 0)
 
 
-def _times(histogram: Histogram | None, completed: int, failed: int) -> Times | None:
+def read_times(histogram: Histogram | None, completed: int, failed: int) -> Times | None:
     """`failed` of `completed + failed` requests have no response; those that timed out are the longest
     samples of the histogram.
     """

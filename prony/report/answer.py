@@ -4,11 +4,12 @@ What terminal, page and JSON put first. Pure. Must not know how it is drawn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES
+from prony.compare.sentence import OBSTACLES, remedy
 from prony.experiment.clear import compared_figure
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
@@ -17,15 +18,17 @@ from prony.report.intervals import over_trials
 from prony.report.labels import label_of, named
 from prony.report.result import HEADLINE, BudgetLine, CellView, Condition, PairView, PartView, ResultView
 from prony.report.scaling import capacity_words, law_words
-from prony.report.uncertain import good_to
+from prony.report.uncertain import bends, good_to
 from prony.report.wording import counted
+from prony.report.words import join
 
 MOST_SENTENCES = 4
 MOST_ROWS = 12
 """Cells of which each has a row; of more the details have the table."""
+MOST_CONDITIONS = 3
 BESIDE = ("p99_ms", "server_cpu_us_per_request")
 """The figures that stand beside the one that is asked for."""
-SURE = 0.001
+SURE = 0.005
 """An uncertainty below this is not worth a line of its own."""
 
 
@@ -99,14 +102,31 @@ def conforming(view: ResultView) -> str:
     return f"{good} of {counted(len(trials), 'trial')}{ended} conform"
 
 
+def provided(found: Answer) -> tuple[str, ...]:
+    """What all of it rests on, in one line; nothing where it rests on nothing."""
+    if not found.provided:
+        return ()
+    texts = [one.text for one in found.provided]
+    more = len(texts) - MOST_CONDITIONS
+    return (
+        f"Provided that {'; '.join(texts[:MOST_CONDITIONS])}" + (f"; and {more} more" if more > 0 else ""),
+    )
+
+
+def quick_words(view: ResultView) -> str:
+    """What a quick run is worth."""
+    trials = max((len(cell.trials) for cell in view.cells), default=0)
+    return f"{counted(trials, 'trial')} each, a first look"
+
+
 def _provided(view: ResultView) -> tuple[Condition, ...]:
-    found = {(one.check, one.code): one for cell in view.cells for one in cell.provided}
+    found = {one.text: one for cell in view.cells for one in cell.provided}
     return tuple(found.values())
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
     figure = asked(part)
-    cells = _ordered(part, figure)
+    cells = [cell for cell in _ordered(part, figure) if compared_figure(cell.cell.trial.load) == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         name=part.part.name,
@@ -158,30 +178,78 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
     if any(not finding.conforms for finding in part.findings):
         first = next(finding for finding in part.findings if not finding.conforms)
         return (f"The servers are not compared: {first.reason}",)
+    if part.layout == "comparison" and len(part.servers) > 2 and part.pairs:
+        return tuple(ranked(part)[:most])
     found = telling(part)
+    if part.layout == "comparison":
+        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
     text = [f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence for pair in found[:most]]
     return tuple(text) or single(part)
 
 
 def telling(part: PartView) -> list[PairView]:
-    """The pairs that answer first: of the figure that is asked for the best server beside every other one,
-    then the worst p99; what is shown before what is open.
-    """
+    """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
     figure = asked(part)
     main = [pair for pair in part.pairs if pair.figure == figure]
-    if part.layout == "comparison" and len(part.servers) > 2:
-        order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
-        if order:
-            main = [pair for pair in main if order[0] in (pair.a, pair.b)]
-            place = {server: at for at, server in enumerate(order)}
-            main.sort(key=lambda pair: max(place.get(pair.a, 99), place.get(pair.b, 99)))
-    else:
-        main.sort(key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
-    if part.layout != "comparison" or figure == "p99_ms":
-        return main
-    tails = [pair for pair in part.pairs if pair.figure == "p99_ms" and pair.differs]
-    tails.sort(key=lambda pair: -(pair.at_least or 0.0))
-    return [*main[: MOST_SENTENCES - 1], *tails[:1]]
+    return sorted(main, key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
+
+
+def ranked(part: PartView) -> list[str]:
+    """Of a comparison of several servers: who leads, who is not shown to differ from it, the best of those
+    that are; and the worst p99.
+    """
+    figure = asked(part)
+    order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
+    if not order:
+        return []
+    best_one = order[0]
+    beside = {_other(pair, best_one): pair for pair in part.pairs if _among(pair, figure, best_one)}
+    near = [server for server in order[1:] if server in beside and not beside[server].differs]
+    far = [server for server in order[1:] if server in beside and beside[server].differs]
+    said = []
+    if len(near) == 1:
+        said.append(beside[near[0]].sentence)
+    elif near:
+        said.append(_leaders(best_one, [beside[server] for server in near]))
+    said += [beside[server].sentence for server in far[: 1 if near else 2]]
+    tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
+    worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
+    return said if worst is None else [*said, worst.sentence]
+
+
+def _among(pair: PairView, figure: str, server: str) -> bool:
+    return pair.figure == figure and server in (pair.a, pair.b)
+
+
+def _other(pair: PairView, server: str) -> str:
+    return pair.b if pair.a == server else pair.a
+
+
+def _leaders(best_one: str, near: Sequence[PairView]) -> str:
+    """Several servers that are not shown to differ from the best one."""
+    close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
+    undecided = [p for p in near if p.claim is Claim.OPEN]
+    said = [f"{best_one} leads"]
+    if close:
+        within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
+        said.append(
+            f"{join(close)} {'is' if len(close) == 1 else 'are'} equivalent within {percent_up(within)}"
+        )
+    if undecided:
+        soonest = min(
+            (p.settles for p in undecided if p.settles is not None and p.settles.seconds is not None),
+            key=lambda one: one.seconds or 0.0,
+            default=None,
+        )
+        names = join([_other(p, best_one) for p in undecided])
+        how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
+        said.append(f"open against {names}{how}")
+    return "; ".join(said)
+
+
+def percent_up(share: float) -> str:
+    """Rounded up to a tenth of a per cent."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
 RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
@@ -237,7 +305,11 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
         if found is None:
             why = next(iter(cell.why_not), "not measured")
             made.append(
-                Row(cell.label, (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)))
+                Row(
+                    cell.label,
+                    (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)),
+                    server=cell.cell.server,
+                )
             )
             continue
         made.append(
@@ -299,12 +371,14 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
     what = OBSTACLES.get(line.source, line.source)
     whose = f"{cell.label}, " if len(cells) > 1 else ""
     advice = f": {line.advice}" if line.advice else ""
-    return f"Largest uncertainty: {whose}{what} {good_to(line.low, line.high)}{advice}"
+    return f"Largest uncertainty: {whose}{what}, {bends(line.low, line.high)}{advice}"
 
 
 def _failure(part: PartView) -> str:
     """Why a part has no figure at all."""
-    if part.counting or not part.trials:
+    if not part.trials:
+        return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
+    if part.counting:
         return ""
     why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
     return f"No figure: {'; '.join(list(why)[:2])}"

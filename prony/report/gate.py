@@ -155,22 +155,19 @@ def _basis(view: GateView) -> str:
 
 
 def change_numbers(one: FigureChange) -> str:
-    """`−1.2 % [−2.9 %, +0.4 %], trials alone [−2.5 %, +0.1 %]`."""
-    worst, alone = intervals(one)
-    return worst_case(one) + ("" if one.ratio is None or alone == worst else f", trials alone {alone}")
-
-
-def worst_case(one: FigureChange) -> str:
-    """`−1.2 % [−2.9 %, +0.4 %]`, candidate against base with every source at its worst: what decides."""
+    """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base: the second interval has
+    every source at its worst and decides.
+    """
     if one.ratio is None:
         return "no figure"
     if one.low is None or one.high is None:
         return f"{signed(one.ratio)} (no interval)"
-    return f"{signed(one.ratio, _digits(one))} {intervals(one)[0]}"
+    alone, worst = intervals(one)
+    return f"{signed(one.ratio, _digits(one))} {alone}" + ("" if worst == alone else f", at worst {worst}")
 
 
 def intervals(one: FigureChange) -> tuple[str, str]:
-    """The interval with every source at its worst, and the one of the trials alone; empty without one."""
+    """That of the trials alone, and with every source at its worst; empty without one."""
     if one.low is None or one.high is None:
         return "", ""
     digits = _digits(one)
@@ -178,7 +175,7 @@ def intervals(one: FigureChange) -> tuple[str, str]:
     def ends(low: float | None, high: float | None) -> str:
         return f"[{', '.join(UNBOUNDED if end is None else signed(end, digits) for end in (low, high))}]"
 
-    return ends(one.worst_low, one.worst_high), ends(one.low, one.high)
+    return ends(one.low, one.high), ends(one.worst_low, one.worst_high)
 
 
 def _digits(one: FigureChange) -> int:
@@ -293,13 +290,13 @@ def blocks(view: GateView, on_record: aa.OnRecord | None) -> list[Block]:
 
 
 def figures_table(view: GateView) -> Table:
-    """A row per figure: change with the interval that decides, that of the trials alone, margin, outcome."""
+    """A row per figure: change, both its intervals, margin, outcome."""
     rows = tuple(
         Row(
             label_of(one.figure),
             (
-                TableCell(signed(one.ratio) if one.ratio is not None else "–", intervals(one)[0]),
-                TableCell(intervals(one)[1] or "–"),
+                TableCell(signed(one.ratio) if one.ratio is not None else "–"),
+                *(TableCell(interval or "–") for interval in intervals(one)),
                 TableCell(signed(one.limit), harmful(one)),
                 TableCell(one.change.value, undecided_because(one)),
             ),
@@ -308,8 +305,9 @@ def figures_table(view: GateView) -> Table:
         for one in view.figures
     )
     columns = (
-        Column("change, worst case"),
-        Column("trials alone"),
+        Column("change"),
+        Column("95 % interval"),
+        Column("at worst"),
         Column("margin"),
         Column("outcome", number=False),
     )

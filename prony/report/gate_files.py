@@ -20,7 +20,6 @@ from prony.report.gate import (
     percent,
     signed,
     undecided_because,
-    worst_case,
 )
 from prony.report.labels import label_of
 from prony.report.markdown import escaped
@@ -106,8 +105,9 @@ def markdown(view: ResultView, drawing: str) -> str:
         return "No gate.\n"
     mark = {Change.NO_WORSE: "✅", Change.WORSE: "❌"}.get(gate.change, "⚠️")
     rows = [
-        f"| {_plain(label_of(one.figure))} | {_plain(worst_case(one))} | {_plain(intervals(one)[1] or '–')} "
-        f"| {signed(one.limit)} | {one.change.value}{_doubt(one)} |"
+        f"| {_plain(label_of(one.figure))} | {'–' if one.ratio is None else signed(one.ratio)} | "
+        f"{' | '.join(_plain(interval or '–') for interval in intervals(one))} | "
+        f"{signed(one.limit)} | {one.change.value}{_doubt(one)} |"
         for one in gate.figures
     ]
     lines = [
@@ -115,8 +115,8 @@ def markdown(view: ResultView, drawing: str) -> str:
         "",
         _plain(gate.sentence) + ".",
         "",
-        "| figure | change [worst case] | trials alone, 95 % | margin | outcome |",
-        "|---|---|---|---|---|",
+        "| figure | change | 95 % interval | at worst | margin | outcome |",
+        "|---|---|---|---|---|---|",
         *rows,
         "",
         *(

@@ -11,7 +11,7 @@ from dataclasses import replace
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
-from prony.report.answer import Answer, answer, asked
+from prony.report.answer import Answer, answer, asked, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import (
     best,
@@ -29,7 +29,6 @@ from prony.report.result import HEADLINE, CellView, PartView, ResultView
 from prony.report.shapes import blocks as all_blocks
 from prony.report.shapes import left_out
 from prony.report.style import KIND_WORDS
-from prony.report.terminal import quick_words
 from prony.report.uncertain import good_to
 from prony.report.wording import bytes_in_words, counted
 

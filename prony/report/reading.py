@@ -57,7 +57,7 @@ from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 
-COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
+COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
 FEWEST = 3
 """Trials per server from which a ratio is worth an interval."""

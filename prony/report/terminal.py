@@ -13,7 +13,7 @@ from rich.text import Text
 
 from prony.judge.finding import Kind
 from prony.report import explained
-from prony.report.answer import Answer, answer
+from prony.report.answer import Answer, answer, provided, quick_words
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.result import PartView, ResultView
@@ -22,7 +22,6 @@ from prony.report.style import KIND_STYLE, KIND_WORDS
 from prony.report.table import drawn
 from prony.report.two_results import TwoResults
 from prony.report.two_results import blocks as two_blocks
-from prony.report.wording import counted
 
 QUICK = "quick"
 MOST_WIDTH = 160
@@ -46,7 +45,7 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
             out.block(part.rows)
         if part.largest:
             out.text(Text(part.largest, style="yellow"), 2 if several else 0)
-    for line in (*_provided(found), *view.warnings):
+    for line in (*provided(found), *view.warnings):
         out.text(Text(line, style="dim"))
     out.text(Text(_foot(view, found, details), style="dim"))
     if details:
@@ -55,20 +54,6 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
         for one in view.parts:
             _part(view, one, out)
     out.line()
-
-
-MOST_CONDITIONS = 3
-
-
-def _provided(found: Answer) -> list[str]:
-    """What all of it rests on, in one line."""
-    if not found.provided:
-        return []
-    texts = [one.text for one in found.provided]
-    more = len(texts) - MOST_CONDITIONS
-    return [
-        f"Provided that {'; '.join(texts[:MOST_CONDITIONS])}" + (f"; and {more} more" if more > 0 else "")
-    ]
 
 
 def _foot(view: ResultView, found: Answer, details: bool) -> str:
@@ -86,12 +71,6 @@ def render_two(found: TwoResults, console: Console) -> None:
     out.text(Text.assemble((word, "bold yellow"), "  ", found.words))
     for block in two_blocks(found):
         out.block(block)
-
-
-def quick_words(view: ResultView) -> str:
-    """What a quick run is worth."""
-    trials = max((len(cell.trials) for cell in view.cells), default=0)
-    return f"{counted(trials, 'trial')} each, a first look"
 
 
 def _part(view: ResultView, part: PartView, out: _Printer) -> None:

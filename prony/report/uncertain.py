@@ -72,10 +72,10 @@ def figure_good_to(
 
 
 def per_cent(share: float) -> str:
-    """A bound, rounded away from zero: one decimal below 10 %, none from there on."""
+    """A bound, rounded away from zero: two digits, at most one of them a decimal."""
     value = 100 * abs(share)
-    decimals = 1 if value < 10 - EXACT else 0
-    return number(math.ceil(value * 10**decimals - EXACT) / 10**decimals, decimals).removesuffix(".0")
+    step = 10.0 ** max(-1, math.floor(math.log10(value) + EXACT) - 1) if value > 0 else 1.0
+    return number(math.ceil(value / step - EXACT) * step, 1).removesuffix(".0")
 
 
 def _size(bound: float | None) -> float:

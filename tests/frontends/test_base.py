@@ -29,10 +29,10 @@ from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 from prony.store import StoredJudgement, StoredTrial
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
 from tests.judge.factory import healthy
 from tests.records import record
-from tests.verdicts import demanded_code
 
 TEXT = st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1, max_size=12)
 
@@ -185,7 +185,7 @@ def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path
     server = serve("--delay", "fixed:5ms")  # 25 responses within a millisecond are no window
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translated(server.url, 25)))
-    done = command.run(["run", file, "--db", tmp_path / "r.db"])
+    done = command.run(["run", file, "--details", "--db", tmp_path / "r.db"])
     assert done.returncode == demanded_code(tmp_path / "r.db"), done.stderr
     assert "25 requests completed" in done.stdout
     assert server.ended()["requests"] == 25

@@ -22,8 +22,8 @@ from prony.frontends.base import explain
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_read import find
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, explained, from_file, offered
-from tests.verdicts import demanded_code
 
 
 def prony(*words: str | Path) -> subprocess.CompletedProcess[str]:

@@ -11,9 +11,9 @@ import pytest
 from prony.frontends import names
 from prony.store import Store
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Served
 from tests.frontends.jmx_text import document, prop, repeated, sampler
-from tests.verdicts import demanded_code
 
 DISTURBED = frozenset({"think", "schedule", "arrivals"})
 """Checks that another process can make fail, by keeping the load generator from its CPU."""

@@ -352,6 +352,7 @@ def finding(
     reason: str = "",
     advice: str = "",
     value: float | None = None,
+    outside: bool = False,
 ) -> Finding:
     """One finding, in words that a check could have used."""
     return Finding(
@@ -365,6 +366,7 @@ def finding(
         reason=reason or f"{check} is within its limit",
         advice=advice,
         source="METHOD",
+        outside=outside,
     )
 
 
@@ -521,6 +523,14 @@ NOISY = finding(
     reason="other processes used 7.1 % of the server's CPU (dockerd)",
     advice="Stop dockerd, or measure on other CPUs.",
     value=0.071,
+    outside=True,
+)
+SATURATED = finding(
+    "client",
+    bias={"requests_per_s": Bias(high=None)},
+    reason="the client's busiest thread used 99 % of its CPU",
+    advice="Give the client another CPU.",
+    value=0.99,
 )
 BLIND = finding(
     "warm",
@@ -606,7 +616,8 @@ HOSTILE = '<script>alert("1")</script>&[red]x[/red] \'"'
 def hostile() -> ResultView:
     """Names and texts that mean something in HTML, in SVG, in rich's markup or in a URL."""
     names = ["a<b>&\"c'", "[bold]jetty[/bold]", "tomcat:async#(1)"]
-    bad = finding("content", bias={"requests_per_s": Bias(high=0.01)}, reason=HOSTILE, advice=HOSTILE)
+    bias = {"requests_per_s": Bias(high=0.01)}
+    bad = finding("content", bias=bias, provided=HOSTILE, reason=HOSTILE, advice=HOSTILE)
     trials = [trial(record(name, b, p), bad) for b in range(3) for p, name in enumerate(names)]
     shown = experiment(trials, names, title=HOSTILE, warnings=[HOSTILE])
     return replace(shown, plan_text=f"title: '{HOSTILE}'\n")

@@ -67,7 +67,7 @@ def test_junit_has_a_case_per_figure_and_counts_them() -> None:
     counts = {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
     (failure,) = suite.findall("testcase/failure")
-    assert "+8.0 % [+4.0 %, +12.0 %], trials alone [+5.0 %, +11.0 %]" in (failure.get("message") or "")
+    assert "+8.0 % [+5.0 %, +11.0 %], at worst [+4.0 %, +12.0 %]" in (failure.get("message") or "")
     assert GATE.sentence in (suite.findtext("system-out") or "")
 
 
@@ -124,7 +124,7 @@ def test_a_source_that_stands_against_a_decision_is_named() -> None:
     assert found is not None
     assert found.name == "isolation"
     assert undecided_because(OPEN) == "against it: other work on the server's CPUs, +4.7 %"
-    assert change_numbers(OPEN) == "+0.0 % [−1.0 %, +6.0 %], trials alone [−1.0 %, +1.0 %]"
+    assert change_numbers(OPEN) == "+0.0 % [−1.0 %, +1.0 %], at worst [−1.0 %, +6.0 %]"
     assert "against it" in markdown(view(replace(GATE, figures=(OPEN,))), "gate.svg")
 
 
@@ -136,7 +136,7 @@ def test_where_trials_alone_do_not_decide_no_source_is_to_blame() -> None:
 
 def test_a_bound_that_nothing_holds_is_drawn_to_the_edge_and_said() -> None:
     wide = replace(OPEN, worst_high=None, sources=(Source("client", 0.0, math.inf),))
-    assert change_numbers(wide).startswith("+0.0 % [−1.0 %, not bounded]")
+    assert change_numbers(wide).endswith(", at worst [−1.0 %, not bounded]")
     assert undecided_because(wide) == "against it: the load generator, not bounded above"
     root = ElementTree.fromstring(svg(replace(GATE, figures=(wide,))))
     lines = root.findall("{http://www.w3.org/2000/svg}line")[2:]
@@ -149,6 +149,6 @@ def test_no_bound_is_rounded_across_the_margin() -> None:
     near = replace(TAIL, low=1.03004, high=1.06, ratio=1.045, worst_low=1.03004, worst_high=1.06)
     assert change_numbers(near) == "+4.500 % [+3.004 %, +6.000 %]"
     near = replace(near, low=1.035, worst_low=1.03004)
-    assert change_numbers(near) == ("+4.500 % [+3.004 %, +6.000 %], trials alone [+3.500 %, +6.000 %]")
+    assert change_numbers(near) == ("+4.500 % [+3.500 %, +6.000 %], at worst [+3.004 %, +6.000 %]")
     assert change_numbers(replace(near, low=None, high=None)) == "+4.5 % (no interval)"
     assert change_numbers(replace(near, ratio=None)) == "no figure"

@@ -115,7 +115,7 @@ def test_too_few_points_have_no_law_and_one_has_no_chart() -> None:
 def test_the_page_of_a_sweep_draws_its_law() -> None:
     page = Page(render_html(sweep((1, 4, 16, 64, 256))))
     assert page.faults == []
-    (words,) = [e.text for e in page.all("title") if e.text.startswith("requests/s over users")]
+    words, *_ = [e.text for e in page.all("title") if e.text.startswith("requests/s over users")]
     assert "4 users 1," in words
 
 

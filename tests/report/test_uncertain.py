@@ -21,7 +21,7 @@ def per_s(value: float) -> str:
         (0.0, 0.021, "−0.1 / +2.1 %"),
         (-0.0004, 0.0002, "± 0.1 %"),
         (0.0, 0.0, "± 0.1 %"),
-        (-0.123, 1.301, "−13 / +131 %"),
+        (-0.123, 1.301, "−13 / +140 %"),
         (-0.003, None, "−0.3 % / not bounded"),
         (None, 0.021, "not bounded / +2.1 %"),
         (None, None, "not bounded"),
@@ -96,7 +96,15 @@ def test_a_figure_and_how_good_it_is(low: float | None, high: float | None, text
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(0.003, "0.3"), (0.0995, "10"), (0.1, "10"), (0.101, "11"), (0.0999, "10"), (9.991, "1,000")],
+    [
+        (0.003, "0.3"),
+        (0.0995, "10"),
+        (0.1, "10"),
+        (0.101, "11"),
+        (1, "100"),
+        (1.01, "110"),
+        (147.2, "15,000"),
+    ],
 )
 def test_bounds_are_rounded_outwards(share: float, text: str) -> None:
     assert per_cent(share) == text

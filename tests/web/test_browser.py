@@ -51,7 +51,7 @@ def paths(shown: Shown) -> dict[str, str]:
         "changes": "/changes",
         "hosts": "/hosts",
         "host": f"/hosts/{newest.fingerprint_key}",
-        "refused": "/?verdict=none",
+        "refused": "/?conforming=none",
     }
 
 

@@ -219,11 +219,7 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         up, said = _room(evidence, found, limits)
         bias, reason = both(CAPACITY, up=up), reason + (f"; {said}" if said else "")
         wide = up > math.log1p(limits.bound_rise_max)
-        provided = (
-            f"more users would not raise the rate, which {WHAT.get(found.name, 'nothing')} bounds"
-            if wide
-            else ""
-        )
+        provided = "more users would not raise the rates" if wide else ""
         advice = found.advice or (MORE_USERS if wide else "")
     return Finding(
         check=CHECK,
@@ -237,19 +233,6 @@ def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
         advice=advice,
         source=SOURCE,
     )
-
-
-WHAT = {
-    SERVER_CPU: "the server's CPU",
-    SERVER_THREAD: "one of its threads",
-    SERVICE_CPU: "a backing service",
-    NETWORK: "the link",
-    CLIENT: "the load generator",
-    OFFERED_LOAD: "the load",
-    FLOW_CONTROL: "the server's flow-control window",
-    STREAMS: "the server's limit of streams",
-    UNKNOWN: "nothing that was read",
-}
 
 
 def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:

@@ -1,5 +1,5 @@
-"""client: could the load generator have moved the figure that is claimed. Must not know what the server did,
-only whether it had CPU left.
+"""client: by how much the load generator moved a figure. Must not know what the server did, only whether it
+had CPU left.
 
 A busy client costs throughput in a closed loop only as far as the server had room for more; it costs latency
 between a response's arrival and the moment it is looked at, and nowhere else.
@@ -7,15 +7,27 @@ between a response's arrival and the moment it is looked at, and nowhere else.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from prony.evidence.engine import EngineThread, Histogram, Window
 from prony.evidence.trial import Evidence
-from prony.judge.check import Positive, Share, always, check
-from prony.judge.finding import Finding, Status, no_window, worst
-from prony.judge.load_hosts import each_load_host, hosts_needed, named
+from prony.judge.check import Positive, Share, check
+from prony.judge.effects import (
+    Biases,
+    both,
+    longest,
+    lost,
+    narrower,
+    sooner,
+    time_in_requests_s,
+    together,
+    user_time_lost,
+)
+from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, no_window
+from prony.judge.load_hosts import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
 from prony.judge.times import plain_times, supported
@@ -27,6 +39,8 @@ SOURCE = (
     "one signal alone gives false alarms (Hyperfoil PR#835) or misses (k6 at 92-97 % of its ceiling passed)"
 )
 KEEP_OFF = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+HAD_CPU = "the load generator had CPU time left"
+LEFT_SOON = "what its kernel put off was sent soon after"
 KEEP_OFF_HOSTS = "keep other processes off the load hosts' CPUs"
 STAMPS_NEEDED = 500
 """Reads with a receive time stamp from which on their p99 is taken: five of them lie above it."""
@@ -54,16 +68,12 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     """What a client without turn-around would have added to the throughput. Against the reference server it
     is 1 % with one user and 3 to 10 % with more, of a server whose CPU is then full.
     """
-    client_room_max: Share = 0.10
-    """What the server's CPU left for more requests: below it a busy client is not held against the
-    throughput. The tolerance of a capacity (`bound_rise_max`).
-    """
     client_run_delay_max: Share = 0.02
     """Time that an engine thread was runnable and not running ÷ wall time; the practical band of a
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
-    client_run_delay_invalid: Share = 0.10
-    """From here on, where each wait is also that share of a service time, the mean is the client's."""
+    client_run_delay_alone: Share = 0.10
+    """From here on, where each wait is also that share of a service time, it decides by itself."""
 
 
 class MovedFigure(Enum):
@@ -179,7 +189,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     if thread.timeslices:
         text += f" (mean {milliseconds(each_s * 1000)} per wake-up)"
     over = share >= limits.client_run_delay_max
-    alone = certain >= limits.client_run_delay_invalid
+    alone = certain >= limits.client_run_delay_alone
     if over and (part := _part_of_latency(thread, times)) is not None:
         over = alone or part >= limits.client_run_delay_max
         text += f", and responses waited {percent(part)} of their time longer than a wake-up takes"
@@ -254,20 +264,6 @@ def _room(evidence: Evidence, limits: ClientLimits) -> float | None:
     return headroom(evidence, by_thread=thread_tells(evidence, limits))
 
 
-def _claimed(evidence: Evidence, limits: ClientLimits) -> frozenset[MovedFigure]:
-    """What is claimed and the client may have moved: no throughput where the server had no room for more."""
-    claimed, room = CLAIMED[evidence.load.claim], _room(evidence, limits)
-    full = room is not None and room < limits.client_room_max
-    return claimed - {MovedFigure.THROUGHPUT} if full else claimed
-
-
-def _moved(signal: Signal, claimed: frozenset[MovedFigure]) -> frozenset[MovedFigure]:
-    """What this signal may have moved: what is claimed, and by a delay every latency that is printed."""
-    if not signal.over:
-        return frozenset()
-    return signal.moves & (claimed | {MovedFigure.LATENCY} if signal.is_delay else claimed)
-
-
 def _saturated(
     found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
@@ -284,45 +280,96 @@ def _saturated(
     return against if enough else []
 
 
-@check(ClientLimits, order=80, essential=always)
+@check(ClientLimits, order=80)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     """Thread CPU, age of a response at the look at it, run delay, turn-around, share of the calibrated
-    ceiling: one over the limit is suspect; two are invalid where they must have moved the figure that is
-    claimed. Of several load hosts each is judged, and one that is saturated while others are not makes the
-    trial suspect.
+    ceiling: what they cost in user time is the bound on each figure; two over their limits call the client
+    saturated. Of several load hosts each is looked at, and the bounds are those of all requests.
     """
-    alone = [(host.name, view, _of_one(view, limits)) for host, view in each_load_host(evidence)]
-    return _of_several(evidence, alone, limits) if alone else _of_one(evidence, limits)
+    window = measured(evidence)
+    alone = [(host.name, _of_one(view, limits)) for host, view in each_load_host(evidence)]
+    found = _of_several(alone, limits) if alone else _of_one(evidence, limits)
+    if window is None:
+        return found
+    bias = _bias(evidence, window, limits)
+    if found.code in {"ok", "unread"} and any(one.counts for one in bias.values()):
+        found = found.model_copy(update={"code": "overhead"})
+    return found.model_copy(update={"bias": bias})
 
 
-def _of_several(
-    evidence: Evidence, alone: Sequence[tuple[str, Evidence, Finding]], limits: ClientLimits
-) -> Finding:
-    """The finding of several load hosts from each one's own."""
-    findings = [(name, finding) for name, _, finding in alone]
-    over = [name for name, finding in findings if finding.status is Status.INVALID]
-    status = worst(*(finding.status for _, finding in findings))
-    first = next(finding for _, finding in findings if finding.status is status)
-    shares = [finding.value for _, finding in findings if isinstance(finding.value, float)]
-    reason, advice = named(findings), first.advice
-    if over and len(over) < len(findings):
-        status = Status.SUSPECT
-        reason = f"{len(over)} of {len(findings)} load hosts too busy: {reason}"
-    if advice == KEEP_OFF:
-        advice = KEEP_OFF_HOSTS
-    elif over:
-        advice = _more_hosts(over, shares, len(findings), limits)
-    elif status is Status.VALID and measured(evidence) is not None:
-        busiest = max(alone, key=lambda one: one[2].value if isinstance(one[2].value, float) else 0.0)
-        reason = f"busiest of {len(findings)} load hosts {busiest[0]}: {busiest[2].reason}"
-    return first.model_copy(
-        update={
-            "status": status,
-            "value": max(shares, default=None),
-            "reason": reason,
-            "advice": advice,
-        }
-    )
+def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
+    """What the client took of the users' time: beside requests (turn-around), and within them."""
+    users_s, in_requests_s = window.users_integral_s or 0.0, time_in_requests_s(evidence)
+    times = request_times(window)
+    mean_ns = 0.0 if times is None else times.mean_ns or 0.0
+    share = _late_share(window.threads, mean_ns)
+    bias = user_time_lost(evidence, share)
+    if share and all(_is_stamped(thread) for thread in window.threads):
+        known = narrower(bias, _shifted(evidence, window, share * mean_ns))
+        bias |= together(known, {name: Bias.of_logs(up=bias[name].up) for name in known})
+    if evidence.load.model != "closed":
+        return bias
+    beside = min(1.0, (window.clipped_turnaround_s or 0.0) / users_s) if users_s else 0.0
+    within = share * min(1.0, in_requests_s / users_s) if users_s else share
+    room = _room(evidence, limits)
+    gain = math.expm1(lost(min(1.0, beside + within)))
+    busy = (window.busiest_thread_share or 0.0) >= limits.client_cpu_max
+    if busy and not all(_is_stamped(thread) for thread in window.threads):
+        gain = math.inf  # how late it was is not known
+    up = math.log1p(min(gain, math.inf if room is None else room))
+    # Users who are with the client wait for no server: all of them would have waited for it longer.
+    longer = both(TIMES, up=0.0 if evidence.load.users == 1 else lost(beside))
+    return together(bias, longer) | both(THROUGHPUT, up=up)
+
+
+def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
+    """Percentiles less what is known of 99 % of the responses: they were no later than the p99 of the ages,
+    and their median moved by the mean age or the median one; the others as if late by any time, or all by the
+    largest age that was seen, whichever is less.
+    """
+    usual_ns = max(t.receive_delay_p50_ns or 0 for t in window.threads) - WAKE_UP_NS
+    most_ns = max(t.receive_delay_p99_ns or 0 for t in window.threads)
+    median = {n: b for n, b in sooner(evidence, max(late_ns, usual_ns) / 1e6).items() if n == "p50_ms"}
+    seen = together(longest(evidence, 0.01, at_random=True), sooner(evidence, most_ns / 1e6) | median)
+    largest_ns = max(t.receive_delay_max_ns or 0 for t in window.threads)
+    return narrower(seen, sooner(evidence, largest_ns / 1e6) | median) if largest_ns else seen
+
+
+def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:
+    """Of the time that responses took, what they lay until the client looked at them, beyond a wake-up. Of a
+    thread with too few time stamps: its loop lag, and the time that it waited for a CPU.
+    """
+    reads = sum(thread.reads or 0 for thread in threads)
+    share = 0.0
+    for thread in threads:
+        part = (thread.reads or 0) / reads if reads else 1 / len(threads)
+        if _is_stamped(thread):
+            usual_ns = min(thread.receive_delay_p50_ns or 0, WAKE_UP_NS)
+            late_ns, waited = max(0.0, (thread.receive_delay_mean_ns or 0) - usual_ns), 0.0
+        else:
+            late_ns, waited = float(thread.loop_lag_p99_ns or 0), _waited(thread) or 0.0
+        share += part * (waited + (late_ns / mean_ns if mean_ns > 0 else 0.0))
+    return min(1.0, share)
+
+
+GRAVEST = ("no_window", "saturated", "kept_from_cpu", "busy", "unread", "ok")
+
+
+def _of_several(alone: Sequence[tuple[str, Finding]], limits: ClientLimits) -> Finding:
+    """The finding of several load hosts from each one's own: the worst of them, named."""
+    code = min((finding.code for _, finding in alone), key=GRAVEST.index)
+    worst = [(name, finding) for name, finding in alone if finding.code == code]
+    shares = [finding.value for _, finding in alone if isinstance(finding.value, float)]
+    reason = "; ".join(f"{name}: {finding.reason}" for name, finding in worst)
+    first, over = worst[0][1], [name for name, _ in worst]
+    advice = KEEP_OFF_HOSTS if first.advice == KEEP_OFF else first.advice
+    if code == "saturated":
+        reason = f"{len(over)} of {len(alone)} load hosts too busy: {reason}"
+        advice = _more_hosts(over, shares, len(alone), limits)
+    elif code == "ok":
+        name, finding = max(alone, key=lambda one: one[1].value if isinstance(one[1].value, float) else 0.0)
+        reason = f"busiest of {len(alone)} load hosts {name}: {finding.reason}"
+    return first.model_copy(update={"value": max(shares, default=None), "reason": reason, "advice": advice})
 
 
 def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits: ClientLimits) -> str:
@@ -345,51 +392,46 @@ def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits
 def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
     limit = (
         f"CPU below {percent(limits.client_cpu_max)}, "
-        f"p99 age of a response at the look at it (or loop lag) below "
-        f"{milliseconds(limits.client_lag_max_ms)}, "
+        f"p99 from arrival to the look at a response below {milliseconds(limits.client_lag_max_ms)}, "
         f"runnable and not running below {percent(limits.client_run_delay_max)}, "
         f"turn-around worth less than {percent(limits.client_gain_max)} of the throughput, "
-        f"throughput below {percent(limits.client_ceiling_max)} of the calibrated ceiling; "
-        "one over suspect, two invalid where they move what is claimed"
+        f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; saturated by two of them"
     )
-    if measured(evidence) is None:
+    window = measured(evidence)
+    if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     found, cpu = signals(evidence, limits)
-    claimed = _claimed(evidence, limits)
-    held = [signal for signal in found if _moved(signal, claimed)]
     saturated = _saturated(found, evidence, limits, CLAIMED[evidence.load.claim])
-    advice = ""
-    if saturated:
-        status = Status.INVALID
-        kept = len(saturated) < SIGNALS_NEEDED
-        what = "the load generator was kept from its CPU" if kept else "load generator saturated"
-        reason = f"{what}: " + "; ".join(s.text for s in saturated)
-        advice = KEEP_OFF if kept else "give the client more CPUs (--client-cpus) or reduce the load"
-    elif held:
-        status = Status.SUSPECT
-        moved = frozenset[MovedFigure]().union(*(_moved(signal, claimed) for signal in held))
-        what = " and ".join(figure.value for figure in MovedFigure if figure in moved)
-        reason = f"the load generator may have moved {what}: " + "; ".join(s.text for s in held)
+    over = saturated or [signal for signal in found if signal.over]
+    code, advice = "ok", ""
+    if over and (all(signal.waits for signal in over) or any(signal.alone for signal in saturated)):
+        code, said, advice = "kept_from_cpu", "the load generator was kept from its CPU: ", KEEP_OFF
+    elif saturated:
+        code, said = "saturated", "load generator saturated: "
+        advice = "give the client more CPUs (--client-cpus) or reduce the load"
+    elif over:
+        code, said = "busy", "the load generator was busy: "
         advice = "repeat with more client CPUs: if the figure changes, the client was part of it"
-        if all(signal.waits for signal in held):
-            advice = KEEP_OFF
     elif len(found) < SIGNALS_NEEDED:
-        status = Status.UNKNOWN
-        reason = f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read" + "".join(
-            f"; {s.text}" for s in found
-        )
+        code, said = "unread", f"{len(found)} of the {SIGNALS_NEEDED} signals needed could be read: "
     else:
-        status = Status.VALID
-        reason = "; ".join(s.text for s in found)
-        if not any(signal.waits for signal in found):
-            reason += "; how long its threads waited for a CPU could not be read"
-        room = _room(evidence, limits)
-        if any(signal.over for signal in found) and room is not None:
-            reason += (
-                f"; a client that costs nothing would have added {percent(room)} at most: the server's CPU"
-            )
+        said = ""
+    told = [signal.text for signal in over or found]
+    if code == "ok" and not any(signal.waits for signal in found):
+        told.append("how long its threads waited for a CPU could not be read")
     return Finding(
-        check=CHECK, status=status, value=cpu, limit=limit, reason=reason, advice=advice, source=SOURCE
+        check=CHECK,
+        code=code,
+        provided=HAD_CPU if code == "unread" else LEFT_SOON if window.submissions_put_off else "",
+        assumption="the server would have served no more than its CPU had left"
+        if code == "saturated"
+        else "",
+        value=cpu,
+        limit=limit,
+        reason=said + ("; ".join(told) or "none"),
+        advice=advice,
+        source=SOURCE,
+        outside=code == "kept_from_cpu",
     )
 
 

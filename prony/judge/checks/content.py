@@ -5,7 +5,8 @@ from __future__ import annotations
 from prony.evidence.engine import Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
-from prony.judge.checks.errors import FIRST_ERROR_STATUS, wrong
+from prony.judge.checks.errors import FIRST_ERROR_STATUS
+from prony.judge.effects import wrong_requests
 from prony.judge.finding import Finding, no_window, unread
 from prony.judge.parts import joined
 from prony.judge.window import expectations_missed, measured
@@ -69,7 +70,7 @@ def _declared(window: Window, evidence: Evidence, limits: ContentLimits, limit: 
         check=CHECK,
         code="wrong_responses" if missed else "ok",
         conforms=share <= limits.content_share_max,
-        bias=wrong(evidence, share, share),
+        bias=wrong_requests(evidence, share, share),
         value=share,
         limit=limit,
         source=SOURCE,

@@ -10,8 +10,7 @@ from prony.evidence.engine import Counters, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.effects import Biases, both, lost, together, wrong_requests
-from prony.judge.finding import MEAN, THROUGHPUT, Bias, Finding, no_window
-from prony.judge.times import NAMED, headline_times
+from prony.judge.finding import THROUGHPUT, Finding, no_window
 from prony.judge.window import expectations_missed, measured
 from prony.numbers import number, percent
 
@@ -89,40 +88,13 @@ def _bias(evidence: Evidence, window: Window, failed: int, everything: int) -> B
     missed = expectations_missed(window)
     silent = max(0, window.failed - missed)
     answered = max(0, failed - silent - (missed if evidence.load.content_declared else 0))
-    parts = [wrong(evidence, (silent + answered) / everything, answered / everything)]
+    parts = [wrong_requests(evidence, (silent + answered) / everything, answered / everything)]
     if silent and evidence.load.model == "closed":
         waited_s, users_s = window.lost_time_sum_s, window.user_time_s
         away_s = window.clipped_back_off_s or 0.0
         up = math.inf if waited_s is None or not users_s else lost((waited_s + away_s) / (users_s + away_s))
         parts.append(both(THROUGHPUT, up=up))
     return together(*parts)
-
-
-def wrong(evidence: Evidence, share: float, answered: float) -> Biases:
-    """`share` of the requests failed or had a wrong response, `answered` of them had one. These may have been
-    the shortest: percentile p is then what percentile p + `answered` is now. All may have been the longest.
-    """
-    times = headline_times(evidence)
-    found = wrong_requests(evidence, share)
-    if share <= 0 or times is None or times.count < 1:
-        return found
-    shorter: Biases = {}
-    for name, percentile in NAMED.items() if answered > 0 else ():
-        higher = percentile + 100 * answered
-        here, there = times.percentile(percentile), times.percentile(higher) if higher < 100 else None
-        if here is not None and 0 < here.value_ms < math.inf:
-            up = math.inf if there is None else math.log(there.value_ms / here.value_ms)
-            shorter[name] = Bias.of_logs(up=up)
-    return together(found, shorter, without_longest(evidence, share))
-
-
-def without_longest(evidence: Evidence, share: float) -> Biases:
-    """The mean as if this share of the requests, and the longest of them, were not the server's."""
-    times = headline_times(evidence)
-    if share <= 0 or times is None or times.count < 1 or times.mean_ms <= 0:
-        return {}
-    kept_ms = times.responses.without_longest(round(share * times.count) - times.failed).moment(1) * 1000
-    return both(MEAN, down=max(0.0, math.log(times.mean_ms / kept_ms)) if kept_ms > 0 else math.inf)
 
 
 def _own(kinds: dict[str, int]) -> str:

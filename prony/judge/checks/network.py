@@ -7,30 +7,36 @@ several hosts they are added up.
 
 from __future__ import annotations
 
-from prony.evidence.engine import Window
+from collections.abc import Callable
+from functools import partial
+
+from prony.evidence.engine import Histogram, Window
 from prony.evidence.host import TcpCounts
 from prony.evidence.trial import Evidence
-from prony.judge.check import NotNegative, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown, worst
+from prony.judge.check import check
+from prony.judge.effects import Biases, time_in_requests_s, user_time_lost
+from prony.judge.finding import Finding, no_window
 from prony.judge.histogram import HistogramError, decode
-from prony.judge.links import LinkLimits, Part, link_limit, link_parts, most_retransmitted, round_trips
+from prony.judge.links import LinkLimits, dropped, link_limit, link_parts, most_retransmitted, round_trips
+from prony.judge.parts import joined
 from prony.judge.server_cpu import server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
 
 CHECK = "network"
 SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
-COUNTERS_UNREAD = "TCP's counters could not be read"
+NOTHING_LOST = "no request waited for a timer of TCP"
 DELAYED_MS = (39.0, 46.0)
 """A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the server's own
 time is added.
 """
-SYN_AGAIN_MS = 900.0
-"""A SYN without a reply is sent again after 1 s."""
+DELAYED_ACK_MS = 40.0
+SYN_AGAIN_MS = 1000.0
+"""A SYN without a reply is sent again after this ..."""
+TIMER_SHARE = 0.9
+"""... give or take a tick: who waited for a timer took this share of it at least."""
 SEGMENT_AGAIN_MS = 200.0
 """A segment without an acknowledgement is sent again after this at the earliest (TCP_RTO_MIN)."""
-LEAST_RETRANSMITTED = 10
-"""Segments; fewer are no rate."""
 AT_ONCE_MS = 20.0
 """A server that answers the preflight within this time does not need 40 ms."""
 DELAYED_PER_RESPONSE = 0.5
@@ -41,57 +47,54 @@ IDLE_SHARE = 0.7
 """Server CPU from which 40 ms may be its own queue."""
 
 
-class NetworkLimits(LinkLimits):
-    network_refused_connects: Share = 0.01
-    """Connection attempts that met a full accept queue: any is suspect, from this share on invalid (the p99
-    is then the timer that repeats a SYN).
-    """
-    network_retransmitted: NotNegative = 0.001
-    """Retransmitted ÷ sent segments above which a latency, or a capacity, shows TCP's timers: suspect."""
-    network_delayed: Share = 0.05
-    """Share of responses of about 40 ms from which delayed acknowledgements are named: suspect."""
-
-
-@check(NetworkLimits, order=65)
-def network(evidence: Evidence, limits: NetworkLimits) -> Finding | None:
+@check(LinkLimits, order=65)
+def network(evidence: Evidence, limits: LinkLimits) -> Finding | None:
     """Overflow of the accept queue, retransmissions, delayed acknowledgements. Left out for Unix sockets."""
     if evidence.load.transport == "unix":
         return None
-    limit = (link_limit(limits) if evidence.hosts else "") + (
-        f"no full accept queue (from {percent(limits.network_refused_connects)} of the connections invalid), "
-        f"at most {percent(limits.network_retransmitted)} of the segments retransmitted, "
-        f"at most {percent(limits.network_delayed)} of the responses after a delayed acknowledgement"
-    )
+    limit = (link_limit(limits) if evidence.hosts else "") + "no request waits for a timer of TCP"
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
+    found = partial(Finding, check=CHECK, source=SOURCE)
     counts = _counts(evidence)
-    if counts is None and not evidence.hosts:
-        return unknown(CHECK, COUNTERS_UNREAD, limit=limit, source=SOURCE)
-    parts = link_parts(evidence, limits)
-    share, said = 0.0, ""
+    parts = link_parts(evidence, limits, found)
+    share, said = 0.0, "nothing was lost"
     if counts is None:
-        parts.append((Status.UNKNOWN, COUNTERS_UNREAD, ""))
+        reason = "TCP's counters could not be read"
+        parts.append(found(code="unread", provided=NOTHING_LOST, reason=reason))
     else:
-        tcp = (
-            _accept_queue(window, counts, limits),
-            _retransmitted(evidence, window, counts, limits),
-            _delayed(evidence, window, counts, limits),
-        )
-        parts += [part for part in tcp if part is not None]
         share = counts.retransmitted / counts.segments_out if counts.segments_out else 0.0
         said = f"{number(counts.retransmitted)} of {number(counts.segments_out)} segments retransmitted"
-    status = worst(*(status for status, _, _ in parts)) if parts else Status.VALID
-    told = [text for _, text, _ in parts] or [said]
-    return Finding(
-        check=CHECK,
-        status=status,
-        value=share,
-        limit=limit,
-        reason="; ".join((*told, *round_trips(evidence))),
-        advice="; ".join(dict.fromkeys(advice for _, _, advice in parts if advice)),
-        source=SOURCE,
+    read = (
+        None if counts is None else _accept_queue(evidence, window, counts, found),
+        _lost(evidence, window, counts, found),
+        None if counts is None else _delayed(evidence, window, counts, found),
     )
+    parts += [part for part in read if part is not None]
+    whole = joined(parts or [found(reason=said)])
+    reason = "; ".join((whole.reason, *round_trips(evidence)))
+    return whole.model_copy(update={"value": share, "limit": limit, "reason": reason})
+
+
+def _waited(evidence: Evidence, requests: float, each_ms: float, completed: int) -> Biases:
+    """What it did that so many requests waited so long for a timer."""
+    all_s = time_in_requests_s(evidence)
+    share = requests * each_ms / 1000 / all_s if all_s > 0 else 1.0
+    return user_time_lost(evidence, share, requests=min(1.0, requests / max(1, completed)))
+
+
+def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | None:
+    """How many took so long at least, and what they took together (ms); None where that was not read."""
+    try:
+        decoded = None if times is None else decode(times)
+    except HistogramError:
+        return None
+    if decoded is None:
+        return None
+    long = decoded.high_ns >= TIMER_SHARE * least_ms * 1e6
+    counts = decoded.counts[long]
+    return float(counts.sum()), float((counts * decoded.high_ns[long]).sum()) / 1e6
 
 
 def _counts(evidence: Evidence) -> TcpCounts | None:
@@ -103,66 +106,62 @@ def _counts(evidence: Evidence) -> TcpCounts | None:
     return TcpCounts(**{name: sum(getattr(one, name) for one in known) for name in TcpCounts.model_fields})
 
 
-def _accept_queue(window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
-    """The counter is every listener's of the namespace; that it was this one shows in the connects."""
+def _accept_queue(
+    evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
+) -> Finding | None:
+    """The counter is every listener's of the namespace; that it was this one shows in the connects, which
+    took as long as a SYN that is sent again, or came to nothing; also where that was not read.
+    """
     refused = max(counts.listen_overflows, counts.listen_drops)
-    if refused <= 0 or not _waited_for_syn(window):
+    failed = sum(window.errors.get(kind, 0) for kind in ("connect_timeout", "connect_refused"))
+    if refused <= 0 or not (failed or window.connect_attempts or window.connections_opened):
         return None
-    attempts = window.connect_attempts or window.connections_opened or 0
-    share = refused / (attempts + refused)
-    text = f"accept queue overflow: {number(refused)} connection attempts met a full queue"
+    waited, again = _took(window.connect_time, SYN_AGAIN_MS), max(refused, counts.syn_retransmitted)
+    if waited is not None and not waited[0] and not failed:
+        return None
+    requests, all_ms = (again, again * SYN_AGAIN_MS) if waited is None or not waited[0] else waited
+    reason = f"{number(refused)} connection attempts met a full accept queue"
     if counts.syn_retransmitted:
-        text += f", {number(counts.syn_retransmitted)} SYNs were sent again, each after 1 s or more"
-    return (
-        Status.INVALID if share >= limits.network_refused_connects else Status.SUSPECT,
-        text,
-        "raise the server's backlog and net.core.somaxconn, or keep connections open",
+        reason += f", {number(counts.syn_retransmitted)} SYNs were sent again after 1 s or more"
+    return found(
+        code="accept_queue",
+        bias=_waited(evidence, requests, all_ms / requests, window.completed),
+        assumption="a connection attempt that is repeated costs its request the wait, and nothing else",
+        reason=reason,
+        advice="raise the server's backlog and net.core.somaxconn, or keep connections open",
     )
 
 
-def _waited_for_syn(window: Window) -> bool:
-    """Whether a connect took as long as a SYN that is sent again, or came to nothing; also where that was not
-    read.
+def _lost(
+    evidence: Evidence, window: Window, counts: TcpCounts | None, found: Callable[..., Finding]
+) -> Finding | None:
+    """Segments that were sent again, or packets that a link dropped, of whatever connection: no more requests
+    waited for one than took as long as that costs, a TLS handshake included.
     """
-    if any(window.errors.get(kind) for kind in ("connect_timeout", "connect_refused")):
-        return True
-    if window.connect_time is None or window.connect_time.max_ns is None:
-        return bool(window.connect_attempts or window.connections_opened)
-    return window.connect_time.max_ns >= SYN_AGAIN_MS * 1e6
-
-
-def _retransmitted(
-    evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits
-) -> Part | None:
-    """The counter is of the whole namespace; that the load's segments were among them shows in responses that
-    took as long as a lost one costs.
-    """
-    data = counts.retransmitted - counts.syn_retransmitted
-    if data < LEAST_RETRANSMITTED or data <= limits.network_retransmitted * counts.segments_out:
+    again = 0 if counts is None else counts.retransmitted - counts.syn_retransmitted
+    packets, said = dropped(evidence)
+    took = [_took(times, SEGMENT_AGAIN_MS) for times in (window.service_time, window.tls_time)]
+    long = sum(one[0] for one in took if one is not None) + window.errors.get("timeout", 0)
+    requests = max(again, packets) if took[0] is None else min(max(again, packets), long)
+    if requests <= 0:
         return None
-    if not _waited_for_segment(window):
-        return None
-    share = percent(data / counts.segments_out)
-    return (
-        Status.SUSPECT,
-        f"retransmissions: {share} of the segments were sent again{most_retransmitted(evidence)}; a lost one "
-        "costs its request 200 ms or more",
-        "find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
+    if counts is not None and again:
+        share = percent(again / counts.segments_out) if counts.segments_out else "some"
+        said = f"{share} of the segments were sent again{most_retransmitted(evidence)}" + f"; {said}" * bool(
+            said
+        )
+    return found(
+        code="retransmitted" if again else "dropped",
+        bias=_waited(evidence, requests, SEGMENT_AGAIN_MS, window.completed),
+        assumption="a lost segment costs its request 200 ms",
+        reason=f"{said}: up to {number(requests)} requests waited 200 ms for one",
+        advice="find the loss (ss -ti, ethtool -S, nstat), or say that the figure is one of this network",
     )
 
 
-def _waited_for_segment(window: Window) -> bool:
-    """Whether a response or a TLS handshake took as long as a segment that is sent again, or timed out; also
-    where that was not read.
-    """
-    if window.errors.get("timeout") or window.service_time is None or window.service_time.max_ns is None:
-        return True
-    # The time to connect is left out: a SYN that is sent again is counted apart.
-    every = (window.service_time, window.tls_time)
-    return any(times is not None and (times.max_ns or 0) >= SEGMENT_AGAIN_MS * 1e6 for times in every)
-
-
-def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: NetworkLimits) -> Part | None:
+def _delayed(
+    evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
+) -> Finding | None:
     """Nagle's algorithm on the server holds the end of a response until the client's delayed acknowledgement
     (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight and its CPU.
     """
@@ -184,11 +183,11 @@ def _delayed(evidence: Evidence, window: Window, counts: TcpCounts, limits: Netw
     apart = between(AT_ONCE_MS, DELAYED_MS[0]) <= BELOW_SHARE * held
     acknowledged = counts.delayed_acks >= DELAYED_PER_RESPONSE * held
     busy = server_cpu_share(evidence)
-    if share < limits.network_delayed or not (apart and acknowledged) or (busy or 0.0) >= IDLE_SHARE:
+    if not held or not (apart and acknowledged) or (busy or 0.0) >= IDLE_SHARE:
         return None
-    return (
-        Status.SUSPECT,
-        f"delayed acknowledgements: {percent(share)} of the responses took about 40 ms, which the server did "
-        f"not need before the load ({number(counts.delayed_acks)} delayed acknowledgements)",
-        "let the server write head and body together, or set TCP_NODELAY",
+    return found(
+        code="delayed_acks",
+        bias=_waited(evidence, held, DELAYED_ACK_MS, window.completed),
+        reason=f"{percent(share)} of the responses took about 40 ms, as after a delayed acknowledgement",
+        advice="let the server write head and body together, or set TCP_NODELAY",
     )

@@ -9,7 +9,6 @@ from functools import partial
 from prony.evidence.engine import Histogram, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.checks.errors import without_longest
 from prony.judge.effects import Biases, both, longest, lost, together
 from prony.judge.finding import MEAN, NO_BIAS, THROUGHPUT, Bias, Finding, Kind, no_window, unread
 from prony.judge.histogram import Decoded, HistogramError, decode
@@ -79,7 +78,7 @@ def schedule(evidence: Evidence, limits: ScheduleLimits) -> Finding | None:
         sent = f"{percent(backlog.lowest)} of due requests sent"
         told = f"{', '.join(late)}, the worst with {sent}" if late else f"at least {sent} in every row"
         share = backlog.late_share - (0.0 if sends is None else sends.late_share)
-        bias = together(longest(evidence, share), without_longest(evidence, share))
+        bias = longest(evidence, share)
         code = "backlog" if backlog.held else "caught_up" if backlog.cleared else "ok"
         parts.append(found(code=code, conforms=not backlog.held, bias=bias, reason=told))
     if window.due_unsent:
@@ -218,7 +217,7 @@ class _Sends:
         mean_s, lag_s = self.latency.moment(1), self.lags.moment(1)
         rest_s = max(mean_s - lag_s, 0.0 if self.sent is None else self.sent.moment(1))
         found = {name: _down(_ms(self.latency, at), self.without_ms(at)) for name, at in NAMED.items()}
-        late = without_longest(evidence, self.late_share)
+        late = {name: one for name, one in longest(evidence, self.late_share).items() if name in MEAN}
         return together(found, dict.fromkeys(MEAN, _down(mean_s, rest_s)), late)
 
 

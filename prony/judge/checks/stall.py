@@ -6,16 +6,21 @@ A closed loop hides a stall: its users send nothing while they wait, so few samp
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from prony.evidence.engine import EngineThread, Gap, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
-from prony.judge.finding import Finding, Status, no_window, unknown
+from prony.judge.effects import Biases, both, longest, lost
+from prony.judge.finding import THROUGHPUT, Bias, Finding, no_window, unread
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
+from prony.judge.parts import joined
+from prony.judge.times import NAMED
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
 from prony.steady.detector import full_rows
@@ -30,6 +35,10 @@ KNOWN_SHARE = 0.0025
 """Long requests as frequent as this may be a kind of work: then it is not known whether a part froze ..."""
 BURST_ROWS = 0.5
 """... unless no more than this share of the window's rows has any: work comes in every second."""
+IN_TIME = "nothing stood still"
+A_KIND_OF_WORK = "the requests that took so long are a kind of work of their own"
+OF_A_PART = ("p99_ms", "p999_ms")
+"""Weighted by their time, requests are always longer: of lower percentiles that says nothing of a freeze."""
 OWN_STEP = "name requests that are meant to take so long as a step of their own: each step has its own p99"
 
 
@@ -161,14 +170,10 @@ def is_usual(long: LongRequests, evidence: Evidence, least: float) -> bool:
     return sum(ns > least * 1e6 for ns in longest_ns) > BURST_ROWS * len(longest_ns) or not longest_ns
 
 
-def _claims_latency(evidence: Evidence) -> bool:
-    return evidence.load.claim == "latency"
-
-
-@check(StallLimits, order=200, essential=_claims_latency)
+@check(StallLimits, order=200)
 def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     """Gaps in which nothing completed with requests in flight, of all users or of one thread of the client;
-    user time in requests far above p99; and percentiles with the gaps filled in.
+    user time in requests far above p99. In a closed loop both hide from percentiles that count requests.
     """
     limit = (
         f"no gap longer than {limits.stall_p99_factor:g} × p99 and {number(limits.stall_floor_ms)} ms, "
@@ -177,72 +182,105 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
+    blind = partial(unread, CHECK, provided=IN_TIME, limit=limit, source=SOURCE)
     if window.gaps_total is None:
-        return unknown(CHECK, "a load host did not tell its gaps", limit=limit, source=SOURCE)
+        return blind("a load host did not tell its gaps")
     times = request_times(window)
     if times is None:
-        return unknown(CHECK, "the engine reported no histogram", limit=limit, source=SOURCE)
+        return blind("the engine reported no histogram")
     try:
         histogram = decode(times)
         of_steps = [decode(one) for step in window.steps if (one := request_times(step)) is not None]
     except HistogramError as damage:
-        return unknown(CHECK, f"the histogram is damaged: {damage}", limit=limit, source=SOURCE)
+        return blind(f"the histogram is damaged: {damage}")
     p99_ns = histogram.percentile_ns(99)
     if p99_ns is None:
-        return unknown(CHECK, "nothing completed", limit=limit, source=SOURCE)
+        return blind("nothing completed")
     least = least_ms(p99_ns / 1e6, limits)
     found = stalls(window, p99_ns / 1e6, limits)
-    longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
     # What the client caused itself need not stand out from the server's tail.
     of_threads = client_stalls(window, found, max(limits.stall_floor_ms, p99_ns / 1e6))
-    silent = _sum_ms(found) / 1000 / window.duration_s
     long = long_requests(of_steps or [histogram], limits, found)
-    open_loop = evidence.load.model == "open"
     # In an open loop arrivals do not wait for responses: its percentiles are those of arrivals already.
-    much = not open_loop and long.share >= limits.stall_user_time
-    usual = much and is_usual(long, evidence, least)
-    partial = much and not usual
+    closed = evidence.load.model != "open"
+    made = partial(Finding, check=CHECK, source=SOURCE)
+    parts = [
+        made(
+            code="client_stall",
+            bias=_of_own_making(evidence, window, one.gaps, len(window.threads)),
+            reason=_thread(window, one),
+            advice=OWN_CPUS,
+        )
+        for one in of_threads
+    ]
     own = _of_client(window, found)
-    said = _gaps(found, silent, own) + [_thread(window, one) for one in of_threads]
-    if partial:
-        said.append(_part(long))
-    hidden = bool(found) and not open_loop
-    if not said:
+    if found and own:
+        bias = _of_own_making(evidence, window, found, 1)
+        reason = f"{_gaps(window, found)}: the load generator itself stood still, {own}"
+        parts.append(made(code="client_stall", bias=bias, reason=reason, advice=OWN_CPUS))
+    elif found and closed:
+        filled = fill_gaps(histogram, found, window.completed / window.duration_s)
+        bias = _higher(histogram, filled, NAMED)
+        parts.append(made(code="stall", bias=bias, reason=_gaps(window, found), advice=LOOK_FOR))
+    elif found:
+        parts.append(made(reason=f"{_gaps(window, found)}; latency, from the intended send, includes them"))
+    if closed and long.share >= limits.stall_user_time:
+        reason = f"{percent(long.share)} of user time went into {number(long.count)} requests far above p99"
+        if is_usual(long, evidence, least):
+            reason += f", {percent(long.frequency)} of all, in most seconds"
+            parts.append(made(code="frequent", provided=A_KIND_OF_WORK, reason=reason, advice=OWN_STEP))
+        else:
+            by_time = Decoded(histogram.high_ns, histogram.middle_ns, histogram.counts * histogram.middle_ns)
+            bias = _higher(histogram, by_time, {name: NAMED[name] for name in OF_A_PART})
+            reason += f", {milliseconds(long.longest_ms)} at most, while others were answered"
+            parts.append(made(code="part_stalled", bias=bias, reason=reason, advice=WORKERS))
+    longest_ms = max((gap.duration_ms for gap in window.gaps), default=0.0)
+    if not parts:
         seen = f"longest gap {milliseconds(longest_ms)}" if window.gaps else "no gap above 20 ms"
-        said = [f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"]
-        if usual:
-            said.append(_usual(long))
-    elif found and open_loop:
-        said.append("latency, from the intended send, includes them")
-    suspect = hidden or partial or bool(of_threads) or bool(own)
-    status = Status.SUSPECT if suspect else Status.UNKNOWN if usual else Status.VALID
-    return Finding(
-        check=CHECK,
-        status=status,
-        value=longest_ms,
-        limit=limit,
-        reason="; ".join(said),
-        advice=_advice(evidence, histogram, found, partial, bool(of_threads or own))
-        if suspect
-        else OWN_STEP
-        if usual
-        else "",
-        source=SOURCE,
-    )
+        reason = f"{seen}; {percent(long.share)} of user time in requests above {milliseconds(least)}"
+        parts.append(made(reason=reason))
+    whole = joined(parts)
+    assumption = ARRIVALS if whole.code in {"stall", "part_stalled"} else whole.assumption
+    return whole.model_copy(update={"value": longest_ms, "limit": limit, "assumption": assumption})
 
 
-def _gaps(found: list[Gap], silent: float, own: str) -> list[str]:
-    if not found:
-        return []
-    many = "s" if len(found) > 1 else ""
-    longest = milliseconds(found[0].duration_ms)
-    said = (
-        f"{len(found)} stall{many} (nothing completed for {longest} at most), {percent(silent)} of the window"
-    )
-    return [said + (f": the load generator itself stood still ({own})" if own else "")]
+ARRIVALS = "users arrive on their own, at the measured rate"
+OWN_CPUS = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
+LOOK_FOR = "look for garbage collection, swapping or a pause of the host; measure latency in an open loop"
+WORKERS = (
+    "look at the server's workers, event loops and locks one by one; requests that are meant to take so long "
+    "belong into a step of their own"
+)
 
 
-def _of_client(window: Window, found: list[Gap]) -> str:
+def _of_own_making(evidence: Evidence, window: Window, gaps: Sequence[Gap], threads: int) -> Biases:
+    """What the client's own gaps did: requests in flight in them, or due, were late; and in a closed loop no
+    other was sent. `threads`: of so many one stood still.
+    """
+    silent = min(1.0, _sum_ms(gaps) / 1000 / window.duration_s / threads)
+    hit = sum(gap.in_flight for gap in gaps)
+    if evidence.load.model == "open":
+        return longest(evidence, min(1.0, hit / max(1, window.completed) + silent))
+    return longest(evidence, hit / max(1, window.completed)) | both(THROUGHPUT, up=lost(silent))
+
+
+def _higher(now: Decoded, then: Decoded, names: Mapping[str, float]) -> Biases:
+    """Of percentiles that others would have seen."""
+    found = {}
+    for name, percentile in names.items():
+        seen_ns, would_ns = now.percentile_ns(percentile), then.percentile_ns(percentile)
+        if seen_ns and would_ns and would_ns > seen_ns:
+            found[name] = Bias.of_logs(up=math.log(would_ns / seen_ns))
+    return found
+
+
+def _gaps(window: Window, found: Sequence[Gap]) -> str:
+    many, longest_ms = "s" if len(found) > 1 else "", milliseconds(found[0].duration_ms)
+    silent = percent(_sum_ms(found) / 1000 / window.duration_s)
+    return f"{len(found)} stall{many}: nothing completed for {longest_ms} at most, {silent} of the window"
+
+
+def _of_client(window: Window, found: Sequence[Gap]) -> str:
     """What says that the client caused the gaps of all: every thread that had some explains them itself."""
     if not found or not window.threads:
         return ""
@@ -257,52 +295,8 @@ def _of_client(window: Window, found: list[Gap]) -> str:
 
 def _thread(window: Window, one: ClientStall) -> str:
     longest_ms = max(gap.duration_ms for gap in one.gaps)
+    times = f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}"
     return (
-        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still "
-        f"{len(one.gaps)} time{'s' if len(one.gaps) > 1 else ''}, {milliseconds(longest_ms)} at most, while "
-        f"the others went on ({one.text}): its users' latency is the client's"
-    )
-
-
-def _part(long: LongRequests) -> str:
-    return (
-        f"{percent(long.share)} of user time was spent in {number(long.count)} requests far above p99 "
-        f"(longest {milliseconds(long.longest_ms)}) while others were answered: a part of the connections "
-        "waited, as when one of several workers freezes"
-    )
-
-
-def _usual(long: LongRequests) -> str:
-    return (
-        f"they are {percent(long.frequency)} of all requests, in most seconds: a kind of work, or a part of "
-        "the server that freezes regularly"
-    )
-
-
-def _advice(evidence: Evidence, histogram: Decoded, found: list[Gap], partial: bool, clients: bool) -> str:
-    window = measured(evidence)
-    said = []
-    if clients:
-        said.append("keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)")
-    if partial:
-        said.append(
-            "look at the server's workers, event loops and locks one by one: p99 counts requests, and a user "
-            "who waits sends none; requests that are meant to take so long belong into a step of their own"
-        )
-    if found and not clients and window is not None:
-        said.append(_filled(histogram, found, window))
-    return "; ".join(said)
-
-
-def _filled(histogram: Decoded, found: list[Gap], window: Window) -> str:
-    """Percentiles that users arriving at their own pace would have seen: an estimate."""
-    filled = fill_gaps(histogram, found, window.completed / window.duration_s)
-    said = []
-    for percentile in (99.0, 99.9):
-        now, then = histogram.percentile_ns(percentile), filled.percentile_ns(percentile)
-        if now is not None and then is not None:
-            said.append(f"p{percentile:g} {milliseconds(then / 1e6)} instead of {milliseconds(now / 1e6)}")
-    return (
-        f"users who arrive independently would have seen about {', '.join(said)} (an estimate); look for "
-        "garbage collection, swapping or a pause of the host, and measure latency in an open loop"
+        f"thread {one.thread + 1} of the load generator's {len(window.threads)} stood still {times}, "
+        f"{milliseconds(longest_ms)} at most, while the others went on: {one.text}"
     )
