@@ -26,7 +26,7 @@ from prony.judge.effects import (
     together,
     user_time_lost,
 )
-from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, no_window
+from prony.judge.finding import PERCENTILES, THROUGHPUT, TIMES, Bias, Finding, no_window
 from prony.judge.load_hosts import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
@@ -292,7 +292,7 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     if window is None:
         return found
     bias = _bias(evidence, window, limits)
-    if found.code in {"ok", "unread"} and any(one.counts for one in bias.values()):
+    if found.code == "ok" and any(one.counts for one in bias.values()):
         found = found.model_copy(update={"code": "overhead"})
     return found.model_copy(update={"bias": bias})
 
@@ -326,10 +326,11 @@ def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
     """Percentiles less what is known of 99 % of the responses: they were no later than the p99 of the ages,
     and their median moved by the mean age or the median one; the others as if late by any time.
     """
+    rest = {n: one for n, one in longest(evidence, 0.01, at_random=True).items() if n in PERCENTILES}
     usual_ns = max(t.receive_delay_p50_ns or 0 for t in window.threads) - WAKE_UP_NS
     most_ns = max(t.receive_delay_p99_ns or 0 for t in window.threads)
     median = {n: b for n, b in sooner(evidence, max(late_ns, usual_ns) / 1e6).items() if n == "p50_ms"}
-    return together(longest(evidence, 0.01, at_random=True), sooner(evidence, most_ns / 1e6) | median)
+    return together(rest, sooner(evidence, most_ns / 1e6) | median)
 
 
 def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:
