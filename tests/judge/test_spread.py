@@ -7,50 +7,46 @@ import random
 import pytest
 
 from prony.judge.checks.spread import SpreadLimits, by_fair_hash, spread
-from prony.judge.finding import Status
+from prony.judge.finding import Finding, Kind
 from tests.judge import factory as f
 
 HEALTHY = f.healthy()
 
 
-def status_of(*counts: int) -> Status:
-    finding = spread(f.part(HEALTHY, "server_window", connections_by_process=counts), SpreadLimits())
-    assert finding is not None
-    return finding.status
+def judged(*counts: int) -> Finding:
+    found = spread(f.part(HEALTHY, "server_window", connections_by_process=counts), SpreadLimits())
+    assert found is not None
+    return found
 
 
-@pytest.mark.parametrize(
-    ("counts", "expected"),
-    [
-        ((64, 0), Status.SUSPECT),
-        ((20, 4), Status.SUSPECT),
-        ((30, 10, 2, 0), Status.SUSPECT),
-        ((32, 32), Status.VALID),
-        ((7, 4, 3, 2), Status.VALID),
-        ((1, 0), Status.VALID),
-    ],
-)
-def test_only_what_a_fair_hash_seldom_does_is_suspect(counts: tuple[int, ...], expected: Status) -> None:
-    assert status_of(*counts) is expected
+@pytest.mark.parametrize("counts", [(64, 0), (20, 4), (30, 10, 2, 0)])
+def test_what_a_fair_hash_seldom_does_is_a_condition(counts: tuple[int, ...]) -> None:
+    found = judged(*counts)
+    assert (found.kind, found.code, bool(found.provided)) == (Kind.PROVIDED, "uneven", True)
+    assert found.value == pytest.approx(counts[0] * len(counts) / sum(counts))
 
 
-def test_connections_that_were_not_read_are_unknown_not_even() -> None:
+@pytest.mark.parametrize("counts", [(32, 32), (7, 4, 3, 2), (1, 0)])
+def test_what_it_does_is_not(counts: tuple[int, ...]) -> None:
+    assert (judged(*counts).kind, judged(*counts).code) == (Kind.FINE, "ok")
+
+
+def test_connections_that_were_not_read_are_a_condition() -> None:
     several = f.part(HEALTHY, "server_window", connections_by_process=None, processes=4)
-    finding = spread(several, SpreadLimits())
-    assert finding is not None
-    assert finding.status is Status.UNKNOWN
-    assert "the connections of its 4 processes were not read" in finding.reason
+    found = spread(several, SpreadLimits())
+    assert found is not None
+    assert (found.kind, found.code, bool(found.provided)) == (Kind.PROVIDED, "unread", True)
     assert spread(f.part(several, "server_window", processes=1), SpreadLimits()) is None
 
 
 @pytest.mark.parametrize("connections", [16, 32, 64])
-def test_a_fair_hash_over_four_processes_is_hardly_ever_suspect(connections: int) -> None:
+def test_a_fair_hash_over_four_processes_is_hardly_ever_accused(connections: int) -> None:
     draw = random.Random(1)
     fired = 0
     for _ in range(1000):
         processes = [draw.randrange(4) for _ in range(connections)]
         counts = sorted((processes.count(one) for one in range(4)), reverse=True)
-        fired += status_of(*counts) is Status.SUSPECT
+        fired += judged(*counts).code == "uneven"
     assert fired <= 20
 
 

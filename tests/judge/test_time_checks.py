@@ -1,4 +1,4 @@
-"""steady, warm, stall: what changed or stood still inside the window."""
+"""steady: what changed inside the window."""
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from prony.evidence.engine import Gap, IntervalRow
+from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence, Phase
 from prony.judge.check import Check
-from prony.judge.checks.stall import stall
 from prony.judge.checks.steady import SteadyWindowLimits, _more, _to_come, steady, whole_trial
-from prony.judge.checks.warm import warm
 from prony.judge.drift import level_stretch
 from prony.judge.finding import Finding, Status
 from prony.judge.limits import CheckLimits
@@ -208,142 +206,3 @@ class TestSteady:
             made.append(row.model_copy(update={"p50_ns": 150_000_000}))
         evidence = f.window(f.engine(f.healthy(), rows=tuple(made)), opened_ms=0.0, duration_s=90.0)
         assert found_by(steady, evidence).status is Status.VALID
-
-
-class TestWarm:
-    def found(self, evidence: Evidence) -> Finding:
-        finding = found_by(warm, evidence)
-        assert finding is not None
-        return finding
-
-    def jit(self, seconds: float, classes: int = 0) -> Evidence:
-        return f.part(
-            f.healthy(),
-            "server_window",
-            jvm_open=f.snapshot(40, 20.0),
-            jvm_close=f.snapshot(50, 20.0 + seconds, classes=9000 + classes),
-        )
-
-    def test_quiet(self) -> None:
-        assert self.found(f.healthy()).status is Status.VALID
-
-    @pytest.mark.parametrize(("seconds", "status"), [(0.2, Status.SUSPECT), (2.0, Status.INVALID)])
-    def test_compilation_fires(self, seconds: float, status: Status) -> None:
-        finding = self.found(self.jit(seconds))
-        assert finding.status is status
-        assert finding.value == pytest.approx(seconds / 9.6)
-
-    def test_compilations_that_waited_for_a_cpu_are_not_more_than_all(self) -> None:
-        """The JVM counts elapsed time; starved, that is more than the CPU time there was."""
-        finding = self.found(self.jit(40.0))
-        assert finding.value == 1.0
-        assert "at most: compilations waited for a CPU" in finding.reason
-        assert "waited" not in self.found(self.jit(2.0)).reason
-
-    def test_the_compilers_cpu_time_counts_where_it_was_read(self) -> None:
-        """Not the ten seconds in which a compilation waited for a CPU."""
-        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
-        closed = f.snapshot(50, 30.0).model_copy(update={"compilers_cpu_s": 7.3})
-        finding = self.found(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
-        assert finding.status is Status.SUSPECT
-        assert finding.value == pytest.approx(0.3 / 9.6)
-        assert finding.reason.startswith("0.3 s of JIT compilation")
-
-    @pytest.mark.parametrize(("ran_s", "status"), [(0.02, Status.SUSPECT), (4.9, Status.INVALID)])
-    def test_a_compiler_that_the_load_keeps_from_the_cpu_fires_however_little_it_ran(
-        self, ran_s: float, status: Status
-    ) -> None:
-        """Five seconds of the window were compilations; 0.02 s of CPU are 0.2 % of the server's."""
-        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
-        closed = f.snapshot(50, 25.0).model_copy(update={"compilers_cpu_s": 7.0 + ran_s})
-        finding = self.found(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
-        assert finding.status is status
-        assert ("compilations waited 4.98 s for a CPU" in finding.reason) is (ran_s < 1)
-        assert ("closed_users" in finding.advice) is (ran_s < 1)
-
-    def test_where_a_few_users_came_first_it_says_for_longer(self) -> None:
-        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
-        closed = f.snapshot(50, 25.0).model_copy(update={"compilers_cpu_s": 7.02})
-        starved = f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed)
-        assert starved.warm_up is not None
-        had = starved.warm_up.model_copy(update={"closed_users": 4, "closed_s": 6.0})
-        advice = self.found(starved.model_copy(update={"warm_up": had})).advice
-        assert "for longer" in advice
-        assert "for longer" not in self.found(starved).advice
-
-    def test_a_compilation_that_waits_now_and_then_is_none_to_speak_of(self) -> None:
-        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
-        closed = f.snapshot(50, 21.0).model_copy(update={"compilers_cpu_s": 7.02})
-        finding = self.found(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
-        assert finding.status is Status.VALID
-
-    def test_where_the_server_has_cpu_time_left_compiling_takes_nothing_from_its_capacity(self) -> None:
-        """All of its worker threads wait: 2.1 s of 20 s are used, and 0.34 s of them are the compiler's."""
-        waits = f.part(self.jit(0.34), "server_window", cpu_user_s=1.0, cpu_system_s=0.06)
-        finding = self.found(waits)
-        assert finding.status is Status.SUSPECT
-        assert "% of what it was granted)" in finding.reason
-        # Its latency is that of code which is still being compiled.
-        assert self.found(f.part(waits, "load", claim="latency")).status is Status.INVALID
-        much = f.part(self.jit(2.0), "server_window", cpu_user_s=2.0, cpu_system_s=0.5)
-        assert self.found(much).status is Status.INVALID
-
-    def test_class_loading_fires(self) -> None:
-        assert self.found(self.jit(0.0, classes=100)).status is Status.VALID
-        assert self.found(self.jit(0.0, classes=500)).status is Status.SUSPECT
-
-    def test_left_out_for_another_runtime(self) -> None:
-        node = f.part(f.healthy(), "server", runtime="node")
-        node = f.part(node, "server_window", jvm_open=None, jvm_close=None)
-        assert warm(node, LIMITS) is None
-
-    def test_an_unread_jvm_is_unknown(self) -> None:
-        blind = f.part(f.healthy(), "server_window", jvm_open=None)
-        assert self.found(blind).status is Status.UNKNOWN
-        assert self.found(f.by_url()).status is Status.UNKNOWN
-        no_jit = f.part(
-            f.healthy(), "server_window", jvm_close=f.snapshot(50, 1).model_copy(update={"jit_time_s": None})
-        )
-        assert self.found(no_jit).status is Status.UNKNOWN
-
-
-class TestStall:
-    def test_quiet(self) -> None:
-        assert stall(f.healthy(), LIMITS).status is Status.VALID
-
-    def test_a_frozen_second_fires_and_says_what_it_hid(self) -> None:
-        frozen = f.window(
-            f.healthy(), gaps=(Gap(start_ms=45_000, duration_ms=1000, in_flight=10),), gaps_total=1
-        )
-        finding = stall(frozen, LIMITS)
-        assert finding.status is Status.SUSPECT
-        assert finding.value == 1000
-        # 8,000 of 88,000 filled-in waits are spread over (0, 1 s]: 1 % of all are above 1 s x (1 - 880 /
-        # 8000) = 890 ms
-        assert "p99 89" in finding.advice
-        assert "instead of 2." in finding.advice
-
-    @pytest.mark.parametrize("gap_ms", [45.0, 20.5])
-    def test_short_gaps_are_life(self, gap_ms: float) -> None:
-        quiet = f.window(f.healthy(), gaps=(Gap(start_ms=45_000, duration_ms=gap_ms, in_flight=10),))
-        assert stall(quiet, LIMITS).status is Status.VALID
-
-    def test_a_slow_server_has_long_gaps_by_nature(self) -> None:
-        slow = f.window(
-            f.healthy(),
-            service_time=f.histogram(count=660, mean_ms=150, sigma=0.02),
-            gaps=(Gap(start_ms=45_000, duration_ms=149, in_flight=10),),
-        )
-        assert stall(slow, LIMITS).status is Status.VALID
-
-    def test_an_open_loop_shows_it_by_itself(self) -> None:
-        frozen = f.window(f.open_model(), gaps=(Gap(start_ms=45_000, duration_ms=1000, in_flight=10),))
-        finding = stall(frozen, LIMITS)
-        assert finding.status is Status.VALID
-        assert "intended send" in finding.reason
-
-    def test_a_damaged_histogram_is_unknown(self) -> None:
-        evidence = f.healthy()
-        damaged = f.histogram().model_copy(update={"v2": "HISTFAAA!!"})
-        assert stall(f.window(evidence, service_time=damaged), LIMITS).status is Status.UNKNOWN
-        assert stall(f.window(evidence, service_time=None), LIMITS).status is Status.UNKNOWN
