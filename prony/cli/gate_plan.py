@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from prony.plan.trial import TrialPlan
     from prony.targets import ServerUnderTest
 
-FIGURES = "requests_per_s,p99_ms,cpu_us_per_request"
+FIGURES = "requests_per_s,cpu_us_per_request"
+P99, P99_MARGIN = "p99_ms", 0.2
 SHORT_NAMES = {"cpu_us_per_request": "server_cpu_us_per_request"}
 FIRST_LOOK = 5
 """Blocks before the first look: with three or four an interval is several times as wide."""
@@ -36,6 +37,18 @@ class Wanted:
     protocol: tuple[float, float] | None
     """Seconds of a warm-up and of a run."""
     baseline: str | None
+    p99: bool = False
+    """Whether p99 is asked for beside the figures, at a margin of its own."""
+
+    @property
+    def every_figure(self) -> tuple[str, ...]:
+        """With p99 where it is asked for."""
+        return self.figures if not self.p99 or P99 in self.figures else (*self.figures, P99)
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """Of figures with a margin of their own."""
+        return {P99: P99_MARGIN} if self.p99 else {}
 
     def looks(self, block_s: float) -> int:
         """After how many blocks the last look is. Raises UsageError for what makes no plan."""
@@ -72,7 +85,7 @@ def figures_of(text: str) -> tuple[str, ...]:
         if name not in FIGURE:
             raise UsageError(
                 f"--figures: unknown figure '{word}'{nearest(word, [*SHORT_NAMES, *known])}; known figures: "
-                f"{', '.join(known)}"
+                f"{', '.join((*SHORT_NAMES, *known))}"
             )
         if name not in known:
             raise UsageError(f"--figures: '{word}' has no direction that is worse; leave it out")
@@ -138,7 +151,13 @@ def _in_turns(
         cell_of(MAIN, name, target_named(address), trial, wanted.trials)
         for name, address in zip((base, candidate), named, strict=True)
     ]
-    gate = GateTest(base=base, candidate=candidate, figures=wanted.figures, margin=wanted.margin)
+    gate = GateTest(
+        base=base,
+        candidate=candidate,
+        figures=wanted.every_figure,
+        margin=wanted.margin,
+        margins=wanted.margins,
+    )
     return one_part(
         "gate",
         f"{candidate} against {base}: {trial.workload.title or trial.workload.name}",
@@ -183,15 +202,16 @@ def _against_stored(
     here = prepare(common.server_cpus, common.client_cpus, services=server.has_services).fingerprint
     store = Store.open(common.db)
     try:
-        base, stored = stored_base(store, tag, here, _as_measured(cell, common), wanted.figures)
+        base, stored = stored_base(store, tag, here, _as_measured(cell, common), wanted.every_figure)
     finally:
         store.close()
     _, candidate = names(base, server.name)
     gate = GateTest(
         base=base if base != server.name else f"{base}@{tag}",
         candidate=candidate,
-        figures=wanted.figures,
+        figures=wanted.every_figure,
         margin=wanted.margin,
+        margins=wanted.margins,
         baseline=stored,
     )
     return one_part(

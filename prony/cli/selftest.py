@@ -1,4 +1,4 @@
-"""`prony selftest`: are injected faults detected and clean runs left alone?"""
+"""`prony selftest`: are injected faults found, and do the printed bounds hold the truth?"""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def command(
         False, "--table", help="Run wrk and ab on the same set-ups too and print a Markdown table."
     ),
     honest: int = typer.Option(
-        0, "--honest", metavar="N", help="Instead: run N short clean trials and count false alarms by check."
+        0, "--honest", metavar="N", help="Instead: run N short clean trials: how many conform, and how wide are their bounds?"
     ),
     statistics: bool = typer.Option(
         False,
@@ -32,8 +32,8 @@ def command(
         None, "--server", help="With --honest: a server of the catalogue beside the reference server."
     ),
 ) -> int:
-    """Run every injected fault of the catalogue and its clean run on this host: is the fault detected, the
-    clean run left alone? Exit code 1 when not.
+    """Run every injected fault of the catalogue and its clean run on this host: is the fault found, and does the
+    clean run conform? Exit code 1 when not.
     """
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
@@ -56,9 +56,9 @@ def command(
     if server is not None and not honest:
         raise UsageError("--server needs --honest N")
     chosen = sorted(set(numbers or ALL))
-    unknown = [number for number in chosen if number not in ALL]
-    if unknown:
-        raise UsageError(f"no entry {unknown[0]} in the catalogue; prony selftest --list names them")
+    missing = [number for number in chosen if number not in ALL]
+    if missing:
+        raise UsageError(f"no entry {missing[0]} in the catalogue; prony selftest --list names them")
     raise_descriptors()
     pin_self(partition().client)
     if honest:
@@ -73,7 +73,7 @@ def command(
         typer.echo(markdown(told))
     failed, left_out = sum(bool(t.failures) for t in told), sum(bool(t.missing) for t in told)
     typer.echo(
-        f"{len(told) - failed - left_out} of {len(told)} faults detected and their clean runs left alone"
+        f"{len(told) - failed - left_out} of {len(told)} faults found and not their clean runs"
         + (f", {failed} failed" if failed else "")
         + (f", {left_out} cannot be run on this host" if left_out else ""),
         err=table,
@@ -85,7 +85,7 @@ def _line(told: EntryResult) -> str:
     if told.missing:
         return f"{told.number:>3}  {told.name}: not run, needs {told.missing}"
     lines = [
-        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'detected'}",
+        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'found'}",
         f"       fault: {told.reported}",
     ]
     if told.clean:
