@@ -187,7 +187,9 @@ def test_a_part_that_was_not_run_says_why_in_short_and_is_no_failure() -> None:
     why = "ports: 3,600,064 ports will be needed (60,000 connections/s (each for 60 s))"
     view = factory.only(factory.full())
     (part,) = view.parts
-    left_out = replace(view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),))
+    left_out = replace(
+        view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),)
+    )
     (found,) = answer(left_out).parts
     assert found.sentences == ("Not run: ports: 3,600,064 ports will be needed",)
     assert (found.failure, found.rows) == ("", None)
