@@ -42,7 +42,8 @@ class LaunchedServer:
     def of(cls, asked: Launch, catalogue: Catalogue) -> LaunchedServer:
         """Raises UsageError for an unknown server, or a setting that it does not have."""
         settings = Settings(dict(asked.settings), asked.heap, asked.jvm_flags, asked.jdk)
-        return cls(catalogue.resolve(asked.address, settings))
+        spec = catalogue.resolve(asked.address, settings)
+        return cls(spec if asked.known_as is None else spec.model_copy(update={"name": asked.known_as}))
 
     @property
     def name(self) -> str:
