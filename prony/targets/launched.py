@@ -20,7 +20,7 @@ from prony.server.launch import launch
 from prony.server.running import RunningServer, identity_of
 from prony.server.settings import Settings
 from prony.server.spec import ServerSpec
-from prony.targets.base import OnLine
+from prony.targets.base import OnLine, Placement
 
 
 @dataclass(slots=True)
@@ -76,6 +76,10 @@ class LaunchedServer:
     @property
     def workloads(self) -> tuple[str, ...]:
         return tuple(self.spec.workloads)
+
+    def placement(self) -> Placement:
+        """Its CPUs are chosen for it."""
+        return Placement()
 
     def lacking(self) -> str | None:
         return lacking(self.spec)

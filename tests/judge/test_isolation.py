@@ -40,7 +40,10 @@ class TestIsolation:
         anywhere = f.part(foreign, "partition", server=(0, 1), client=(1,))
         finding = isolation(anywhere, LIMITS)
         assert finding.status is Status.UNKNOWN
-        assert "the server may run on the client's CPU 1" in finding.reason
+        assert "the server roams: it may run on the client's CPU 1" in finding.reason
+        assert finding.advice == f"pin the server: taskset -apc 0 {anywhere.server.pid}"
+        there = f.part(foreign, "partition", server=(1,), client=(1,))
+        assert "the server may run on the client's CPU 1" in isolation(there, LIMITS).reason
         crowded = f.part(foreign, "host_window", others_on_server_cpus=0.6)
         assert isolation(crowded, LIMITS).status is Status.SUSPECT
         assert "unless they belong to the server" in isolation(crowded, LIMITS).reason

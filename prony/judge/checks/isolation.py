@@ -61,7 +61,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         value=max(shares) if shares else None,
         limit=limit,
         reason="; ".join(said),
-        advice=_advice(evidence, found) if status in {Status.INVALID, Status.SUSPECT} else "",
+        advice=_advice(evidence, found) if status in {Status.INVALID, Status.SUSPECT} else _pin(evidence),
         source=SOURCE,
         outside=all(part[0] is not Status.INVALID for part in own if part is not None),
     )
@@ -93,7 +93,8 @@ def _where_it_may_run(partition: CpuPartition | None) -> Part | None:
         return None
     common = list(partition.common)
     if common:
-        text = f"the server may run on the client's CPU {', '.join(map(str, common))}"
+        roams = "roams: it " if set(partition.server) - set(common) else ""
+        text = f"the server {roams}may run on the client's CPU {', '.join(map(str, common))}"
         return Status.UNKNOWN, text, None
     return _sets(partition)
 
@@ -233,6 +234,15 @@ def _graded(share: float, limit: float, limits: IsolationLimits, text: str) -> P
     elif share >= limit:
         status = Status.SUSPECT
     return status, text.format(percent(share)), share
+
+
+def _pin(evidence: Evidence) -> str:
+    """How a server that somebody else placed gets CPUs of its own; empty where it has them."""
+    sides, pid = evidence.partition, evidence.server.pid
+    if evidence.server.owned or sides is None or not sides.common or pid is None:
+        return ""
+    theirs = sorted(set(sides.server) - set(sides.common))
+    return f"pin the server: taskset -apc {','.join(map(str, theirs))} {pid}" if theirs else ""
 
 
 def _advice(evidence: Evidence, parts: list[Part]) -> str:
