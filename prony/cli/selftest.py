@@ -21,7 +21,10 @@ def command(
         False, "--table", help="Run wrk and ab on the same set-ups too and print a Markdown table."
     ),
     honest: int = typer.Option(
-        0, "--honest", metavar="N", help="Instead: run N short clean trials: how many conform, and how wide are their bounds?"
+        0,
+        "--honest",
+        metavar="N",
+        help="Instead: N short clean trials: what conforms, how wide are the bounds?",
     ),
     statistics: bool = typer.Option(
         False,
@@ -32,8 +35,8 @@ def command(
         None, "--server", help="With --honest: a server of the catalogue beside the reference server."
     ),
 ) -> int:
-    """Run every injected fault of the catalogue and its clean run on this host: is the fault found, and does the
-    clean run conform? Exit code 1 when not.
+    """Run every injected fault of the catalogue and its clean run on this host: is the fault found, and does
+    the clean run conform? Exit code 1 when not.
     """
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
