@@ -50,10 +50,9 @@ def cover_tables(trials: int = TRIALS, windows: int = WINDOWS, say: Say = lambda
     )
     parts = [
         prose(
-            f"Seed {SEED}; {trials} simulated trials per row, each with a disturbance of its own size, in windows "
-            f"of {WINDOW_S:g} s. In a cell: in how many trials that conform the figure of an undisturbed server "
-            "lies inside the interval widened by the budget; and how wide the budget is (median of half its "
-            "width)."
+            f"Seed {SEED}; {trials} simulated trials per row, each with a disturbance of its own size, in "
+            f"windows of {WINDOW_S:g} s. In a cell: in how many conforming trials the figure of an undisturbed "
+            "server lies inside the interval widened by the budget; and half the width of the budget (median)."
         ),
         "**The worlds.**\n\n" + table(("world", "what goes wrong"), [(k.name, k.told) for k in KINDS]),
         "**Inside.**\n\n" + table(("world", "load", *(HEAD[name] for name in FIGURES)), rows),
@@ -112,8 +111,8 @@ def _plateaus(windows: int, say: Say) -> str:
             of = plateaus(world, window_s, windows, SEED)
             rows.append((name, f"{window_s:g} s", f"{of.held}/{of.windows}", width(of.halves)))
     text = (
-        "**What is still to come**: how often the level of a server 60 s after the window lies in the printed "
-        "plateau interval, with 1.5 % noise from second to second, after 10 s of warm-up."
+        "**What is still to come**: how often the level of a server 60 s after the window lies in the "
+        "printed plateau interval, with 1.5 % noise from second to second, after 10 s of warm-up."
     )
     return prose(text) + "\n\n" + table(("server", "window", "inside", "half width, median"), rows)
 
@@ -137,14 +136,15 @@ def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
     claims = whole.shown + whole.equivalent
     said = (
         f"False: {whole.false} of {claims} claims, which is at most "
-        f"{100 * upper_bound(whole.false, max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. A server "
-        f"with 15 % to come, held against one that is already where it will be: {of.shown} of {of.pairs} shown for "
-        f"the window, {of.plain} of them as a difference that stays; aim none."
+        f"{100 * upper_bound(whole.false, max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. "
+        "A server with 15 % to come, held against one that is already where it will be: "
+        f"{of.shown} of {of.pairs} shown for the window, {of.plain} of them as a difference that "
+        "stays; aim none."
     )
     head = ("world", "load", "figure", "equal", f"{(FASTER - 1) * 100:.0f} % apart")
     text = (
-        f"{pairs} pairs per cell, {BLOCKS} trials each, every one with a disturbance of its own size: shown / "
-        "equivalent / open."
+        f"{pairs} pairs per cell, {BLOCKS} trials each, every one with a disturbance of its own size: shown "
+        "/ equivalent / open."
     )
     return prose(text) + "\n\n" + table(head, rows) + "\n\n" + prose(said) + "\n"
 
@@ -179,8 +179,9 @@ def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: No
             )
     head = ("host", "load", "conform", *(HEAD[name] for name in FIGURES), "10 % apart: shown")
     text = (
-        f"Half the width of the budget, median of {trials} trials that conform; and how many of {pairs} pairs "
-        f"that differ by 10 % are shown after {BLOCKS} trials each. Busy: {BUSY.told.removeprefix('as on a ')}."
+        f"Half the width of the budget, median of {trials} trials that conform; and how many of {pairs} "
+        f"pairs that differ by 10 % are shown after {BLOCKS} trials each. Busy: "
+        f"{BUSY.told.removeprefix('as on a ')}."
     )
     return prose(text) + "\n\n" + table(head, rows) + "\n"
 
