@@ -86,7 +86,7 @@ def http_probe(
 
 
 def _as_the_engine_reads(value: str) -> str:
-    """The value of a header as UTF-8 on one line: http.client takes its bytes for Latin-1, and keeps folds."""
+    """A header's value as UTF-8 on one line: http.client takes its bytes for Latin-1, and keeps folds."""
     text = value.encode("latin-1", "replace").decode("utf-8", "replace")
     return " ".join(line.strip(" \t") for line in text.split("\n")).replace("\r", "").strip(" \t")
 
