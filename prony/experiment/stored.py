@@ -32,7 +32,7 @@ def plan_of(row: ExperimentRow, trials: Sequence[StoredTrial] = ()) -> Plan:
         if row.spec.get("schema") == 2:
             return Plan.model_validate(_without_old_tools(row.spec))
         return _READERS.get(row.spec.get("kind"), _comparison_or_load)(row, trials)
-    except (ValidationError, KeyError, TypeError, ValueError, UsageError) as fault:
+    except (ValidationError, LookupError, TypeError, ValueError, AttributeError, UsageError) as fault:
         raise StoreError(
             f"the plan of {row.id} was stored by Prony {row.prony_version} and is not understood by this "
             "one; use that version",
@@ -48,13 +48,19 @@ _OLD_CROSS_CHECK = frozenset(
 
 def _parts(spec: Spec) -> Sequence[Spec]:
     """The parts of a stored plan; of schema 1 there are none, and `parts` was a flag of a load."""
-    return spec.get("parts", ()) if spec.get("schema") == 2 else ()
+    parts = spec.get("parts") if spec.get("schema") == 2 else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _cross_check(part: Spec) -> Spec:
+    found = part.get("cross_check")
+    return found if isinstance(found, dict) else {}
 
 
 def trials_of(row: ExperimentRow, trials: Sequence[StoredTrial]) -> list[StoredTrial]:
     """The trials of an experiment, with the runs of other tools that an old cross-check kept in its plan."""
     for part in _parts(row.spec):
-        old = part.get("cross_check") or {}
+        old = _cross_check(part)
         if old.keys() & _OLD_CROSS_CHECK:
             trials = [_with_old_tools(one, old) for one in trials]
     return list(trials)
@@ -78,7 +84,7 @@ def _with_old_tools(one: StoredTrial, old: Spec) -> StoredTrial:
 def _without_old_tools(spec: Spec) -> Spec:
     parts = [
         {**part, "cross_check": {k: v for k, v in old.items() if k not in _OLD_CROSS_CHECK}}
-        if (old := part.get("cross_check"))
+        if (old := _cross_check(part))
         else part
         for part in spec.get("parts", ())
     ]
@@ -95,7 +101,7 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
             f"{row.id} was stored by Prony {row.prony_version}, which did not record the workload of "
             "a sweep, a search or a load; run it again"
         )
-    if any((part.get("cross_check") or {}).keys() & _OLD_CROSS_CHECK for part in _parts(row.spec)):
+    if any(_cross_check(part).keys() & _OLD_CROSS_CHECK for part in _parts(row.spec)):
         raise UsageError(
             f"{row.id} was stored by Prony {row.prony_version}, whose trials did not say which other tools "
             "run; run it again"

@@ -240,8 +240,8 @@ class Store:
     def experiments(
         self, *, command: str | None = None, fingerprint_key: str | None = None
     ) -> list[ExperimentRow]:
-        """All experiments, or those of a command or a fingerprint, newest first. A list that shows no plan
-        wants `search`, which is quicker.
+        """All experiments that can be read, or those of a command or a fingerprint, newest first. A list
+        that shows no plan wants `search`, which is quicker and names the others.
         """
         conditions = []
         if command is not None:
@@ -249,7 +249,7 @@ class Store:
         if fingerprint_key is not None:
             conditions.append(schema.experiments.c.fingerprint_key == fingerprint_key)
         return self._database.read(
-            lambda connection: reading.experiments(connection, self.where, *conditions)
+            lambda connection: reading.experiments(connection, self.where, *conditions, readable=True)
         )
 
     def experiment(self, which: str) -> ExperimentRow:
@@ -367,7 +367,7 @@ class Store:
 
         def work(connection: Connection) -> tuple[tuple[str, ...], tuple[Note, ...]]:
             mine = (experiment_id,)
-            tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine)
+            tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine, [])
             return tuple(tagged.get(experiment_id, ())), tuple(noted.get(experiment_id, ()))
 
         return self._database.read(work)

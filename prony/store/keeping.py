@@ -14,6 +14,7 @@ from prony import __version__
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import schema, summaries
+from prony.store.columns import finite
 
 
 def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
@@ -72,5 +73,5 @@ def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, 
         "prony_version": __version__,
         "verdict": judgement.verdict.value,
         "judgement": judgement.model_dump_json(),
-        "figures": json.dumps(dict(figures)),
+        "figures": json.dumps(finite(figures)),
     }
