@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from prony import redaction
 from prony.errors import StoreError, UsageError
 from prony.evidence.trial import LoadFacts, ServerCount, ToolRun, TrialRecord
 from prony.plan import workload as workloads
@@ -107,6 +108,50 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
             "run; run it again"
         )
     return row, plan_of(row, store.trials(row.id))
+
+
+def with_credentials(plan: Plan, given: Plan | None) -> Plan:
+    """A stored plan with what is never stored: the credentials of the plan as it is given again. Raises
+    UsageError where any are missing.
+    """
+    cells = tuple(_with_credentials(cell, given) for cell in plan.cells)
+    missing = dict.fromkeys(name for cell in cells for name in _credentials_missing(cell))
+    if missing:
+        again = "" if given is None else " as it was, with the values that it was begun with"
+        raise UsageError(
+            f"the plan sends credentials, which are never stored ({', '.join(missing)}): repeat the whole "
+            f"command line{again} beside --resume, or start it anew"
+        )
+    return plan.model_copy(update={"cells": cells})
+
+
+def lacks_credentials(plan: Plan) -> bool:
+    """Whether a stored plan cannot be run without what is given again."""
+    return any(_credentials_missing(cell) for cell in plan.cells)
+
+
+def sends_credentials(plan: Plan) -> bool:
+    """Whether what is stored of a plan is less than the plan."""
+    return any(redaction.plain(one) != one for one in map(_offered, plan.cells))
+
+
+def _credentials_missing(cell: Cell) -> tuple[str, ...]:
+    return redaction.redacted_in(_offered(cell))
+
+
+def _offered(cell: Cell) -> Spec:
+    return cell.model_dump(mode="json", by_alias=True, include={"target", "trial"})
+
+
+def _with_credentials(cell: Cell, given: Plan | None) -> Cell:
+    """Of a cell that a search has added, those of another one of its server and workload."""
+    stored = _offered(cell)
+    for one in () if given is None else given.cells:
+        same = (one.part, one.server, one.trial.workload.name)
+        if redaction.redacted_in(stored) and same == (cell.part, cell.server, cell.trial.workload.name):
+            stored = redaction.filled(stored, _offered(one))
+    known = cell.model_dump(mode="json", by_alias=True) | stored
+    return Cell.model_validate(known)
 
 
 def cell_of_record(plan: Plan, record: TrialRecord) -> str:

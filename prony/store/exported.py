@@ -1,5 +1,5 @@
 """The rows of an export as models: what comes from another host, or from anybody who may upload, is checked
-here before it gets near the database. Must not know how the file is packed.
+here, and its credentials left out, before it gets near the database. Must not know how the file is packed.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from prony import redaction
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement, Status
@@ -134,7 +135,10 @@ def experiment(row: object) -> dict[str, Any]:
     found = _read(f"{what}.fingerprint", lambda: Fingerprint.model_validate_json(columns.fingerprint))
     if found.key != columns.fingerprint_key:
         raise Misfit(f"the fingerprint of {columns.id} has two keys")
-    return columns.model_dump()
+    return columns.model_dump() | {
+        "name": redaction.text(columns.name),
+        "spec": redaction.as_json(columns.spec),
+    }
 
 
 def trial(row: object) -> dict[str, Any]:
@@ -147,13 +151,17 @@ def trial(row: object) -> dict[str, Any]:
             _read(f"{what}: record", lambda name=name: _Moment.model_validate({name: said[name]}))  # type: ignore[misc]
     _numbers(f"{what}: record", said, finite=False)
     record = _read(f"{what}: record", lambda: TrialRecord.model_validate_json(columns.record))
-    stored = columns.model_dump()
+    stored = columns.model_dump() | {
+        name: redaction.name(getattr(columns, name)) for name in ("server", "workload", "load_name")
+    }
+    if columns.failure is not None:
+        stored["failure"] = redaction.text(columns.failure)
     derived = trial_values(record)
     own = {"record", "record_format", "prony_version"}
     differing = [name for name, value in derived.items() if name not in own and stored[name] != value]
     if differing:
         raise Misfit(f"{what} does not match its record ({', '.join(differing)})")
-    return stored | {"record": zlib.compress(columns.record.encode())}
+    return stored | {"record": zlib.compress(redaction.as_json(columns.record).encode())}
 
 
 class _Moment(BaseModel):
@@ -175,12 +183,13 @@ def judgement(row: object, of: set[str]) -> dict[str, Any]:
         raise Misfit(f"{what}: {wrong[0]}")
     if columns.trial_id not in of:
         raise Misfit(f"a judgement is of {columns.trial_id}, which is not in the file")
-    return columns.model_dump(mode="json")
+    return columns.model_dump(mode="json") | {"judgement": redaction.as_json(columns.judgement)}
 
 
 def note(row: object) -> dict[str, Any]:
     """The row, when it is a note. Raises Misfit."""
-    return _row("note", NoteColumns, row).model_dump()
+    found = _row("note", NoteColumns, row)
+    return found.model_dump() | {"text": redaction.text(found.text)}
 
 
 def without_local(row: object) -> object:

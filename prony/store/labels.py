@@ -12,6 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.store import schema
 from prony.store.columns import column_time
@@ -126,7 +127,7 @@ def notes_of(
             sentence = f"a note on experiment {row.experiment_id} cannot be read: {fault}"
             unreadable.append(Unreadable(row.experiment_id, sentence, whole=False))
         else:
-            found[row.experiment_id].append(Note(made, row.made_by, row.text))
+            found[row.experiment_id].append(Note(made, row.made_by, redaction.text(row.text)))
     return found
 
 

@@ -1,4 +1,6 @@
-"""Experiments and trials out of their rows. Must not write, nor know what is done with them."""
+"""Experiments and trials out of their rows, without the credentials that rows of earlier versions hold. Must
+not write, nor know what is done with them.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from typing import Any
 import pydantic
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
-from prony import __version__
+from prony import __version__, redaction
 from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
@@ -93,11 +95,11 @@ def _experiment(row: Row[Any], where: str) -> ExperimentRow:
     with _understood(f"Experiment {row.id}", where, row.prony_version):
         return ExperimentRow(
             id=row.id,
-            name=row.name,
+            name=redaction.text(row.name),
             created=column_time("created", row.created),
             ended=column_time("ended", row.ended) if row.ended else None,
             status=moving.status_of(row),
-            spec=json.loads(row.spec),
+            spec=json.loads(redaction.as_json(row.spec)),
             fingerprint=Fingerprint.model_validate_json(row.fingerprint),
             seed=int(row.seed),
             quick=bool(row.quick),
@@ -111,7 +113,7 @@ def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
         if row.record_format != schema.RECORD_FORMAT:
             raise ValueError(f"unknown format {row.record_format}")
         return StoredTrial(
-            record=TrialRecord.model_validate_json(zlib.decompress(row.record)),
+            record=TrialRecord.model_validate_json(redaction.as_json(zlib.decompress(row.record).decode())),
             judgements=tuple(_judgement(one) for one in judged),
             prony_version=row.prony_version,
         )
@@ -120,7 +122,7 @@ def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
 def _judgement(row: Row[Any]) -> StoredJudgement:
     figures, odd = stored_figures(row.figures)
     return StoredJudgement(
-        judgement=Judgement.model_validate_json(row.judgement),
+        judgement=Judgement.model_validate_json(redaction.as_json(row.judgement)),
         figures=figures,
         made=column_time("made", row.made),
         prony_version=row.prony_version,

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
+from prony import redaction
 from prony.evidence.host import Fingerprint
 from prony.judge.finding import Status
 from prony.store import moving, schema
@@ -100,7 +101,7 @@ def _looked_up(
 def _found(row: Row[Any]) -> FoundExperiment:
     return FoundExperiment(
         id=row.id,
-        name=row.name,
+        name=redaction.text(row.name),
         command=row.command,
         created=column_time("created", row.created),
         ended=column_time("ended", row.ended) if row.ended else None,
@@ -278,8 +279,8 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
         plan_key=row.plan_key,
         verdict=_status(row.verdict),
         bound_by=row.bound_by,
-        reason=row.reason or "; ".join(odd),
-        failure=row.failure,
+        reason=redaction.text(row.reason) or "; ".join(odd),
+        failure=None if row.failure is None else redaction.text(row.failure),
         figures=figures,
         versions=_mapping(row.versions),
         build_key=row.build_key,
