@@ -1,4 +1,4 @@
-"""Clean trials of fast servers: which set-ups there are, and what the count of those that conform is worth."""
+"""Clean trials of fast servers: which set-ups there are, and what the count that conforms is worth."""
 
 from __future__ import annotations
 
