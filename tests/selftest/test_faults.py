@@ -103,7 +103,7 @@ def test_the_table_says_what_could_not_be_run() -> None:
         EntryResult(2, "c", "d", missing="two CPUs"),
     ]
     lines = markdown(rows).splitlines()
-    assert lines[2] == "| 1 | **a**: b | wrk 3/s | found, client: x/y | conforms |"
+    assert lines[2] == "| 1 | **a**: b | wrk 3/s | does not conform, client: x/y | conforms |"
     assert "not run: needs two CPUs" in lines[3]
 
 
