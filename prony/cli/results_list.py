@@ -75,7 +75,7 @@ def _print(found: Found, offset: int) -> None:
     from prony.report.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("ID", "When", "Conforming trials", "Status", "What"):
+    for heading in ("ID", "When", "Conforming", "Status", "What"):
         table.add_column(heading, overflow="fold")
     for one in found.experiments:
         status = one.status + (" (quick)" if one.quick else "")
