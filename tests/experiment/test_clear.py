@@ -65,11 +65,14 @@ def test_equivalence_ends_it_and_one_unclear_pair_does_not() -> None:
 
 
 def test_what_is_too_small_to_matter_is_the_plans_to_say() -> None:
-    narrow = UntilClear(("a", "b"), Looks(5, 20), band=0.0001)
-    feed(narrow, range(5), 0.002)
-    assert narrow.need() > 0
-    wide = figure_pairs(factory.experiment().cells, "requests_per_s", band=0.9)
+    cells = factory.full().cells
+    wide = figure_pairs(cells, "requests_per_s", band=0.9)
     assert {pair.claim for pair in wide} == {Claim.EQUIVALENT}
+    assert Claim.EQUIVALENT not in {pair.claim for pair in figure_pairs(cells, "requests_per_s")}
+    for band, over in ((0.9, True), (0.02, False)):
+        watch = UntilClear(("a", "b"), Looks(5, 20), band=band)
+        feed(watch, range(5), 0.05)
+        assert (watch.need() == 0) is over
 
 
 def test_the_need_is_half_of_the_widest_unclear_interval_relative_to_the_band() -> None:
