@@ -145,17 +145,17 @@ def command(
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
     from prony.cli.load_options import chosen as chosen_load
+    from prony.cli.targets import url as running
     from prony.plan.budget import FEWEST
     from prony.plan.cell import cell_of
     from prony.plan.plan import MAIN, one_part, shape_of
-    from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed
 
     if url is None:
         raise UsageError(
             "name the URL of a running server, such as http://127.0.0.1:8080/path, or --resume ID"
         )
-    target, path = parse_url(url)
+    target, path = running(url)
     if workload is None:
         sends = request(path, method, header, body, body_file)
     else:

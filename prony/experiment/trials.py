@@ -18,6 +18,7 @@ from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.explaining import Explaining
 from prony.experiment.testbed import Progress, Testbed
+from prony.host.affinity import pin_self
 from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
@@ -83,6 +84,8 @@ class Trials:
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
+        if self.testbed.hosts is None:
+            pin_self(surroundings.partition.client)  # beside a server at a URL not those of every trial
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(
             trial,

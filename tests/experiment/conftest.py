@@ -69,6 +69,7 @@ class FakeTarget:
     """A server under test of which nothing is started."""
 
     name = "made up"
+    owned = True
     built = None
     closes_after = None
     max_connections: int | None = None

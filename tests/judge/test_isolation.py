@@ -169,3 +169,12 @@ def test_of_several_hosts_only_the_servers_counts() -> None:
     assert three.host_window is not None
     busy = f.host(three, "load2", host_window={"others_on_client_cpus": 0.5})
     assert judged(busy).bias == judged(three).bias
+
+
+def test_of_a_server_at_a_url_nothing_of_its_host_is_known() -> None:
+    three = f.on_hosts(3)
+    theirs = three.server.model_copy(update={"owned": False})
+    loads = tuple(one for one in three.hosts if one.role == "load")
+    at_url = {"server": theirs, "server_window": None, "partition": None, "hosts": loads}
+    found = judged(three.model_copy(update=at_url))
+    assert (found.kind, found.code, found.bias) == (Kind.PROVIDED, "unread", {})

@@ -9,10 +9,8 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.connections import connections
 from prony.judge.checks.little import little
 from prony.judge.checks.ports import forecast_ports
-from prony.judge.checks.samples import samples
 from prony.judge.checks.steady import steady
 from prony.judge.checks.think import think
-from prony.judge.checks.warm import warm
 from prony.judge.finding import Finding, Kind, Status
 from prony.judge.limits import CheckLimits
 from prony.load.facts import load_facts
@@ -159,16 +157,6 @@ class TestSteady:
         assert "19 rows" in finding.reason
 
 
-def test_compilation_within_a_fixed_protocol_is_part_of_it() -> None:
-    busy = f.part(f.healthy(), "server_window", jvm_close=f.snapshot(50, 23.0))
-    longer = found(warm(busy, LIMITS))
-    assert longer.status is Status.INVALID
-    assert "warm up longer" in longer.advice
-    protocol = found(warm(f.part(busy, "load", claim="protocol"), LIMITS))
-    assert protocol.status is Status.SUSPECT
-    assert "warm up longer" not in protocol.advice, "which would be another protocol"
-
-
 class TestFacts:
     def test_of_a_closed_load(self) -> None:
         load = ClosedLoad(users=7, think=Think(kind="constant", ms=5), ramp_up_s=3, ramp_down_s=2)
@@ -191,11 +179,3 @@ class TestFacts:
     def test_a_ramp_is_a_change_of_rate(self) -> None:
         phases = (RatePhase(duration_s=5, from_per_s=0, to_per_s=9),)
         assert load_facts(OpenLoad(phases=phases), WALK, Connections()).phased
-
-
-@pytest.mark.parametrize(("reason", "status"), [("schedule", Status.VALID), ("stopped", Status.SUSPECT)])
-def test_a_whole_run_that_somebody_ended_is_not_the_protocol(reason: str, status: Status) -> None:
-    ended = f.engine(f.part(f.healthy(), "load", claim="protocol"), reason=reason)
-    finding = samples(ended, LIMITS)
-    assert finding.status is status
-    assert ("cut short" in finding.reason) == (reason == "stopped")

@@ -132,11 +132,28 @@ def test_what_nothing_bounds_is_named_with_its_rows() -> None:
     assert "spring" not in every.unbounded[0]
 
 
-def test_a_server_without_a_figure_has_a_row_and_no_drawing() -> None:
-    table = drawn(part_of({"spring-jetty": [factory.FAILING]}))
-    (jetty,) = [one for one in table.rows if one.row.label == "spring-jetty"]
-    assert (jetty.bar, jetty.budget) == (None, None)
-    assert jetty.row.cells[1].text.startswith("errors: ")
+def test_a_server_without_a_figure_is_last_and_has_no_drawing() -> None:
+    table = drawn(part_of({"spring-undertow": [factory.FAILING]}))
+    assert [one.row.server for one in table.rows] == ["spring-jetty", "spring-tomcat", "spring-undertow"]
+    last = table.rows[-1]
+    assert (last.bar, last.budget) == (None, None)
+    assert last.row.cells[1].text.startswith("errors: ")
+    assert all(one.bar is not None for one in table.rows[:-1])
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.5])
+def test_the_highest_figure_is_the_best_only_where_the_pairs_show_it(bound: float) -> None:
+    slow = [bends("warm", 0.0, bound)] if bound else []
+    table = drawn(part_of({"spring-tomcat": slow, "spring-jetty": slow}))
+    best = [one.row.server for one in table.rows if one.row.cells[0].best]
+    assert table.rows[0].row.server == "spring-undertow"
+    assert best == ([] if bound else ["spring-undertow"])
+
+
+def test_where_nothing_conforms_there_are_no_rows_and_the_reason() -> None:
+    (part,) = answer(factory.hopeless()).parts
+    assert answer_table(part, factory.SERVERS.index) is None
+    assert factory.FAILING.reason in part.failure
 
 
 def test_one_server_has_no_bar_as_there_is_nothing_to_compare_with() -> None:
@@ -187,7 +204,9 @@ def test_a_part_that_was_not_run_says_why_in_short_and_is_no_failure() -> None:
     why = "ports: 3,600,064 ports will be needed (60,000 connections/s (each for 60 s))"
     view = factory.only(factory.full())
     (part,) = view.parts
-    left_out = replace(view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),))
+    left_out = replace(
+        view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),)
+    )
     (found,) = answer(left_out).parts
     assert found.sentences == ("Not run: ports: 3,600,064 ports will be needed",)
     assert (found.failure, found.rows) == ("", None)

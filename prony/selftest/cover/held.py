@@ -1,4 +1,6 @@
-"""Whether the printed bounds hold the truth, how wide they are, and which checks make them. Must not simulate."""
+"""Whether the printed bounds hold the truth, how wide they are, and which checks make them. Must not know how
+a world is made.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,8 @@ import numpy as np
 from prony.judge.estimate import Estimate, estimates
 from prony.judge.figures import figures
 from prony.judge.judging import judge
-from prony.selftest.cover.queue import SKEW, World
+from prony.selftest.cover.made import OPENS_S
+from prony.selftest.cover.queue import SKEW, World, level
 from prony.selftest.cover.worlds import FIGURES, LOADS, Kind, trial, truth
 
 ROUNDING = 0.002
@@ -116,3 +119,35 @@ def half(estimate: Estimate) -> float:
 
 def _end(end: float | None) -> str:
     return "open" if end is None else f"{end:+.2%}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plateaus:
+    """Of windows of one server: how often the printed plateau holds the level at its horizon, and how wide
+    it is.
+    """
+
+    windows: int
+    held: int
+    halves: tuple[float, ...]
+
+
+def plateaus(world: World, window_s: float, windows: int, seed: int) -> Plateaus:
+    """Of the rate, from now until the horizon."""
+    rng = np.random.default_rng(seed)
+    holds, halves = 0, []
+    for _ in range(windows):
+        evidence = trial(world, rng, window_s)
+        judgement = judge(evidence)
+        numbers = figures(evidence).numbers()
+        found = estimates(evidence, judgement, numbers)["requests_per_s"]
+        ends_s = OPENS_S + window_s
+        at_s = np.asarray([ends_s, ends_s + (found.horizon_s or 0.0)])
+        true = PER_S / world.cpu_ms * level(world, at_s)
+        low, high = found.plateau_low or 0.0, math.inf if found.plateau_high is None else found.plateau_high
+        holds += low <= float(true.max()) * (1 + ROUNDING) and float(true.max()) <= high * (1 + ROUNDING)
+        halves.append(math.inf if low <= 0 or math.isinf(high) else math.sqrt(high / low) - 1)
+    return Plateaus(windows, holds, tuple(halves))
+
+
+PER_S = 1000.0

@@ -1,10 +1,11 @@
-"""The evidence of a trial of a made-up world: rows, histograms and counters as an engine and a host would have
-them. Must not know what is judged.
+"""The evidence of a trial of a made-up world: rows, histograms and counters as an engine and a host would
+have them. Must not know what is judged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -58,8 +59,9 @@ def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ..
     found = []
     edges = np.searchsorted(made.done, np.arange(seconds + 1))
     took, late = made.done - made.sent, made.done - made.due
+    wrong = np.histogram(made.done[made.failed], np.arange(seconds + 1))[0].tolist()
     is_open = world.load == "open"
-    for second, (first, last) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
+    for second, (first, last) in enumerate(pairwise(edges)):
         mine = slice(int(first), int(last))
         ns, count = took[mine] * 1e9, int(last - first)
         at = np.percentile(ns, (50, 90, 99)) if count else None
@@ -70,6 +72,7 @@ def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ..
                 t_ms=(second + 1) * 1000.0,
                 duration_ms=1000.0,
                 completed=count,
+                failed=wrong[second],
                 users=None if is_open else world.users,
                 in_flight=world.users,
                 connections_open=world.users,
@@ -105,16 +108,17 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
     window = Window(
         **_counted(requests, right, failed),
         connections_opened=0,
+        connections_closed_by_client=0,
         opened_ms=OPENS_S * 1000,
         duration_s=window_s,
-        service_time=histogram(took[~made.failed[inside]]),
-        latency=histogram((made.done - made.due)[inside & ~made.failed]) if is_open else None,
+        service_time=histogram(took),
+        latency=histogram((made.done - made.due)[inside]) if is_open else None,
         send_lag=histogram(lag[inside]) if is_open else None,
         offered=int(np.sum((made.due >= OPENS_S) & (made.due < closes_s))) if is_open else None,
         due_unsent=0 if is_open else None,
         blocked=0 if is_open else None,
-        service_time_sum_s=float(took[~made.failed[inside]].sum()),
-        lost_time_sum_s=float(took[made.failed[inside]].sum()),
+        service_time_sum_s=float(took.sum()),
+        lost_time_sum_s=0.0,
         in_flight_integral_s=in_requests_s,
         in_flight_age_open_s=age_open_s,
         in_flight_age_close_s=age_close_s,
@@ -151,6 +155,7 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
             totals=Counters(
                 **_counted(totals, totals - int(made.failed.sum()), int(made.failed.sum())),
                 connections_opened=world.users,
+                connections_closed_by_client=0,
                 users=None if is_open else world.users,
                 due_unsent=0 if is_open else None,
             ),
@@ -203,7 +208,14 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
             time_wait_reuse=False,
         ),
         probes=(
-            Probe(step="hello/1", status=200, body_bytes=BODY, meets_expectation=True, keeps_alive=True),
+            Probe(
+                step="hello/1",
+                status=200,
+                body_bytes=BODY,
+                meets_expectation=True,
+                keeps_alive=True,
+                elapsed_ms=world.cpu_ms + world.wait_ms,
+            ),
         ),
         calibration=Calibration(ceiling_per_s=60_000, body_bytes=BODY, duration_s=2, client_cpu=0.98),
         warm_up=WarmUp(method="pinned", cap_s=60, steady=True, time_to_steady_s=5.0),
@@ -237,16 +249,19 @@ def _load(world: World, seconds: float) -> LoadFacts:
 def _counted(requests: int, right: int, failed: int) -> dict[str, object]:
     return {
         "sent": requests,
-        "completed": right,
+        "completed": requests,
         "failed": failed,
-        "errors": {"reset": failed} if failed else {},
-        "status": {"200": right},
-        "answers": (ResponseCount(status=200, body_bytes=BODY, count=right),),
+        "errors": {"expect_status": failed} if failed else {},
+        "status": {"200": right} | ({"503": failed} if failed else {}),
+        "answers": tuple(
+            ResponseCount(status=status, body_bytes=BODY, count=count)
+            for status, count in ((200, right), (503, failed))
+            if count
+        ),
         "bytes_sent": requests * 90,
         "bytes_received": right * 200,
         "connect_attempts": 0,
         "connections_closed_by_server": 0,
-        "connections_closed_by_client": 0,
         "eaddrnotavail": 0,
         "emfile": 0,
     }

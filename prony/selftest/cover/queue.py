@@ -1,5 +1,5 @@
-"""A made-up server with one CPU and first come, first served, under a made-up load, with a disturbance of known
-size or none. Must not know evidence or judgements.
+"""A made-up server with one CPU and first come, first served, under a made-up load, with a disturbance of
+known size or none. Must not know evidence or judgements.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,9 @@ class World:
     """A part of the response that needs no CPU (a database's time), exponential."""
     think_ms: float = 0.0
     rate_per_s: float = 0.0
+    creeps: float = 0.0
+    """Share of the rate that is missing at the first request and comes with `creeps_s` as time constant."""
+    creeps_s: float = 60.0
     noise: float = 0.005
     """The speed of the server varies so much from second to second."""
     disturbance: Disturbance = field(default_factory=Disturbance)
@@ -100,7 +103,8 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     cpu_s = np.where(failed, MISS_S, cpu_s)
     wait_s = np.where(failed, 0.0, drawn(world.wait_ms)) + RESENT_S * resent + HELD_BACK_S * held
     lay_s, pause_s, think_s = drawn(how.client_ms), drawn(how.pause_ms), drawn(world.think_ms)
-    speeds = np.exp(-world.noise * rng.standard_normal(int(seconds) + 2)).tolist()
+    slower = 1 / level(world, np.arange(0.5, int(seconds) + 2.5))
+    speeds = (slower * np.exp(-world.noise * rng.standard_normal(int(seconds) + 2))).tolist()
     taken = _taken(how.stolen + how.others, how.slice_ms / 1000, seconds, rng)
     period_s = FREEZE_S / how.frozen if how.frozen else math.inf
     waiting: list[tuple[float, float, float, int]] = []
@@ -142,6 +146,11 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     works, lies = cpu_s[:count][order], lay_s[:count][order]
     bad, again_sent, held_up = failed[:count][order], resent[:count][order], held[:count][order]
     return Requests(due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s)
+
+
+def level(world: World, at_s: NDArray[Any]) -> Floats:
+    """Of its rate as a share of its plateau, so long after the first request."""
+    return np.asarray(1 - world.creeps * np.exp(-at_s / world.creeps_s), dtype=np.float64)
 
 
 def _thawed(at_s: float, who: int, period_s: float) -> float:

@@ -40,6 +40,7 @@ class Kind:
     loads: tuple[str, ...] = tuple(LOADS)
     figures: tuple[str, ...] = FIGURES
     honest: bool = False
+    """What is true is what the disturbed server does (to arrivals), not what it would do without."""
 
 
 def _between(rng: np.random.Generator, low: float, high: float) -> float:
@@ -90,7 +91,7 @@ KINDS: tuple[Kind, ...] = (
         "skewed worker",
         "one worker in four stands still for 2 to 20 % of the time, 300 ms each; p99 of arrivals",
         lambda rng: Disturbance(frozen=_between(rng, 0.02, 0.2)),
-        loads=("saturating", "half busy"),
+        loads=("half busy",),
         figures=("p99_ms",),
         honest=True,
     ),
@@ -102,6 +103,13 @@ KINDS: tuple[Kind, ...] = (
             client_ms=_between(rng, 0.02, 0.5),
             resent=_between(rng, 0.0001, 0.003),
         ),
+    ),
+)
+BUSY = Kind(
+    "busy",
+    "as on a shared host: other processes take 1 to 5 % of the server's CPU, the hypervisor 0.5 to 2 %",
+    lambda rng: Disturbance(
+        stolen=_between(rng, 0.005, 0.02), others=_between(rng, 0.01, 0.05), slice_ms=_between(rng, 1, 10)
     ),
 )
 
