@@ -33,7 +33,7 @@ FITS = (
 """From the widest to the narrowest: whether ranges stand beside, where words are wrapped, and where the names
 of the less telling columns are.
 """
-LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 24, 30
+LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 23, 30
 """A label longer than this is wrapped when ranges stand below."""
 
 
