@@ -95,9 +95,13 @@ def _later(pair: Pair) -> str:
         down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)
         low, high = 100 * (1 - math.exp(-down)), 100 * math.expm1(up)
         span_s = f"within {pair.horizon_s:g} s"
-        said = f"open, {span_s} it may change by −{low:.2g} / +{high:.2g} %"
+        said = f"open, {span_s} it may change by −{_per_cent(low)} / +{_per_cent(high)} %"
     seconds = None if pair.settles is None else pair.settles.seconds
     return said if seconds is None else f"{said}; {span(seconds)} more of load per trial would settle it"
+
+
+def _per_cent(value: float) -> str:
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
 def _remedy(pair: Pair) -> str:

@@ -16,6 +16,7 @@ from prony.report.answer import (
     MOST_CONDITIONS,
     MOST_ROWS,
     MOST_SENTENCES,
+    Answer,
     AnswerPart,
     answer,
     percent_up,
@@ -76,9 +77,17 @@ def test_the_pairs_with_the_best_one_are_told_nearest_first() -> None:
     assert said == [told((JETTY, UNDERTOW), Claim.SHOWN), told((TOMCAT, UNDERTOW), Claim.SHOWN)]
 
 
-def test_the_one_that_is_not_shown_to_differ_comes_before_the_best_of_those_that_are() -> None:
+def test_what_is_shown_comes_before_what_is_open() -> None:
     said = ranked(as_claimed(factory.full(), {**BESIDE, of(UNDERTOW, JETTY): Claim.OPEN}))
-    assert said == [told((JETTY, UNDERTOW), Claim.OPEN), told((TOMCAT, UNDERTOW), Claim.SHOWN)]
+    assert said == [told((TOMCAT, UNDERTOW), Claim.SHOWN), told((JETTY, UNDERTOW), Claim.OPEN)]
+
+
+def test_the_first_sentence_is_of_a_part_in_which_something_is_shown() -> None:
+    nothing, something = (first(view) for view in (factory.hopeless(), factory.full()))
+    assert (nothing.shows, something.shows) == (False, True)
+    both = Answer((nothing, something), "", ())
+    assert both.sentence == something.sentences[0]
+    assert Answer((nothing,), "", ()).sentence == nothing.failure
 
 
 def test_several_that_are_not_shown_to_differ_share_a_sentence() -> None:

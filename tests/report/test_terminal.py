@@ -35,7 +35,7 @@ def lines_with(text: str, start: str) -> list[str]:
 def test_the_answer_comes_first_then_table_pairs_history_trials_without_a_figure_checks() -> None:
     text = shown(factory.troubled())
     parts = (
-        "spring-undertow leads",
+        "spring-undertow has the highest median",
         "good to",
         "Largest uncertainty",
         "Provided that",
