@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES, remedy
+from prony.compare.sentence import OBSTACLES, later_once, remedy
 from prony.experiment.clear import compared_figure
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
@@ -185,11 +185,11 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         first = next(finding for finding in part.findings if not finding.conforms)
         return (f"The servers are not compared: {first.reason}",)
     if part.layout == "comparison" and len(part.servers) > 2 and part.pairs:
-        return tuple(ranked(part)[:most])
+        return tuple(later_once(ranked(part)[:most]))
     found = telling(part)
     if part.layout == "comparison":
         found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
-    text = [f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence for pair in found[:most]]
+    text = later_once([f"{p.where}: {p.sentence}" if p.where else p.sentence for p in found[:most]])
     return tuple(text) or single(part)
 
 
