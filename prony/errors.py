@@ -16,8 +16,10 @@ class ExitCode(IntEnum):
     """A defect in Prony; the details are in the log file that the message names."""
     USAGE = 2
     """Bad input: an unknown name, an absurd number, a plan that cannot be read."""
-    INVALID = 3
-    """The measurement ran and was judged invalid: no headline figure is printed."""
+    NO_FIGURE = 3
+    """Something that was asked has no figure: its trials do not conform; with --strict, too, one that is not
+    known that well.
+    """
     ENVIRONMENT = 4
     """The host cannot do it: no tool, a failed build, a server that did not start, a port taken."""
     STORE = 5

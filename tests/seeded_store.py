@@ -2,7 +2,7 @@
 and stored like measured ones. `python -m tests.seeded_store FILE` writes it.
 
 The first server becomes slower with one night and faster with another; the second never changes; then the
-kernel of the host changes, and with it both. Some trials were disturbed and are rejected.
+kernel of the host changes, and with it both. Some trials went wrong and have no figure.
 """
 
 from __future__ import annotations
@@ -48,9 +48,12 @@ NEW_KERNEL_STEP = -0.08
 """Of both servers; no fault of theirs."""
 TRIAL_SPREAD, NIGHT_SPREAD = 0.008, 0.003
 """Standard deviations of the log throughput."""
-DISTURBED = 23
-"""One trial in so many is."""
-DISTURBED_STEP = -0.2
+WRONG = 23
+"""One trial in so many does not conform ..."""
+FAILED_SHARE = 0.05
+"""... because so many of its requests failed, ..."""
+WRONG_STEP = -0.2
+"""... and its throughput was another."""
 RELEASE = "release-1"
 
 
@@ -70,7 +73,7 @@ class Seeded:
     """What a seeded store holds."""
 
     trials: int
-    rejected: int
+    not_conforming: int
     planted: tuple[Planted, ...]
     break_at: datetime
     """From then on the fingerprint is another."""
@@ -86,20 +89,22 @@ def seed(store: Store, nights: int = 50) -> Seeded:
     source = np.random.default_rng(14)
     planted: list[Planted] = []
     ids: list[str] = []
-    trials = rejected = 0
+    trials = not_conforming = 0
     for number in range(nights):
         made = _night(number, source)
         identifier = str(made.experiment["id"])
         store.add_raw(made)
         ids.append(identifier)
         trials += len(made.trials)
-        rejected += sum(one["verdict"] != "valid" for one in made.judgements)
+        not_conforming += sum(not one["conforms"] for one in made.judgements)
         if number in STEPS:
             planted.append(Planted(identifier, _begin(number), STEPS[number]))
     if nights > max(STEPS):
         store.tag(ids[min(STEPS) - 1], RELEASE)
         store.note(ids[min(STEPS)], "Tomcat 10.1.43 <b>from today</b>: is it slower?")
-    return Seeded(trials, rejected, tuple(planted), _begin(NEW_KERNEL), (_host(0).key, _host(NEW_KERNEL).key))
+    return Seeded(
+        trials, not_conforming, tuple(planted), _begin(NEW_KERNEL), (_host(0).key, _host(NEW_KERNEL).key)
+    )
 
 
 def _begin(night: int) -> datetime:
@@ -159,7 +164,7 @@ def _records(
     night = source.normal(0, NIGHT_SPREAD)
     for index, scheduled in enumerate(plan.order()):
         server = plan.cell(scheduled.cell).server
-        disturbed = (number * 6 + index) % DISTURBED == DISTURBED - 1
+        wrong = (number * 6 + index) % WRONG == WRONG - 1
         level = _level(server, number) * np.exp(night + source.normal(0, TRIAL_SPREAD))
         begun = _begin(number) + timedelta(seconds=75 * index)
         yield TrialRecord(
@@ -174,7 +179,7 @@ def _records(
             seed=plan.seed_of(scheduled),
             started_at=begun,
             ended_at=begun + timedelta(seconds=70),
-            evidence=_evidence(server, number, level * (1 + DISTURBED_STEP * disturbed), disturbed),
+            evidence=_evidence(server, number, level * (1 + WRONG_STEP * wrong), wrong),
             fingerprint_key=host.key,
         )
 
@@ -205,8 +210,8 @@ def _identity(server: str, number: int) -> ServerIdentity:
     )
 
 
-def _evidence(server: str, number: int, rate: float, disturbed: bool) -> Evidence:
-    """A healthy trial at this rate, or one during which another program used the server's CPUs."""
+def _evidence(server: str, number: int, rate: float, wrong: bool) -> Evidence:
+    """A healthy trial at this rate, or one of whose requests some failed."""
     requests, total = round(rate * factory.WINDOW_S), round(rate * 52)
     made = factory.window(
         factory.healthy(),
@@ -218,8 +223,9 @@ def _evidence(server: str, number: int, rate: float, disturbed: bool) -> Evidenc
     made = factory.engine(made, rows=factory.rows(quiet))
     made = factory.totals(made, **factory.counters(total))
     made = factory.part(made, "load", expected_requests_per_s=rate)
-    if disturbed:
-        made = factory.part(made, "host_window", others_on_server_cpus=0.2, busiest_other="backup")
+    if wrong:
+        failed = round(requests * FAILED_SHARE)
+        made = factory.window(made, failed=failed, errors={"read": failed})
     return made.model_copy(update={"server": _identity(server, number)})
 
 
@@ -237,7 +243,7 @@ def main(words: list[str]) -> int:
     store = Store.open(words[0])
     made = seed(store)
     store.close()
-    print(f"{made.trials} trials, {made.rejected} of them not valid, in {words[0]}")
+    print(f"{made.trials} trials, {made.not_conforming} of them without a figure, in {words[0]}")
     for one in made.planted:
         print(f"{made.server} {one.change * 100:+g} % from {one.experiment_id} ({one.when:%Y-%m-%d}) on")
     return 0

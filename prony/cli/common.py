@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from prony.plan.part import Part, Sharing
     from prony.plan.plan import Plan
 
-ONE_END = "--windows have a fixed length, which --precision would end early: give one of them"
+ONE_END = "--windows have a fixed length, which --within would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
 GOES_WITH_RESUME = (
@@ -29,6 +29,8 @@ GOES_WITH_RESUME = (
     "attach",
     "metrics",
     "push",
+    "strict",
+    "details",
     "db",
     "json",
     "report",
@@ -78,10 +80,10 @@ class Common:
                      "rejected for other load on the host (isolation, host); the rejected ones stay on "
                      "record."),
     ] = 0  # fmt: skip
-    precision: Annotated[
+    within: Annotated[
         str | None,
-        typer.Option("--precision", metavar="SHARE", help="End a window as soon as its figure is known to "
-                     "±SHARE, such as 2% (95 % interval); the window's length is then its longest."),
+        typer.Option("--within", metavar="SHARE", help="End a window as soon as its figure is known to "
+                     "±SHARE, such as 2%; the window's length is then its longest."),
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,
@@ -133,20 +135,32 @@ class Common:
         typer.Option("--push", metavar="URL", help="Send each trial that ends to this Elasticsearch or "
                      "OpenSearch (docs/exports.md)."),
     ] = None  # fmt: skip
+    strict: Annotated[
+        str | None,
+        typer.Option("--strict", metavar="SHARE", help="Exit code 3 where a figure that was asked for is not "
+                     "good to ±SHARE, such as 3%, with everything at its worst."),
+    ] = None  # fmt: skip
+    details: options.Details = False
     db: options.Db = None
     json: options.Json = False
     report: options.Report = None
+
+    @property
+    def strict_share(self) -> float | None:
+        """As a share. Raises UsageError."""
+        return None if self.strict is None else options.share(self.strict, "--strict")
 
     def applied(self, plan: Plan) -> Plan:
         """The plan as these options want it. Raises UsageError for one that does not apply to it."""
         from prony.plan.target import with_jdk
 
         self._check_repeats()
+        _ = self.strict_share
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
-        if self.precision is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
-            raise UsageError("--precision ends a steady window, and this plan fixes what is measured")
+        if self.within is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
+            raise UsageError("--within ends a steady window, and this plan fixes what is measured")
         if self.windows is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
             raise UsageError("--windows repeats a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
@@ -198,7 +212,7 @@ class Common:
 
         if self.windows is not None and not 1 <= self.windows <= MOST_WINDOWS:
             raise UsageError(f"--windows is {self.windows}; expected 1 to {MOST_WINDOWS}")
-        if self.windows is not None and self.precision is not None:
+        if self.windows is not None and self.within is not None:
             raise UsageError(ONE_END)
         if not 0 <= self.repeat_disturbed <= MOST_REPEATS:
             raise UsageError(f"--repeat-disturbed is {self.repeat_disturbed}; expected 0 to {MOST_REPEATS}")
@@ -215,8 +229,8 @@ class Common:
         measured = cell.trial.measured
         if isinstance(measured, SteadyWindow):
             asked: dict[str, Any] = {} if self.windows is None else {"windows": self.windows}
-            if self.precision is not None:
-                asked["precision"] = options.share(self.precision, "--precision")
+            if self.within is not None:
+                asked["precision"] = options.share(self.within, "--within")
             if asked:
                 trial["measured"] = measured = measured.model_copy(update=asked)
             if asked and measured.windows > 1 and measured.precision is not None:

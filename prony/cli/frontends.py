@@ -27,9 +27,9 @@ SHARED = ("seed", "driver", "client_cpus", "limits", "metrics", "push", "db", "r
 OWN_USAGE = """
 Prony's own options, with any tool:
   --explain             Print the Prony plan that this becomes, and run nothing.
-  --exit-like-original  Exit as the tool would, also when the run was invalid (else 3).
+  --exit-like-original  Exit as the tool would, also when the run does not conform (else 3).
 """
-VERDICT = "The verdict is printed on standard error, in two lines.\n"
+JUDGEMENT = "Whether the run conforms, and how good its figures are, is on standard error, in two lines.\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def usage() -> str:
     for option, (_, known) in shared().items():
         head = f"{option} {known.metavar or 'VALUE'}"
         lines += wrap(f"{head:<20}  {known.help}", 78, initial_indent="  ", subsequent_indent=" " * 24)
-    return OWN_USAGE + "\n".join(lines) + f"\n{VERDICT}"
+    return OWN_USAGE + "\n".join(lines) + f"\n{JUDGEMENT}"
 
 
 def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
@@ -101,7 +101,7 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
         from prony.frontends.base import Ran
 
         seeded = plan.model_copy(update={"seed": options.seed(common.seed)})
-        done = measure.measured(seeded, common, progress)
+        done = measure.measured(seeded, common, progress, warned=_note)
 
         def write_page(file: Path) -> None:
             from prony.report.html import write_html
@@ -114,6 +114,10 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
         return Ran(done.identifier, done.store.trials(done.identifier)[0], done.interrupted, write_page)
 
     return offer
+
+
+def _note(sentence: str) -> None:
+    print(f"prony: note: {sentence}", file=sys.stderr)
 
 
 def is_front_end(argv: Sequence[str]) -> bool:

@@ -78,7 +78,10 @@ def command(
         help="Walk this workload's scenario (a name, or a .yaml file), not one request.",
     ),
     duration: str | None = typer.Option(
-        None, "--duration", "-d", help="Measure for so long, such as 30s [default: 10s]."
+        None,
+        "--duration",
+        "-d",
+        help="Measurement time, such as 30s [default: until the throughput is good to ±5 %, 10s to 60s].",
     ),
     requests: int | None = typer.Option(
         None, "--requests", "-n", help="Or: exactly this many requests, measured from the first."
@@ -142,17 +145,17 @@ def command(
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
     from prony.cli.load_options import chosen as chosen_load
+    from prony.cli.targets import url as running
     from prony.plan.budget import FEWEST
     from prony.plan.cell import cell_of
     from prony.plan.plan import MAIN, one_part, shape_of
-    from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed
 
     if url is None:
         raise UsageError(
             "name the URL of a running server, such as http://127.0.0.1:8080/path, or --resume ID"
         )
-    target, path = parse_url(url)
+    target, path = running(url)
     if workload is None:
         sends = request(path, method, header, body, body_file)
     else:
@@ -170,7 +173,9 @@ def command(
         deadline=deadline,
         default_users=10 if workload is None else sends.users,
     )
-    measured = _measured(offered, duration, requests, iterations, whole)
+    if common.windows is not None and duration is None:
+        duration = "10s"
+    measured = _measured(offered, duration, requests, iterations, whole, within=common.within is not None)
     tls = _tls(target.https, ca, insecure, client_cert, client_key, sni, tls_version or no_resumption)
     target = target.model_copy(
         update={"tls": tls, "addresses": tuple(_host_and_port(each) for each in address)}
@@ -329,10 +334,24 @@ def request(
         raise UsageError(f"the request cannot be sent: {reason}") from fault
 
 
+GOOD_ENOUGH = 0.05
+"""Without a duration a window ends when its figure is known to ± this share ..."""
+LONGEST_S = 60.0
+"""... or after this."""
+
+
 def _measured(
-    load: Load, duration: str | None, requests: int | None, iterations: int | None, whole: bool
+    load: Load,
+    duration: str | None,
+    requests: int | None,
+    iterations: int | None,
+    whole: bool,
+    *,
+    within: bool = False,
 ) -> Measured:
-    """The part that is measured: a time after a warm-up, or everything from the first request."""
+    """The part that is measured: a time after a warm-up, or everything from the first request. `within`: how
+    precise is said by an option.
+    """
     from prony.plan.load import OpenLoad, SteadyWindow, WholeRun
 
     given = {"--duration": duration, "--requests": requests, "--iterations": iterations}
@@ -349,12 +368,13 @@ def _measured(
         return WholeRun(total_requests=options.requests(requests))
     if iterations is not None:
         return WholeRun(iterations_per_user=options.requests(iterations))
-    duration_s = options.seconds(duration or "10s", "--duration", at_least_s=1.0)
     if whole:
-        return WholeRun(duration_s=duration_s)
+        return WholeRun(duration_s=options.seconds(duration or "10s", "--duration", at_least_s=1.0))
     if load.model == "closed" and load.ramp_down_s:
         raise UsageError("--ramp-down lies after a measured window; give --whole to measure all of the run")
-    return SteadyWindow(window_s=duration_s)
+    if duration is None:
+        return SteadyWindow(window_s=LONGEST_S, precision=None if within else GOOD_ENOUGH)
+    return SteadyWindow(window_s=options.seconds(duration, "--duration", at_least_s=1.0))
 
 
 def _warm_up_s(warmup: str | None, measured: Measured, ramp_up_s: float) -> float:

@@ -65,7 +65,14 @@ def run(
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
     code = show(
-        done.store, done.identifier, as_json=common.json, report=common.report, also=also, against=theirs
+        done.store,
+        done.identifier,
+        as_json=common.json,
+        report=common.report,
+        details=common.details,
+        strict=common.strict_share,
+        also=also,
+        against=theirs,
     )
     return ExitCode.INTERRUPTED if done.interrupted else code
 
@@ -77,12 +84,17 @@ def measured(
     *,
     skip_unmeetable: bool | None = None,
     where: Where | None = None,
+    warned: Callable[[str], None] | None = None,
 ) -> Measured:
-    """Check, measure and store; prints nothing. Raises PronyError when nothing can be measured."""
+    """Check, measure and store; prints nothing. `warned`: of a screen that shows no notes, is told of servers
+    that roam. Raises PronyError when nothing can be measured.
+    """
     if common.report is not None:
         options.writable(common.report)
     with attached_hosts(common, progress.note) as hosts:
-        return _measured(plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where)
+        return _measured(
+            plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where, warned=warned
+        )
 
 
 def _measured(
@@ -93,6 +105,7 @@ def _measured(
     *,
     skip_unmeetable: bool | None,
     where: Where | None,
+    warned: Callable[[str], None] | None,
 ) -> Measured:
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
@@ -105,6 +118,9 @@ def _measured(
     if lacking:
         plan = requirements.without(plan, lacking)
     may_attach(plan, common, several_hosts=hosts is not None)
+    if warned is not None:
+        for sentence in requirements.roaming(plan, targets, testbed):
+            warned(sentence)
     store = Store.open(common.db)
     with listening(common, progress, store) as told:
         experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
@@ -141,7 +157,7 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
     with attached_hosts(common) as hosts:
         plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
         warnings = requirements.warnings(plan, targets, testbed)
-        return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
+        return show_dry_run(plan, plan.order(), lacking, warnings, targets, testbed, common.json)
 
 
 def resume(
@@ -219,13 +235,22 @@ def _resumed(
 
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
-        return show_dry_run(stored, left, [], warnings, testbed, common.json)
+        return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as told:
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
-    return show(store, row.id, as_json=common.json, report=common.report, also=also, against=theirs)
+    return show(
+        store,
+        row.id,
+        as_json=common.json,
+        report=common.report,
+        details=common.details,
+        strict=common.strict_share,
+        also=also,
+        against=theirs,
+    )
 
 
 @contextmanager
@@ -257,11 +282,14 @@ def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: HostsTestbe
 
         return Testbed(hosts.partition, hosts.limits, hosts.fingerprint, hosts)
     from prony.cli.testbed import prepare
+    from prony.experiment.requirements import servers_of
 
+    servers = servers_of(plan, targets)
     return prepare(
         common.server_cpus or plan.cpus.server,
         common.client_cpus or plan.cpus.client,
-        services=any(targets.of(cell).has_services for cell in plan.cells),
+        services=any(server.has_services for server in servers),
+        theirs=frozenset[int]().union(*(server.placement().all_cpus for server in servers)),
     )
 
 

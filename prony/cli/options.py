@@ -21,6 +21,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables
 Report = Annotated[
     Path | None, typer.Option("--report", help="Write a self-contained HTML report to this file.")
 ]
+Details = Annotated[
+    bool, typer.Option("--details", help="After the answer every table, check and trial behind it.")
+]
 Limits = Annotated[
     list[str] | None,
     typer.Option("--limits", metavar="KEY=VALUE|FILE", help="Limits of the checks instead of the defaults "

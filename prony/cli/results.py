@@ -27,13 +27,14 @@ app.command("list")(results_list.command)
 def show(
     which: options.Which,
     db: options.Db = None,
+    details: options.Details = False,
     json: options.Json = False,
     report: options.Report = None,
 ) -> int:
     """Show one stored experiment as it was shown when it ended."""
     from prony.store import Store
 
-    return show_result(Store.open(db), which, as_json=json, report=report)
+    return show_result(Store.open(db), which, as_json=json, report=report, details=details)
 
 
 app.command("rejudge")(rejudge.command)

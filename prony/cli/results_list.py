@@ -12,15 +12,17 @@ from prony.errors import UsageError
 if TYPE_CHECKING:
     from prony.store import Found, FoundExperiment
 
-VERDICTS = ("valid", "suspect", "invalid", "unknown")
 PATTERN = "a pattern with * and ?"
 
 
 def command(
     server: str | None = typer.Option(None, "--server", help=f"With a trial of this server, {PATTERN}."),
     workload: str | None = typer.Option(None, "--workload", help=f"... of this workload, {PATTERN}."),
-    verdict: str | None = typer.Option(
-        None, "--verdict", help=f"... that was judged {', '.join(VERDICTS[:-1])} or {VERDICTS[-1]}."
+    conforming: bool | None = typer.Option(
+        None,
+        "--conforming/--not-conforming",
+        help="... in which what was asked for happened, or did not [default: either].",
+        show_default=False,
     ),
     made_by: str | None = typer.Option(
         None, "--command", help="Of this command: compare, run, load ...; a pattern."
@@ -35,7 +37,6 @@ def command(
     json: options.Json = False,
 ) -> int:
     """List stored experiments, the newest first."""
-    from prony.judge.finding import Status
     from prony.report.delivery import print_model
     from prony.report.listings import ListOut
     from prony.store import Search, Store
@@ -44,7 +45,7 @@ def command(
         server=server,
         workload=workload,
         command=made_by,
-        verdict=None if verdict is None else Status(options.one_of(verdict, "--verdict", VERDICTS)),
+        conforming=conforming,
         tag=tag,
         text=text,
         since=None if since is None else options.moment(since, "--since"),
@@ -71,23 +72,17 @@ def _print(found: Found, offset: int) -> None:
     from prony.report.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("ID", "When", "Trials", "Status", "What"):
+    for heading in ("ID", "When", "Conforming trials", "Status", "What"):
         table.add_column(heading, overflow="fold")
     for one in found.experiments:
         status = one.status + (" (quick)" if one.quick else "")
         when = f"{one.created.astimezone():%Y-%m-%d %H:%M}"
-        table.add_row(one.id, when, _trials(one), status, escape(_what(one)))
+        table.add_row(one.id, when, f"{one.conforming} of {one.trials}", status, escape(_what(one)))
     console = Console()
     console.print(table)
     shown = len(found.experiments)
     if shown < found.total:
         console.print(f"{offset + 1} to {offset + shown} of {found.total}")
-
-
-def _trials(one: FoundExperiment) -> str:
-    """The number, with that of the valid ones where not all are."""
-    valid = sum(count for verdict, count in one.verdicts.items() if verdict.value == "valid")
-    return str(one.trials) if valid == one.trials else f"{one.trials} ({valid} valid)"
 
 
 def _what(one: FoundExperiment) -> str:

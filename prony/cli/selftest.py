@@ -1,7 +1,8 @@
-"""`prony selftest`: are injected faults detected and clean runs left alone?"""
+"""`prony selftest`: are injected faults found, and do the printed bounds hold the truth?"""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -16,76 +17,76 @@ def command(
     numbers: list[int] | None = typer.Argument(
         None, help="Numbers of the entries to run [default: all]; see --list."
     ),
-    list_only: bool = typer.Option(False, "--list", help="List the entries and run nothing."),
-    table: bool = typer.Option(
-        False, "--table", help="Run wrk and ab on the same set-ups too and print a Markdown table."
+    list_only: bool = typer.Option(False, "--list", help="List entries and sections, and run nothing."),
+    section: str | None = typer.Option(
+        None, "--section", metavar="NAME", help="Instead: print the tables of a section of docs/truth.md."
     ),
-    honest: int = typer.Option(
-        0, "--honest", metavar="N", help="Instead: run N short clean trials and count false alarms by check."
+    rounds: int = typer.Option(
+        100, "--rounds", metavar="PERCENT", help="With a simulated section: of the usual number of rounds."
     ),
-    statistics: bool = typer.Option(
-        False,
-        "--statistics",
-        help="Instead: simulate coverage, false differences and power of the comparison.",
+    runs: int | None = typer.Option(
+        None, "--runs", metavar="N", help="With the sections gate, honest and staged: number of runs."
     ),
     server: str | None = typer.Option(
-        None, "--server", help="With --honest: a server of the catalogue beside the reference server."
+        None, "--server", help="With --section honest: a server of the catalogue beside the reference server."
+    ),
+    write: Path | None = typer.Option(
+        None, "--write", metavar="FILE", help="With --section: put the tables into this page."
     ),
 ) -> int:
-    """Run every injected fault of the catalogue and its clean run on this host: is the fault detected, the
-    clean run left alone? Exit code 1 when not.
+    """Run every injected fault of the catalogue and its clean run on this host: is the fault found, does the
+    clean run conform? Exit code 1 when not.
     """
     from prony.host.affinity import pin_self
     from prony.host.partition import partition
     from prony.host.resource_limits import raise_descriptors
-    from prony.selftest.faults.clean_trials import clean_trials, clean_trials_table
     from prony.selftest.faults.entries import ALL, run_number, titles
-    from prony.selftest.faults.single_trial import markdown
+    from prony.selftest.sections import SECTIONS, Asked, tables, written
 
-    if statistics:
-        from prony.selftest.tables import Repetitions, statistics_tables
-
-        typer.echo(statistics_tables(Repetitions(), lambda line: typer.echo(line, err=True)), nl=False)
-        return ExitCode.OK
-    if honest < 0 or honest > 1000:
-        raise UsageError(f"--honest is {honest}; expected 1 to 1000 trials")
     if list_only:
         for number, title in titles():
             typer.echo(f"{number:>3}  {title}")
+        typer.echo(f"sections: {', '.join(SECTIONS)}")
         return ExitCode.OK
-    if server is not None and not honest:
-        raise UsageError("--server needs --honest N")
+    if section is not None:
+        if rounds < 1 or (runs is not None and runs < 1):
+            raise UsageError("--rounds and --runs must be at least 1")
+        asked = Asked(section, rounds, runs, server)
+        if write is not None:
+            written(asked, write, _say)
+        else:
+            typer.echo(tables(asked, _say), nl=False)
+        return ExitCode.OK
+    if server is not None or write is not None or runs is not None:
+        raise UsageError("--server, --runs and --write need --section NAME")
     chosen = sorted(set(numbers or ALL))
-    unknown = [number for number in chosen if number not in ALL]
-    if unknown:
-        raise UsageError(f"no entry {unknown[0]} in the catalogue; prony selftest --list names them")
+    missing = [number for number in chosen if number not in ALL]
+    if missing:
+        raise UsageError(f"no entry {missing[0]} in the catalogue; prony selftest --list names them")
     raise_descriptors()
     pin_self(partition().client)
-    if honest:
-        trials = clean_trials(honest, server, lambda line: typer.echo(line, err=True))
-        typer.echo(clean_trials_table(trials))
-        return ExitCode.OK
     told: list[EntryResult] = []
     for number in chosen:
-        told.append(run_number(number, tools=table))
-        typer.echo(_line(told[-1]), err=table)
-    if table:
-        typer.echo(markdown(told))
+        told.append(run_number(number))
+        typer.echo(_line(told[-1]))
     failed, left_out = sum(bool(t.failures) for t in told), sum(bool(t.missing) for t in told)
     typer.echo(
-        f"{len(told) - failed - left_out} of {len(told)} faults detected and their clean runs left alone"
+        f"{len(told) - failed - left_out} of {len(told)} faults found and not their clean runs"
         + (f", {failed} failed" if failed else "")
-        + (f", {left_out} cannot be run on this host" if left_out else ""),
-        err=table,
+        + (f", {left_out} cannot be run on this host" if left_out else "")
     )
     return ExitCode.DEFECT if failed else ExitCode.OK
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
 
 
 def _line(told: EntryResult) -> str:
     if told.missing:
         return f"{told.number:>3}  {told.name}: not run, needs {told.missing}"
     lines = [
-        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'detected'}",
+        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'found'}",
         f"       fault: {told.reported}",
     ]
     if told.clean:

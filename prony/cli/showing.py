@@ -34,6 +34,8 @@ def show(
     *,
     as_json: bool,
     report: Path | None = None,
+    details: bool = False,
+    strict: float | None = None,
     also: Callable[[ResultView], None] | None = None,
     against: ResultView | None = None,
 ) -> int:
@@ -53,7 +55,7 @@ def show(
         also(view)
 
     def table(console: Console) -> None:
-        render(view, console)
+        render(view, console, details=details)
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
         if against is not None:
@@ -66,15 +68,26 @@ def show(
         page=lambda: render_html(view),
         report=report,
     )
-    return exit_code(view)
+    return exit_code(view, strict)
 
 
-def exit_code(view: ResultView) -> ExitCode:
-    """INVALID when something that was asked has no figure that may be printed; of a gate what it came to."""
+def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
+    """NO_FIGURE when something that was asked has no figure, or (`strict`, a share) one that is not known as
+    well as that; of a gate what it came to.
+    """
     from prony.compare.noninferiority import Change
 
-    if not view.usable:
-        return ExitCode.INVALID
+    if not view.usable or (strict is not None and not _known_to(view, strict)):
+        return ExitCode.NO_FIGURE
     codes = {Change.WORSE: ExitCode.WORSE, Change.CANNOT_TELL: ExitCode.UNDECIDED}
     found = {part.gate.change for part in view.parts if part.gate is not None}
     return next((code for change, code in codes.items() if change in found), ExitCode.OK)
+
+
+def _known_to(view: ResultView, share: float) -> bool:
+    """Whether the figure that each cell was asked for is good to ± share at its worst."""
+    from prony.report.answer import asked
+
+    found = [cell.uncertainty(asked(part)) for part in view.parts for cell in part.cells if cell.counting]
+    ends = [end for one in found if one is not None for end in one.worst]
+    return all(end is not None and abs(end) <= share for end in ends)

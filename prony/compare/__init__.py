@@ -3,22 +3,25 @@
 The sample is the trial (a fresh process). Start at `compare`.
 """
 
-from prony.compare.comparison import BAND, Comparison, Pair, compare
-from prony.compare.ratio import RatioResult, Verdict, ratio
+from prony.compare.claim import Claim, Settles
+from prony.compare.comparison import BAND, Comparison, Later, Pair, compare
+from prony.compare.ratio import RatioResult, ratio
 from prony.compare.samples import Sample, ServerValues
 from prony.compare.sequential import Looks
 from prony.compare.summary import Summary, summary
 
 __all__ = [
     "BAND",
+    "Claim",
     "Comparison",
+    "Later",
     "Looks",
     "Pair",
     "RatioResult",
     "Sample",
     "ServerValues",
+    "Settles",
     "Summary",
-    "Verdict",
     "compare",
     "ratio",
     "summary",

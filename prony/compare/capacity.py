@@ -31,7 +31,7 @@ class Outcome(StrEnum):
     CLIENT = "client"
     """The load generator could not offer this rate: it says nothing about the server."""
     UNUSABLE = "unusable"
-    """The trial was judged invalid for another reason, or the figure cannot be printed."""
+    """The trial does not conform for another reason, or has no such figure."""
 
 
 class End(StrEnum):
@@ -48,7 +48,7 @@ class End(StrEnum):
     HIGHEST = "highest"
     """The highest rate of the search range held: the server sustains at least that."""
     UNUSABLE = "unusable"
-    """Trials at one rate were invalid repeatedly."""
+    """Trials at one rate did not conform repeatedly."""
     TRIALS = "trials"
     """The limit on trials was reached; the bracket is the result."""
 

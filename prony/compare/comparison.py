@@ -1,7 +1,7 @@
-"""All pairs of one figure: which trials count, the verdict of each pair and its interval. Must not know
-evidence.
+"""All pairs of one figure: the ratio of each with its interval, what may bend it, and the claim that holds at
+the worst case. Must not know evidence.
 
-Invalid trials are excluded and named with their cause. Never best of N, never an average of percentiles.
+Never best of N, never an average of percentiles. A claim is judged, not a trial.
 """
 
 from __future__ import annotations
@@ -11,26 +11,47 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from prony.compare.doubt import Holds, doubt, drifting, without_suspects
-from prony.compare.family import holm_levels, more_trials
-from prony.compare.position import PositionEffect, effect_of, places_later
-from prony.compare.ratio import RatioResult, Verdict, ratio, repeated_ratio, verdict
+from prony.compare.claim import Claim, Ends, Settles, apart, at_least, claim_of, margin_of, p_value, settles
+from prony.compare.family import holm_levels
+from prony.compare.position import PositionEffect, effect_of
+from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
-from prony.compare.sentence import basis, sentence
 from prony.compare.sequential import Looks
+from prony.compare.worst import DRIFT, Source, sources, total, widened
 from prony.judge.figures import FIGURE
+from prony.steady.approach import Approach
 
-BALANCED = 1e-6
-"""Servers whose mean places differ by less stood equally late."""
 BAND = 0.02
 """The practical band: ratios closer to 1 than this make no difference in practice."""
 
 
 @dataclass(frozen=True, slots=True)
+class Later:
+    """What is still to come in the servers' figures, up to a horizon."""
+
+    horizon_s: float
+    coming: Mapping[str, Approach | None]
+    """By server, over its trials together; None where their rows cannot tell."""
+    sign: int = 1
+    """-1: the figure falls as the series rises that the approach is of."""
+    seen_s: float = 0.0
+    """Seconds of level rows per trial: what more of them would add to."""
+
+    def of(self, a: str, b: str) -> tuple[float, float]:
+        """How far a ÷ b may fall and rise until the horizon, on the log scale (at least 0, infinite: not
+        bounded): as a difference, since both went through the same protocol.
+        """
+        mine, other = self.coming.get(a), self.coming.get(b)
+        if mine is None or other is None:
+            return math.inf, math.inf
+        low, high = mine.less(other)
+        low, high = (low, high) if self.sign > 0 else (-high, -low)
+        return max(0.0, -low), max(0.0, high)
+
+
+@dataclass(frozen=True, slots=True)
 class Pair:
-    """a against b. `low` and `high` are None without an interval; so is `ratio` when a side has no valid
-    trial.
-    """
+    """a against b. Ends are None where nothing bounds them, and without an interval."""
 
     a: str
     b: str
@@ -38,24 +59,53 @@ class Pair:
     ratio: float | None
     low: float | None
     high: float | None
+    """The statistical interval."""
     confidence: float | None
-    """Of this pair's own interval, from Holm's level (with repeated looks its equal share): at least the
-    family's.
+    """Of this pair's own interval, from Holm's level (with repeated looks its equal share)."""
+    worst_low: float | None
+    worst_high: float | None
+    """The interval with every source at its worst, for the window."""
+    later_low: float | None
+    later_high: float | None
+    """The same up to the horizon after the window; None, too, where no plateau is claimed."""
+    horizon_s: float | None
+    claim: Claim
+    at_least: float | None
+    """The near end as a factor above 1, where the claim is one of difference: of the window's interval, or of
+    the later one where that holds.
     """
-    verdict: Verdict
-    sentence: str
-    basis: str = ""
-    """What the interval rests on, as the sentence has it in brackets; empty without an interval."""
-    least_more_trials: int | None = None
-    """Further trials per server at the lower end of the spread's interval; `more_trials` at the upper end."""
-    more_trials: int | None = None
+    within: float | None
+    """The margin, as a share, of an equivalent pair."""
+    settles: Settles | None
+    """Of an open pair, and of one that is shown for the window only."""
+    sources: tuple[Source, ...] = ()
+    """What may bend the ratio, the largest first; the drift to the horizon is the one named `steady`."""
     method: str = ""
     n: int = 0
-    p_value: float | None = None
-    moved_by_position: float | None = None
-    """The factor by which an effect of position that was found moves the ratio; None where it cancels, or
-    none was found.
-    """
+    n_a: int = 0
+    n_b: int = 0
+    why: str = ""
+    """Why there is no interval; empty where there is."""
+
+    @property
+    def better(self) -> str | None:
+        """Which side is better where they are shown to differ; None where the figure has no direction."""
+        direction = FIGURE[self.figure].higher_is_better if self.figure in FIGURE else True
+        if not self.differs or self.ratio is None or direction is None:
+            return None
+        return self.a if (self.ratio > 1) is direction else self.b
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is shown, for the window at least."""
+        return self.claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW}
+
+    @property
+    def spread(self) -> float:
+        """Half of the worst-case interval on the log scale; infinite without one."""
+        if self.worst_low is None or self.worst_high is None or self.worst_low <= 0:
+            return math.inf
+        return math.log(self.worst_high / self.worst_low) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +119,6 @@ class Comparison:
     """Number of pairs tested together."""
     servers: tuple[ServerValues, ...]
     pairs: tuple[Pair, ...]
-    notes: tuple[str, ...]
-    """Trials that were excluded, and why."""
     looks: Looks | None
     """Set when trials were added until the pairs were settled."""
     position: PositionEffect | None = None
@@ -83,61 +131,51 @@ def compare(
     *,
     band: float = BAND,
     confidence: float = 0.95,
-    higher_is_better: bool | None = None,
     servers: Sequence[str] = (),
     looks: Looks | None = None,
-    drift: Mapping[str, float] | None = None,
+    later: Later | None = None,
+    block_s: float | None = None,
 ) -> Comparison:
     """Every pair of servers, with Holm over those that could be tested.
 
-    With `looks` (trials are added until the pairs are clear) every interval covers at all looks at once and
+    With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once and
     each pair of servers gets an equal share of the error, so that no look and no pair was free.
 
-    `drift`: by server, how far its figure may still be from its plateau (a share; `prony.judge.drift`); with
-    more than the band two servers are not called equivalent.
-
-    `servers` fixes the order (else: as they first appear); `higher_is_better` overrides the direction that
-    FIGURES knows. Raises ValueError for a band below 0 or a confidence outside (0, 1).
+    `later`: what is still to come; None where no plateau is claimed. `block_s`: what a block takes, for what
+    would settle a pair. `servers` fixes the order (else: as they first appear). Raises ValueError for a band
+    below 0 or a confidence outside (0, 1).
     """
     if band < 0 or not 0 < confidence < 1:
         raise ValueError("band must be at least 0 and confidence between 0 and 1")
-    direction = higher_is_better
-    if direction is None:
-        direction = FIGURE[figure].higher_is_better if figure in FIGURE else True
     gathered = gather(list(trials), servers)
-    notes = tuple(f"{s.server}: {cause}" for s in gathered for cause in s.excluded)
-    asked = _Asked(figure, band, confidence, direction, effect_of(gathered), drift or {})
+    asked = _Asked(figure, band, effect_of(gathered), later, block_s)
+    every = list(combinations(gathered, 2))
+    tested = [(a, b) for a, b in every if a.values and b.values and not confounded(a, b)]
+    alpha = 1 - confidence
+
+    def measure(a: ServerValues, b: ServerValues, level: float) -> RatioResult:
+        if looks is not None:
+            return repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
+        return ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
+
     if looks is not None:
-        return Comparison(
-            figure,
-            band,
-            confidence,
-            math.comb(len(gathered), 2),
-            tuple(gathered),
-            _repeated(gathered, asked, looks),
-            notes,
-            looks,
-            asked.position,
-        )
-    tested: dict[tuple[str, str], RatioResult] = {}
-    first_look: dict[tuple[str, str], RatioResult] = {}
-    for a, b in combinations(gathered, 2):
-        if a.values and b.values and not confounded(a, b):
-            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=confidence)
-            (first_look if found.p_value is None else tested)[a.server, b.server] = found
-    chances = [found.p_value for found in tested.values() if found.p_value is not None]
-    levels = dict(zip(tested, holm_levels(chances, 1 - confidence), strict=True))
+        levels = {(a.server, b.server): alpha / len(every) for a, b in tested}
+    else:
+        chances = {}
+        for a, b in tested:
+            first = measure(a, b, alpha)
+            chance = p_value(first, sources(a, b, first, asked.position, asked.higher_is_better))
+            if chance is not None:
+                chances[a.server, b.server] = chance
+        levels = dict(zip(chances, holm_levels(list(chances.values()), alpha), strict=True))
     pairs = []
-    for a, b in combinations(gathered, 2):
-        key = (a.server, b.server)
-        if key in levels:
-            level = levels[key]
-            found = ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
-            pairs.append(_said(a, b, asked, found, level, len(levels)))
-        else:
-            pairs.append(_untested(a, b, asked, first_look.get(key)))
+    for a, b in every:
+        level = levels.get((a.server, b.server), alpha)
+        pairs.append(
+            _pair(a, b, asked, measure(a, b, level), level) if (a, b) in tested else _apart(a, b, figure)
+        )
     return Comparison(
-        figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), notes, None, asked.position
+        figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), looks, asked.position
     )
 
 
@@ -147,47 +185,37 @@ class _Asked:
 
     figure: str
     band: float
-    confidence: float
-    direction: bool | None
-    """Whether more is better; None: neither."""
     position: PositionEffect | None
-    drift: Mapping[str, float]
+    later: Later | None
+    block_s: float | None
 
-    def verdict(self, low: float | None, high: float | None) -> Verdict:
-        """Of an interval."""
-        return verdict(low, high, self.band, self.direction)
-
-    def gives(self, decided: Verdict) -> Holds:
-        """Whether an interval gives this verdict."""
-        return lambda low, high: self.verdict(low, high) is decided
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Of the figure; None where neither direction is."""
+        return FIGURE[self.figure].higher_is_better if self.figure in FIGURE else None
 
 
-def _repeated(gathered: Sequence[ServerValues], asked: _Asked, looks: Looks) -> tuple[Pair, ...]:
-    """Every pair at an equal share of the error, over all looks."""
-    family = math.comb(len(gathered), 2)
-    pairs = []
-    for a, b in combinations(gathered, 2):
-        if not (a.values and b.values) or confounded(a, b):
-            pairs.append(_untested(a, b, asked, None))
-            continue
-        level = (1 - asked.confidence) / family
-        found = repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
-        if found.low is None:
-            pairs.append(_untested(a, b, asked, found))
-        else:
-            pairs.append(_said(a, b, asked, found, level, family))
-    return tuple(pairs)
-
-
-def _said(
-    a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, level: float, family: int
-) -> Pair:
-    decided = asked.verdict(found.low, found.high)
-    why = _doubt(a, b, asked, found, decided) if decided is not Verdict.INCONCLUSIVE else ""
-    if why:
-        decided = Verdict.INCONCLUSIVE
-    moved = _moved(a, b, asked, found)
-    more = more_trials(found, asked.band, level) if decided is Verdict.INCONCLUSIVE and not why else None
+def _pair(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, level: float) -> Pair:
+    bends = sources(a, b, found, asked.position, asked.higher_is_better)
+    window: Ends = (None, None)
+    then: Ends | None = None
+    drift: tuple[Source, ...] = ()
+    if asked.later is not None:
+        drift = (Source(DRIFT, *asked.later.of(a.server, b.server)),)
+        then = (None, None)
+    if found.low is not None and found.high is not None:
+        window = widened(found.low, found.high, *total(bends))
+        if drift:
+            then = widened(found.low, found.high, *total((*bends, *drift)))
+        claim = claim_of(window, then, asked.band)
+    else:
+        claim = Claim.OPEN
+    near = then if claim is Claim.SHOWN and then is not None else window
+    remedy: Settles | None = None
+    if claim is Claim.OPEN:
+        remedy = settles(found, bends, level, asked.band, asked.block_s)
+    elif claim is Claim.SHOWN_FOR_WINDOW and asked.later is not None:
+        remedy = Settles("load", _more_load_s(asked.later, drift[0], window))
     return Pair(
         a=a.server,
         b=b.server,
@@ -196,73 +224,66 @@ def _said(
         low=found.low,
         high=found.high,
         confidence=found.confidence,
-        verdict=decided,
-        sentence=sentence(
-            a.server,
-            b.server,
-            asked.figure,
-            found,
-            decided,
-            band=asked.band,
-            confidence=asked.confidence,
-            family=family,
-            more=more,
-            doubt=why,
-            moved=moved,
-            without_suspects=without_suspects(
-                a, b, found, asked.gives(asked.verdict(found.low, found.high)), asked.band
-            ),
-        ),
-        basis="" if found.low is None else basis(found, asked.confidence, family),
-        least_more_trials=None if more is None else more.least,
-        more_trials=None if more is None else more.most,
+        worst_low=window[0],
+        worst_high=window[1],
+        later_low=None if then is None else then[0],
+        later_high=None if then is None else then[1],
+        horizon_s=None if asked.later is None else asked.later.horizon_s,
+        claim=claim,
+        at_least=at_least(near) if claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW} else None,
+        within=margin_of(window) if claim is Claim.EQUIVALENT else None,
+        settles=remedy,
+        sources=(*bends, *drift),
         method=found.method,
         n=found.n,
-        p_value=found.p_value,
-        moved_by_position=moved,
+        n_a=found.n_a,
+        n_b=found.n_b,
+        why="" if found.low is not None else "too_few",
     )
 
 
-def _doubt(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, decided: Verdict) -> str:
-    """Why a verdict that the interval gives is not said, as the end of a sentence; empty where it is."""
-    wide = drifting(a, b, asked.drift, asked.band, decided) if decided is Verdict.EQUIVALENT else ""
-    return doubt(a, b, found, asked.gives(decided), asked.position, wide)
+SLOPE_POWER = 1.5
+"""The error of a slope falls with this power of the time over which it is seen."""
+LONGEST_S = 3600.0
 
 
-def _moved(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult) -> float | None:
-    """The factor by which an effect of position moves the ratio; None where none was found, or the order was
-    balanced.
+def _more_load_s(later: Later, drift: Source, window: Ends) -> float | None:
+    """Seconds of level load per trial, beyond those seen, after which the drift should leave a claim
+    standing.
     """
-    if asked.position is None or not asked.position.found:
+    near = at_least(window) if apart(window) else None
+    against = drift.down if window[0] is not None and window[0] > 1 else drift.up
+    if near is None or near <= 1 or later.seen_s <= 0 or math.isinf(against):
         return None
-    places = places_later(a, b, paired=found.paired)
-    return None if abs(places) < BALANCED else asked.position.ratio**places
+    more_s = later.seen_s * ((against / math.log(near)) ** (1 / SLOPE_POWER) - 1)
+    return more_s if 0 < more_s <= LONGEST_S else None
 
 
-def _untested(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult | None) -> Pair:
-    """A pair without a test: no valid trial, too few of them, or another host."""
+def _apart(a: ServerValues, b: ServerValues, figure: str) -> Pair:
+    """A pair without a test: no trial with a figure, or another host."""
     seen: float | None = None
-    n = min(len(a.values), len(b.values))
-    if found is not None:
-        seen = found.ratio
-        text = sentence(
-            a.server,
-            b.server,
-            asked.figure,
-            found,
-            Verdict.INCONCLUSIVE,
-            band=asked.band,
-            confidence=asked.confidence,
-            family=1,
-            more=None,
-        )
-    elif n == 0:
-        empty = " and ".join(side.server for side in (a, b) if not side.values)
-        text = f"{a.server} and {b.server}: no comparison, no valid trial of {empty}"
-    else:
-        seen = ratio(a.values, b.values).ratio
-        text = (
-            f"{a.server} and {b.server} were measured on different hosts: ratio {seen:.2f}x, "
-            "confounded with the host, no interval"
-        )
-    return Pair(a.server, b.server, asked.figure, seen, None, None, None, Verdict.INCONCLUSIVE, text, n=n)
+    why = "no_trial"
+    if a.values and b.values:
+        seen, why = ratio(a.values, b.values).ratio, "other_host"
+    return Pair(
+        a=a.server,
+        b=b.server,
+        figure=figure,
+        ratio=seen,
+        low=None,
+        high=None,
+        confidence=None,
+        worst_low=None,
+        worst_high=None,
+        later_low=None,
+        later_high=None,
+        horizon_s=None,
+        claim=Claim.OPEN,
+        at_least=None,
+        within=None,
+        settles=None,
+        n=min(len(a.values), len(b.values)),
+        n_a=len(a.values),
+        n_b=len(b.values),
+        why=why,
+    )

@@ -42,9 +42,9 @@ class Run:
     counted: int | None
     """By the server, in the same time; None when it does not count."""
     failure: str | None = None
-    verdict: str | None = None
+    conforms: bool | None = None
     finding: str | None = None
-    """Prony's: the check that decided, with its reason."""
+    """Prony's: the check that does not conform, else the one that may bend the rate most, with its reason."""
     identifier: str | None = None
     """Prony's: the trial in the store."""
 
@@ -86,7 +86,9 @@ def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | Non
         return None
     threads = [thread.cpu_s for thread in window.threads]
     used_s = sum(cpu_s for cpu_s in threads if cpu_s is not None) if None not in threads else None
-    worst, counted = judgement.worst, record.evidence.server_count
+    counted = record.evidence.server_count
+    lines = [line.finding for line in judgement.budget("requests_per_s") if line.bias.counts]
+    first = next(iter((*judgement.not_conforming, *lines)), None)
     return Run(
         PRONY,
         round_,
@@ -97,8 +99,8 @@ def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | Non
         window.duration_s,
         None if counted is None else counted.requests,
         failure=record.failure,
-        verdict=judgement.verdict.value,
-        finding=None if worst is None else f"{worst.check}: {worst.reason}",
+        conforms=judgement.conforms,
+        finding=None if first is None else f"{first.check}: {first.reason}",
         identifier=record.id,
     )
 

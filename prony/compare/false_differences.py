@@ -14,16 +14,14 @@ from typing import Any
 from scipy import special as untyped_special
 
 from prony.compare.comparison import BAND, compare
-from prony.compare.ratio import Verdict
 from prony.compare.samples import Sample
-from prony.plan.balanced import balanced_orders
+from prony.plan.balanced import drawn_orders
 
 special: Any = untyped_special
 
 NAMES = ("a", "b")
-DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 FEWEST_EACH = 3
-"""Trials per name from which there is an interval, and so a verdict."""
+"""Trials per name from which there is an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +66,13 @@ def false_differences(
 ) -> FalseDifferences | None:
     """Draws experiments of `each` blocks from trials of one server and compares them as `prony compare` does.
 
-    Trials are in the order in which they ran. A block is two trials that followed each other, named in a
-    balanced order (prony.plan.balanced) as a plan would have; an experiment is `each` such blocks drawn
-    without replacement, in the order of time. Rejected trials stay rejected, so exclusions are part of it. No
+    Trials are in the order in which they ran. A block is two trials that followed each other, named in an
+    order that is drawn as a plan's is (prony.plan.balanced); an experiment is `each` such blocks drawn
+    without replacement, in the order of time. No
     experiment is drawn twice: few trials make few, `experiments` is the most. None with fewer than
     2 x `each` trials that count, or `each` below FEWEST_EACH.
     """
-    counting = sum(trial.valid and trial.value is not None for trial in trials)
+    counting = sum(trial.conforms and trial.value is not None for trial in trials)
     if each < FEWEST_EACH or counting < 2 * each:
         return None
     source = random.Random(seed)
@@ -90,7 +88,7 @@ def false_differences(
             continue
         drawn.add(chosen)
         (pair,) = compare(_named(trials, chosen, source), figure, servers=NAMES, band=band).pairs
-        different += pair.verdict in DIFFERENT
+        different += pair.differs
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)
     alone = _independent(counting, each)
@@ -101,7 +99,7 @@ def false_differences(
 
 def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Random) -> list[Sample]:
     """The trials of one experiment; each block is the trial at its place and the next one."""
-    orders = islice(balanced_orders(len(NAMES), source), len(blocks))
+    orders = islice(drawn_orders(len(NAMES), source), len(blocks))
     return [
         trials[at + place]._replace(server=NAMES[name], block=number, position=place)
         for number, (at, order) in enumerate(zip(blocks, orders, strict=True))

@@ -10,29 +10,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from scipy import special as untyped_special
 
-from prony.compare.doubt import doubt, drifting, without_suspects
+from prony.compare.comparison import Later
 from prony.compare.earlier import against_earlier
-from prony.compare.exclusion import MOST_EXCLUDED
 from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks, boundaries
+from prony.compare.worst import Source, sources, total, widened
 
 special: Any = untyped_special
 
 CONFIDENCE = 0.95
+MOST_MISSING = 0.2
+"""Share of the planned trials of a side that may have no figure: beyond it no block that is left can help."""
 POWER = 0.8
 """Chance that an unchanged candidate is called no worse at the margin that `smallest_margin` gives."""
 
 
 class Change(StrEnum):
-    """The verdict on the candidate, of one figure or of all."""
+    """What is shown of the candidate, of one figure or of all."""
 
     NO_WORSE = "no worse"
     """The loss is smaller than the margin."""
@@ -58,14 +60,17 @@ class FigureChange:
     """The ratio at which the margin lies: 1 + margin where less is better, else 1 ÷ (1 + margin)."""
     n: int
     """Complete blocks; of a baseline trials of the candidate."""
+    worst_low: float | None = None
+    worst_high: float | None = None
+    """The interval with every source at its worst: what the change is judged by. None: not bounded."""
+    sources: tuple[Source, ...] = ()
+    """What may bend the ratio, the largest first."""
     why: str = ""
-    """Why the interval's verdict is not said, or nothing can be measured; the end of a sentence."""
+    """Why nothing is decided, or can be measured; the end of a sentence."""
     smallest_margin: float | None = None
     """The smallest margin that an unchanged candidate is likely to hold within all planned blocks, as a
     share: what this host can see. None where its spread is not known.
     """
-    without_suspects: float | None = None
-    """The ratio without suspect trials, where it gives another verdict or differs by more than the margin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +80,7 @@ class Changes:
     change: Change
     figures: tuple[FigureChange, ...]
     notes: tuple[str, ...]
-    """Trials that were excluded, and why."""
+    """Trials without a figure, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,18 +91,19 @@ class Asked:
     candidate: str
     directions: Mapping[str, bool]
     margin: float
+    margins: Mapping[str, float] = field(default_factory=dict)
+    """Of figures that have one of their own."""
 
     def limit(self, figure: str) -> float:
         """The ratio at which the margin lies; the same distance from 1 on the log scale either way."""
-        return 1 / (1 + self.margin) if self.directions[figure] else 1 + self.margin
+        margin = self.margins.get(figure, self.margin)
+        return 1 / (1 + margin) if self.directions[figure] else 1 + margin
 
     def side(self, figure: str, low: float | None, high: float | None) -> Change:
-        """On which side of the margin an interval of candidate ÷ base lies."""
-        if low is None or high is None:
-            return Change.CANNOT_TELL
+        """On which side of the margin an interval of candidate ÷ base lies; None: not bounded there."""
         limit = self.limit(figure)
-        above = low > limit
-        if not above and high >= limit:
+        above = low is not None and low > limit
+        if not above and (high is None or high >= limit):
             return Change.CANNOT_TELL
         return Change.NO_WORSE if above is self.directions[figure] else Change.WORSE
 
@@ -111,16 +117,14 @@ def changes(
     asked: Asked,
     looks: Looks,
     *,
-    drift: Mapping[str, Mapping[str, float]] | None = None,
+    later: Mapping[str, Later] | None = None,
     ended: bool = False,
 ) -> Changes:
-    """Of trials of both that ran in turns. `samples`: by figure, in the order of blocks.
+    """Of round-robin trials of both. `samples`: by figure, in the order of blocks.
 
     Every interval covers at all of `looks` at once, so that this may be asked after each block and the trials
-    ended by any verdict, or by the clock. `drift`: figure -> server -> how far it may still be from its
-    plateau (a share; `prony.judge.drift`); a candidate is not called no worse where that is more than the
-    margin.
-    `ended`: no further trial will come.
+    ended by any outcome, or by the clock. `later`: by figure, what is still to come: a candidate that is
+    shown to move away from its base across the margin is not let pass. `ended`: no further trial will come.
     """
     gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}
 
@@ -138,12 +142,12 @@ def changes(
     found = settled(measured, asked, 1 - CONFIDENCE)
     made = []
     for figure, sides in gathered.items():
-        one = _figure(figure, asked, found.get(figure), sides, (drift or {}).get(figure, {}))
+        one = _figure(figure, asked, found.get(figure), sides, (later or {}).get(figure))
         if blocked[figure] and one.change is not Change.WORSE:
             one = replace(one, change=Change.NOT_MEASURABLE, why=blocked[figure])
         made.append(one)
     notes = dict.fromkeys(
-        f"{side.server}: {cause}" for sides in gathered.values() for side in sides for cause in side.excluded
+        f"{side.server}: {cause}" for sides in gathered.values() for side in sides for cause in side.missing
     )
     return Changes(together([one.change for one in made]), tuple(made), tuple(notes))
 
@@ -170,18 +174,18 @@ def changes_from_earlier(
     found = settled(measured, asked, 1 - CONFIDENCE)
     made = []
     for figure, side in gathered.items():
-        if side.values and side.side.share > MOST_EXCLUDED:
-            why = f"{len(side.excluded_blocks)} of {side.side.trials} trials of {side.server} were excluded"
+        if side.values and len(side.missing) > MOST_MISSING * side.trials:
+            why = f"{len(side.missing)} of {side.trials} trials of {side.server} have no figure"
         elif not side.values:
-            why = side.excluded[0] if side.excluded else f"no trial of {side.server}"
+            why = side.missing[0] if side.missing else f"no trial of {side.server}"
         else:
             why = "" if any(experiments[figure]) else f"no stored trial of {asked.base} has it"
         result = found.get(figure)
         if why or result is None:
             made.append(_none(figure, asked, Change.NOT_MEASURABLE, why))
             continue
-        made.append(_of(figure, asked, result, asked.side(figure, result.low, result.high), "", None))
-    notes = dict.fromkeys(f"{side.server}: {cause}" for side in gathered.values() for cause in side.excluded)
+        made.append(_of(figure, asked, result, ()))
+    notes = dict.fromkeys(f"{side.server}: {cause}" for side in gathered.values() for cause in side.missing)
     return Changes(together([one.change for one in made]), tuple(made), tuple(notes))
 
 
@@ -196,14 +200,14 @@ def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict
         level = alpha / len(left)
         now = {figure: measured[figure](1 - level) for figure in left}
         found |= now
-        open_still = [
+        undecided = [
             figure
             for figure, one in now.items()
-            if asked.side(figure, one.low, one.high) is Change.CANNOT_TELL
+            if one.low is None or asked.side(figure, one.low, one.high) is Change.CANNOT_TELL
         ]
-        if len(open_still) == len(left):
+        if len(undecided) == len(left):
             break
-        left = open_still
+        left = undecided
     return found
 
 
@@ -237,24 +241,24 @@ def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, end
     if base.values and candidate.values and confounded(base, candidate):
         return "both were measured on different hosts"
     for side in (base, candidate):
-        if side.excluded and not side.values and len(side.excluded) >= looks.first:
-            return f"no trial of {side.server} counts: {_cause(side)}"
-        gone = len(side.excluded_blocks)
-        if gone > MOST_EXCLUDED * looks.most:
-            return f"{gone} trials of {side.server} were rejected: {_cause(side)}"
+        if side.missing and not side.values and len(side.missing) >= looks.first:
+            return f"no trial of {side.server} has a figure: {_cause(side)}"
+        gone = len(side.missing)
+        if gone > MOST_MISSING * looks.most:
+            return f"{gone} trials of {side.server} have no figure: {_cause(side)}"
     complete = len(set(base.blocks) & set(candidate.blocks))
-    rejected = next((side for side in (candidate, base) if side.excluded), None)
-    if ended and complete < looks.first and rejected is not None:
+    lacking = next((side for side in (candidate, base) if side.missing), None)
+    if ended and complete < looks.first and lacking is not None:
         return (
             f"{complete} complete {'block' if complete == 1 else 'blocks'}, the first look is after "
-            f"{looks.first}: {_cause(rejected)}"
+            f"{looks.first}: {_cause(lacking)}"
         )
     return ""
 
 
 def _cause(side: ServerValues) -> str:
     """The first of the causes, without the block."""
-    return side.excluded[0].partition(" excluded: ")[2]
+    return side.missing[0].partition(": ")[2]
 
 
 def _figure(
@@ -262,26 +266,38 @@ def _figure(
     asked: Asked,
     result: RatioResult | None,
     sides: tuple[ServerValues, ServerValues],
-    drift: Mapping[str, float],
+    later: Later | None,
 ) -> FigureChange:
     base, candidate = sides
     if result is None:
         return _none(figure, asked, Change.CANNOT_TELL, "")
-    decided, why = asked.side(figure, result.low, result.high), ""
-
-    def holds(low: float | None, high: float | None) -> bool:
-        return asked.side(figure, low, high) is decided
-
-    if decided is not Change.CANNOT_TELL:
-        wide = drifting(candidate, base, drift, asked.margin, decided) if decided is Change.NO_WORSE else ""
-        why = doubt(candidate, base, result, holds, effect_of(sides), wide)
-    alone = without_suspects(candidate, base, result, holds, asked.margin)
-    return _of(figure, asked, result, Change.CANNOT_TELL if why else decided, why, alone)
+    bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure])
+    made = _of(figure, asked, result, bends)
+    if made.change is Change.NO_WORSE and later is not None and _moves_across(made, asked, later):
+        why = f"{asked.candidate} is still moving away from {asked.base}: warm up longer"
+        return replace(made, change=Change.CANNOT_TELL, why=why)
+    return made
 
 
-def _of(
-    figure: str, asked: Asked, result: RatioResult, change: Change, why: str, alone: RatioResult | None
-) -> FigureChange:
+def _moves_across(made: FigureChange, asked: Asked, later: Later) -> bool:
+    """Whether the two are shown to move apart, and by the best estimate across the margin by the horizon."""
+    mine, other = later.coming.get(asked.candidate), later.coming.get(asked.base)
+    if mine is None or other is None or made.ratio is None:
+        return False
+    low, high = mine.less(other)
+    if low <= 0 <= high:
+        return False
+    change = (mine.remaining - other.remaining) * later.sign
+    then = made.ratio * math.exp(change)
+    return asked.side(made.figure, then, then) is not Change.NO_WORSE
+
+
+def _of(figure: str, asked: Asked, result: RatioResult, bends: tuple[Source, ...]) -> FigureChange:
+    low = high = None
+    change = Change.CANNOT_TELL
+    if result.low is not None and result.high is not None:
+        low, high = widened(result.low, result.high, *total(bends))
+        change = asked.side(figure, low, high)
     return FigureChange(
         figure=figure,
         change=change,
@@ -291,11 +307,12 @@ def _of(
         confidence=result.confidence,
         limit=asked.limit(figure),
         n=result.n,
-        why=why,
+        worst_low=low,
+        worst_high=high,
+        sources=bends,
         smallest_margin=smallest_margin(result, 1 - result.confidence),
-        without_suspects=None if alone is None else alone.ratio,
     )
 
 
 def _none(figure: str, asked: Asked, change: Change, why: str) -> FigureChange:
-    return FigureChange(figure, change, None, None, None, None, asked.limit(figure), 0, why)
+    return FigureChange(figure, change, None, None, None, None, asked.limit(figure), 0, why=why)

@@ -11,12 +11,14 @@ from typing import NamedTuple
 
 from prony.compare.capacity import CapacitySearch, Outcome
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 from prony.judge.percentiles import Times, planned_samples
 from prony.judge.times import NAMED, headline_times
 from prony.plan.objective import Objective, objectives
 from prony.plan.part import Search
 
+CLIENT_BUSY = frozenset({"saturated", "kept_from_cpu"})
+"""Codes of `client` under which arrivals that found no place are the load generator's."""
 MEAN = 50.0
 """A mean needs as many requests as a median."""
 
@@ -57,21 +59,25 @@ def outcome_of(
         return Outcome.MISSED, None  # it ended under this load
     engine = record.evidence.engine
     blocked = engine.window.blocked if engine is not None and engine.window is not None else None
-    statuses = {finding.check: finding.status for finding in judgement.findings}
     outcome, share = held_against(wanted, record, figures)
-    client, schedule = statuses.get("client"), statuses.get("schedule")
-    if client is Status.INVALID:
-        return Outcome.CLIENT, share
+    client, schedule, errors = (judgement.finding(name) for name in ("client", "schedule", "errors"))
+    busy = client is not None and client.code in CLIENT_BUSY
     if blocked:
-        return (Outcome.MISSED if client in {Status.VALID, None} else Outcome.CLIENT), None
-    if schedule is Status.INVALID:
+        return (Outcome.CLIENT if busy else Outcome.MISSED), None
+    if schedule is not None and not schedule.conforms:
         return Outcome.CLIENT, share
-    if statuses.get("errors") is Status.INVALID:
+    if errors is not None and not errors.conforms:
         return Outcome.MISSED, None
-    if outcome is Outcome.MISSED:
-        doubtful = {client, schedule} & {Status.SUSPECT, Status.UNKNOWN}
-        return (Outcome.CLIENT if doubtful else Outcome.MISSED), share
-    return (Outcome.UNUSABLE if judgement.verdict is Status.INVALID else outcome), share
+    if outcome is Outcome.MISSED and not _is_servers(judgement, wanted, share):
+        return Outcome.CLIENT, share
+    return (outcome if judgement.conforms else Outcome.UNUSABLE), share
+
+
+def _is_servers(judgement: Judgement, wanted: Sequence[Objective], share: float | None) -> bool:
+    """Whether a missed objective stays missed without what the load generator may have added to the times."""
+    late = (finding for name in ("client", "schedule") if (finding := judgement.finding(name)) is not None)
+    down = sum(max(finding.of(one.figure).down for one in wanted) for finding in late)
+    return share is None or share * math.exp(-down) >= 1
 
 
 def held_against(

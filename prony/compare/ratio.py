@@ -1,4 +1,4 @@
-"""The ratio of two servers with its interval. Must not know families of pairs or sentences.
+"""The ratio of two servers with its interval. Must not know families of pairs, biases or sentences.
 
 Ratios are of geometric means: differences of mean logarithms, so that swapping the servers inverts every
 number.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -34,15 +33,6 @@ wastes trials.
 """
 EXACT = 1e-12
 """A standard error below this is rounding: the trials are identical."""
-
-
-class Verdict(StrEnum):
-    """The verdict on a against b. Faster means better, in the direction of the figure."""
-
-    FASTER = "faster"
-    SLOWER = "slower"
-    EQUIVALENT = "equivalent"
-    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,25 +132,6 @@ def repeated_ratio(
         freedom=count - 1,
         looks=looks,
     )
-
-
-def verdict(
-    low: float | None, high: float | None, band: float, higher_is_better: bool | None = True
-) -> Verdict:
-    """The verdict from the interval [low, high] of a ÷ b.
-
-    Equivalent: inside [1 / (1 + band), 1 + band], even when 1 is outside it (a difference too small to
-    matter). Faster, slower: on one side of 1. Else inconclusive.
-    """
-    if low is None or high is None:
-        return Verdict.INCONCLUSIVE
-    if low >= 1 / (1 + band) and high <= 1 + band:
-        return Verdict.EQUIVALENT
-    if low > 1:
-        return Verdict.SLOWER if higher_is_better is False else Verdict.FASTER
-    if high < 1:
-        return Verdict.FASTER if higher_is_better is False else Verdict.SLOWER
-    return Verdict.INCONCLUSIVE
 
 
 def _logs(values: Sequence[float]) -> Floats:

@@ -1,13 +1,14 @@
-"""One sentence per pair. Must not decide anything; it rounds so that no printed number contradicts the
-verdict.
+"""One sentence per pair, from its numbers and codes. Must not decide anything; it rounds so that no printed
+number contradicts the claim.
 """
 
 from __future__ import annotations
 
 import math
 
-from prony.compare.family import MoreTrials
-from prony.compare.ratio import MIN_TRIALS, RatioResult, Verdict
+from prony.compare.claim import Claim, Settles
+from prony.compare.comparison import Pair
+from prony.compare.worst import DRIFT, MISSING, POSITION, Source
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
@@ -16,137 +17,156 @@ RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
 SMALL = 0.2
 """A smaller ratio has more than two decimals."""
+OBSTACLES = {
+    "isolation": "other work on the server's CPUs",
+    "client": "the load generator",
+    "host": "the CPU clock",
+    "warm": "code that is still being compiled",
+    "network": "TCP's timers",
+    "stall": "stalls",
+    "errors": "failed requests",
+    "content": "wrong responses",
+    "schedule": "late sends",
+    "connections": "unplanned connections",
+    "streams": "requests that wait for a stream",
+    MISSING: "trials without a figure",
+    POSITION: "the place of a trial in its block",
+    DRIFT: "residual drift",
+}
+"""Sources by the name that a sentence has for them."""
 
 
-def sentence(
-    a: str,
-    b: str,
-    figure: str,
-    result: RatioResult,
-    verdict: Verdict,
-    *,
-    band: float,
-    confidence: float,
-    family: int,
-    more: MoreTrials | None,
-    doubt: str = "",
-    moved: float | None = None,
-    without_suspects: RatioResult | None = None,
-) -> str:
-    """The verdict in one sentence; the better server comes first."""
-    if result.looks is not None and result.low is None:
-        return (
-            f"{a} and {b}: {result.n} complete {'block' if result.n == 1 else 'blocks'}, first look "
-            f"after {result.looks.first}; ratio so far {result.ratio:.2f}x"
-        )
-    if result.low is None or result.high is None:
-        return (
-            f"{a} and {b}: {result.n} valid {_trials(result.n)}, too few for an interval "
-            f"(needs {MIN_TRIALS}); ratio so far {result.ratio:.2f}x"
-        )
-    swap = _second_first(result, verdict, figure)
-    first, second = (b, a) if swap else (a, b)
-    value, low, high = (
-        (1 / result.ratio, 1 / result.high, 1 / result.low)
-        if swap
-        else (result.ratio, result.low, result.high)
-    )
-    found = numbers(value, low, high, band)
-    rests_on = f"({basis(result, confidence, family)})"
-    label = FIGURE[figure].label if figure in FIGURE else figure
-    if verdict is Verdict.EQUIVALENT:
-        where = f"within {band * 100:g} %{_in(figure, label)}"
-        text = f"{first} and {second} are equivalent {where}: {found} {rests_on}"
-    elif verdict is Verdict.INCONCLUSIVE:
-        text = f"{first} vs {second} is inconclusive{_in(figure, label)}: {found} {rests_on}"
-        text += f"; {doubt}" if doubt else _further(result, more, band)
-    elif figure in RATE_FIGURES:
-        text = f"{first} is faster than {second}: {found} {rests_on}"
+def sentence(pair: Pair) -> str:
+    """The claim in one sentence, or two where the window and what comes later differ."""
+    if pair.ratio is None:
+        return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
+    if pair.why == "other_host":
+        return f"{pair.a} and {pair.b} were measured on different hosts: {pair.ratio:.2f}x, not comparable"
+    if pair.low is None or pair.high is None:
+        return f"{pair.a} against {pair.b} is open: {pair.ratio:.2f}x{_in(pair)} so far{_remedy(pair)}"
+    if pair.claim is Claim.EQUIVALENT:
+        within = math.ceil((pair.within or 0.0) * 1000 - 1e-9) / 10
+        return f"{pair.a} and {pair.b} are equivalent{_in(pair)} within {within:g} %: {pair.ratio:.3g}x"
+    if pair.claim is Claim.OPEN:
+        value, low, high = ends(pair)
+        first, second = sides(pair)
+        return f"{first} against {second} is open{_in(pair)}: {numbers(value, low, high)}{_remedy(pair)}"
+    value = max(pair.ratio, 1 / pair.ratio)
+    least = floor(pair.at_least or 1.0)
+    said = f"{_difference(pair)}: {max(value, pair.at_least or 1.0):.2f}x"
+    if pair.claim is Claim.SHOWN:
+        return f"{said}; at least {least} with everything unknown against it"
+    if pair.horizon_s is None:
+        return f"{said}; at least {least}, shown for this protocol"
+    return f"{said}; at least {least}, shown for this window. {_later(pair)}"
+
+
+def floor(factor: float) -> str:
+    """A factor that is at least this large, rounded down with as many digits as show that it is above 1."""
+    digits = 2
+    while digits < MOST_DIGITS and math.floor(factor * 10**digits) <= 10**digits:
+        digits += 1
+    return f"{math.floor(factor * 10**digits + 1e-9) / 10**digits:.{digits}f}x"
+
+
+def _difference(pair: Pair) -> str:
+    """Who has more of what: of rates the better server first, of times and costs the one that has more."""
+    larger, smaller = (pair.a, pair.b) if (pair.ratio or 1.0) > 1 else (pair.b, pair.a)
+    if pair.figure in RATE_FIGURES:
+        return f"{larger} carries more than {smaller}"
+    return f"{larger} has a higher {_label(pair)} than {smaller}"
+
+
+def _later(pair: Pair) -> str:
+    drift = next((one for one in pair.sources if one.name == DRIFT), None)
+    if drift is None or math.isinf(drift.down) or math.isinf(drift.up):
+        said = "Later: open, what is still to come is not bounded"
     else:
-        text = f"{first} has a {'higher' if value > 1 else 'lower'} {label} than {second}: {found} {rests_on}"
-    if moved is not None:
-        by = (1 / moved if swap else moved) - 1
-        text += f"; suspect: the effect of position moves it by {by * 100:+.1f} %"
-    return text + _alone(without_suspects, swap, band)
+        turned = (pair.ratio or 1.0) < 1
+        down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)
+        low, high = 100 * (1 - math.exp(-down)), 100 * math.expm1(up)
+        span_s = f"within {pair.horizon_s:g} s"
+        said = f"Later: open, {span_s} it may change by −{low:.2g} / +{high:.2g} %"
+    seconds = None if pair.settles is None else pair.settles.seconds
+    return said if seconds is None else f"{said}; {span(seconds)} more of load per trial would settle it"
 
 
-def _alone(result: RatioResult | None, swap: bool, band: float) -> str:
-    """The ratio without suspect trials, where it differs."""
-    if result is None:
-        return ""
-    if result.low is None or result.high is None:
-        value = 1 / result.ratio if swap else result.ratio
-        return f"; without suspect trials {value:.2f}x, too few for an interval"
-    sides = (result.ratio, result.low, result.high)
-    value, low, high = (1 / sides[0], 1 / sides[2], 1 / sides[1]) if swap else sides
-    return f"; without suspect trials {numbers(value, low, high, band)}"
+def _remedy(pair: Pair) -> str:
+    found = pair.settles
+    if found is None:
+        return "; no practical number of blocks settles it" if pair.low is not None else ""
+    return f"; {remedy(found)}"
 
 
-def _further(result: RatioResult, more: MoreTrials | None, band: float) -> str:
-    """The number of further trials, as a range: the spread of a few trials is known to within a factor of two
-    at best.
-    """
-    apart = f"detecting a {band * 100:g} % difference"
-    if more is None:
-        return ""
-    if more.most is None:
-        planned = "" if result.looks is None else f" the planned {result.looks.most} blocks may not be enough"
-        least = f" at least {more.least} more trials per server"
-        return f"; {apart} would take{least}" if not planned else f";{planned}"
-    if more.most == 0:
-        return f"; the trials suffice for {apart}: the ratio is near the edge of the band"
-    count = f"about {more.least} to {more.most}" if more.least < more.most else f"about {more.most}"
-    count = f"at most {more.most}" if more.least == 0 else count
-    follow = "" if result.looks is not None else ": --until-clear adds them and stops as soon as it is clear"
-    return f"; {apart} takes {count} more {_trials(more.most)} per server{follow}"
+def remedy(found: Settles) -> str:
+    """What would settle a pair."""
+    if found.what != "blocks":
+        return f"what stands against it is {OBSTACLES.get(found.what, found.what)}"
+    count = found.blocks or 1
+    takes = "" if found.seconds is None else f", {span(found.seconds)},"
+    return f"{count} more block{'s' if count > 1 else ''}{takes} should settle it"
 
 
-def _second_first(result: RatioResult, verdict: Verdict, figure: str) -> bool:
-    """The better server is named first; without a direction the one with the larger value."""
-    if verdict is Verdict.FASTER:
-        return False
-    if verdict is Verdict.SLOWER:
-        return True
-    better_is_higher = FIGURE[figure].higher_is_better is not False if figure in FIGURE else True
-    return (result.ratio < 1) if better_is_higher else (result.ratio > 1)
+def span(seconds: float) -> str:
+    """45 s, 4 min, 1.5 h."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    return f"{round(seconds / 60)} min" if seconds < 5400 else f"{seconds / 3600:.2g} h"
 
 
-def _in(figure: str, label: str) -> str:
-    return "" if figure in RATE_FIGURES else f" in {label}"
+def sides(pair: Pair) -> tuple[str, str]:
+    """The better server first; without a direction the one with the larger value."""
+    return (pair.b, pair.a) if _swapped(pair) else (pair.a, pair.b)
 
 
-def _trials(count: int) -> str:
-    return "trial" if count == 1 else "trials"
+def ends(pair: Pair) -> tuple[float, float, float]:
+    """Ratio and statistical interval, in the order of `sides`."""
+    ratio, low, high = pair.ratio or 1.0, pair.low or 0.0, pair.high or math.inf
+    return (1 / ratio, 1 / high, 1 / low) if _swapped(pair) else (ratio, low, high)
 
 
-def basis(result: RatioResult, confidence: float, family: int) -> str:
-    """What an interval rests on, as a sentence has it in its brackets: level, trials, family."""
+def _swapped(pair: Pair) -> bool:
+    better_is_higher = FIGURE[pair.figure].higher_is_better is not False if pair.figure in FIGURE else True
+    ratio = pair.ratio or 1.0
+    return (ratio < 1) if better_is_higher else (ratio > 1)
+
+
+def _label(pair: Pair) -> str:
+    return FIGURE[pair.figure].label if pair.figure in FIGURE else pair.figure
+
+
+def _in(pair: Pair) -> str:
+    return "" if pair.figure in RATE_FIGURES else f" in {_label(pair)}"
+
+
+def source_words(one: Source) -> str:
+    """A source of the budget of a ratio in one line."""
+    down = "not bounded" if math.isinf(one.down) else f"−{100 * (1 - math.exp(-one.down)):.2g} %"
+    up = "not bounded" if math.isinf(one.up) else f"+{100 * math.expm1(one.up):.2g} %"
+    return f"{OBSTACLES.get(one.name, one.name)}: {down} / {up}"
+
+
+def basis(pair: Pair, confidence: float, family: int) -> str:
+    """What an interval rests on: level, trials, family."""
     each = (
-        f"{result.n} {_trials(result.n)} each"
-        if result.n_a == result.n_b == result.n
-        else f"{result.n} blocks"
-        if result.paired
-        else f"{result.n_a} and {result.n_b} trials"
+        f"{pair.n} trials each"
+        if pair.n_a == pair.n_b == pair.n
+        else f"{pair.n} blocks"
+        if pair.method.startswith("paired")
+        else f"{pair.n_a} and {pair.n_b} trials"
     )
-    quick = f", quick: fewer than {FULL_TRIALS}" if result.n < FULL_TRIALS else ""
-    if result.looks is None:
-        holm = f", Holm over {family} pairs" if family > 1 else ""
-        return f"{confidence * 100:g} %, {each}{quick}{holm}"
-    pairs = f" and all {family} pairs" if family > 1 else ""
-    looks = f"looks after {result.looks.first} to {result.looks.most} blocks"
-    return f"{confidence * 100:g} % over all {looks}{pairs}, {each}{quick}"
+    quick = f", quick: fewer than {FULL_TRIALS}" if pair.n < FULL_TRIALS else ""
+    holm = f", Holm over {family} pairs" if family > 1 else ""
+    return f"{confidence * 100:g} %, {each}{quick}{holm}"
 
 
-def numbers(value: float, low: float, high: float, band: float) -> str:
-    """Two decimals, or as many as it takes to show on which side of 1 and of the band's edges each bound
-    lies, and of a small ratio its first three digits.
+def numbers(value: float, low: float, high: float) -> str:
+    """Two decimals, or as many as it takes to show on which side of 1 each end lies, and of a small ratio its
+    first three digits.
     """
-    edges = (1.0, 1 + band, 1 / (1 + band))
     digits = 2 if value >= SMALL or value <= 0 else 2 - math.floor(math.log10(value))
     while digits < MOST_DIGITS and any(
-        (round(bound, digits) > edge) != (bound > edge) or (round(bound, digits) < edge) != (bound < edge)
-        for bound in (low, high)
-        for edge in edges
+        (round(end, digits) > 1) != (end > 1) or (round(end, digits) < 1) != (end < 1) for end in (low, high)
     ):
         digits += 1
     return f"{value:.{digits}f}x [{low:.{digits}f}, {high:.{digits}f}]"

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
 from prony.experiment.stored import cell_of_record, plan_of
-from prony.judge.finding import Status
 from prony.plan.cell import Cell
 from prony.plan.part import Baseline, StoredFigures
 from prony.plan.plan import Plan
@@ -90,11 +89,7 @@ def _stored_figures(
         for one in trials
         if one.record.kind == "trial" and cell_of_record(plan, one.record) == cell.id
     }
-    counting = [
-        one
-        for one in last.values()
-        if one.record.failure is None and one.judgement.verdict is not Status.INVALID
-    ]
+    counting = [one for one in last.values() if one.record.failure is None and one.judgement.conforms]
     values = {
         figure: tuple(value for one in counting if (value := one.figures.get(figure) or 0.0) > 0)
         for figure in figures

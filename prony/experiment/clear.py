@@ -7,23 +7,22 @@ Must not run trials; docs/method.md has the rule.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Protocol
 
-from prony.compare import BAND, Looks, Pair, Sample, Verdict, compare
+from prony.compare import BAND, Claim, Later, Looks, Sample, compare
 from prony.compare.noninferiority import Asked, Change, Changes, changes, changes_from_earlier
 from prony.compare.summary import half_width
-from prony.evidence.trial import TrialRecord
+from prony.evidence.trial import Evidence, TrialRecord
 from prony.judge.checks.steady import SteadyWindowLimits
-from prony.judge.drift import DRIFTING, bound_of, is_asked, level_stretch
+from prony.judge.drift import coming, is_asked, level_stretch, series_of
 from prony.judge.figures import FIGURE
-from prony.judge.finding import Judgement, Status
-from prony.judge.outside import disturbed
+from prony.judge.finding import BUDGET_OF, Judgement
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, Load
 from prony.plan.part import GateTest, Part
-from prony.steady.stretch import Stretch
 
 LEAST_NEED = 1e-6
 """Of a pair with a server of which no trial counts, or one that is not clear for another reason than its
@@ -40,20 +39,52 @@ def compared_figure(load: Load) -> str:
     return CLOSED_FIGURE if capacity else OPEN_FIGURE
 
 
-def sample(
-    record: TrialRecord, judgement: Judgement, value: float | None, why: str = "judged invalid"
-) -> Sample:
-    """One figure of one trial as the comparison takes it. `why`: the cause, where the trial is rejected."""
+def sample(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], figure: str) -> Sample:
+    """One figure of one trial as the comparison takes it, with what may bend it, and why it is missing."""
+    value = figures.get(figure)
+    first = next(iter(judgement.not_conforming), None)
+    why = record.failure or ("" if first is None else f"{first.check}: {first.reason}")
+    if value is None and not why:
+        few = judgement.finding("samples")
+        why = f"{figure} was not measured" + ("" if few is None else f": {few.reason}")
     return Sample(
         server=record.server,
         block=record.block,
         value=value,
-        valid=record.failure is None and judgement.verdict is not Status.INVALID,
+        conforms=record.failure is None and judgement.conforms,
         why=why,
         host=record.fingerprint_key,
-        disturbed=disturbed(judgement, record.failure),
-        suspect=judgement.verdict is Status.SUSPECT,
         position=record.position,
+        budget={line.finding.check: line.bias for line in judgement.budget(figure)},
+    )
+
+
+def later(
+    trials: Mapping[str, Sequence[Evidence]],
+    figure: str,
+    limits: SteadyWindowLimits,
+    horizon_s: float | None = None,
+) -> Later | None:
+    """What is still to come of a figure in these trials, by server; None where no plateau is claimed, or the
+    figure does not move with a plateau. `horizon_s`: None for that of the limits.
+    """
+    every = [one for mine in trials.values() for one in mine]
+    if not every or not all(is_asked(one) for one in every):
+        return None
+    series = series_of(every[0].load).get(BUDGET_OF.get(figure, figure))
+    if series is None:
+        return None
+    which, sign = series
+    horizon_s = limits.steady_horizon_s if horizon_s is None else horizon_s
+    levels = {
+        server: [level_stretch(one, limits.steady, which) for one in mine] for server, mine in trials.items()
+    }
+    seen = [one.row_s * one.logs.size for mine in levels.values() for one in mine if one is not None]
+    return Later(
+        horizon_s=horizon_s,
+        coming={server: coming(mine, horizon_s) for server, mine in levels.items() if mine},
+        sign=sign,
+        seen_s=fmean(seen) if seen else 0.0,
     )
 
 
@@ -64,7 +95,9 @@ class Watch(Protocol):
     """What holds when they need none, for a reader."""
 
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        """Take a trial into account; controls take no part, invalid ones are known and do not count."""
+        """Take a trial into account; controls take no part, what does not conform is known and has no
+        figure.
+        """
 
     def need(self) -> float:
         """How wide the widest interval is that is not clear yet, relative to what is asked: 0 where no
@@ -74,12 +107,16 @@ class Watch(Protocol):
 
 @dataclass(slots=True)
 class Ended:
-    """The trials that ended, as comparisons take them: samples by figure, and how level the windows were."""
+    """The trials that ended, as comparisons take them: samples by figure, and the evidence of those that
+    conform.
+    """
 
     figures: Sequence[str]
     samples: dict[str, list[Sample]] = field(init=False)
-    levels: dict[tuple[str, int], Stretch | None] = field(default_factory=dict)
-    """By server and block, of the trials that count."""
+    conforming: dict[tuple[str, int], Evidence] = field(default_factory=dict)
+    """By server and block."""
+    limits: SteadyWindowLimits = field(default_factory=SteadyWindowLimits)
+    took_s: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.samples = {figure: [] for figure in self.figures}
@@ -90,32 +127,20 @@ class Ended:
             return
         for figure, samples in self.samples.items():
             samples[:] = [s for s in samples if (s.server, s.block) != (record.server, record.block)]
-            samples.append(sample_of(record, judgement, figures, figure))
-        counts = record.failure is None and judgement.verdict is not Status.INVALID
-        self.levels.pop((record.server, record.block), None)
-        if counts and is_asked(record.evidence):
-            self.levels[record.server, record.block] = level_stretch(
-                record.evidence, SteadyWindowLimits.among(judgement.limits).steady
-            )
+            samples.append(sample(record, judgement, figures, figure))
+        place = (record.server, record.block)
+        self.conforming.pop(place, None)
+        self.limits = SteadyWindowLimits.among(judgement.limits)
+        self.took_s[place] = (record.ended_at - record.started_at).total_seconds()
+        if record.failure is None and judgement.conforms:
+            self.conforming[place] = record.evidence
 
-    def drift(self) -> dict[str, float]:
-        """By server, of those whose plateau is asked for: how far from it they may still be."""
-        return {
-            server: bound_of(level for (of, _), level in self.levels.items() if of == server)
-            for server in {server for server, _ in self.levels}
-        }
-
-
-def sample_of(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], figure: str) -> Sample:
-    """As `sample`, with the cause as a finding says it: also of a figure that a trial lacks."""
-    worst, value = judgement.worst, figures.get(figure)
-    why = record.failure or (f"{worst.check}: {worst.reason}" if worst is not None else "judged invalid")
-    made = sample(record, judgement, value, why)
-    if value is not None or not made.valid:
-        return made
-    few = next((f for f in judgement.findings if f.check == "samples" and f.status is not Status.VALID), None)
-    lacks = f"{figure} was not measured"
-    return made._replace(valid=False, why=lacks if few is None else f"{lacks}: samples: {few.reason}")
+    def later(self, figure: str, horizon_s: float | None = None) -> Later | None:
+        """What is still to come of a figure, by server."""
+        by_server: dict[str, list[Evidence]] = {}
+        for (server, _), evidence in self.conforming.items():
+            by_server.setdefault(server, []).append(evidence)
+        return later(by_server, figure, self.limits, horizon_s)
 
 
 @dataclass(slots=True)
@@ -144,20 +169,19 @@ class UntilClear:
         """Half of the widest interval of a pair that is not clear ÷ the band, on the log scale; of a single
         server that of its figure.
         """
-        drift = self.ended.drift()
-        found = compare(
-            self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band, drift=drift
-        )
+        found = compare(self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band)
         if len(self.servers) < 2:
             half = half_width(found.servers[0].values) if found.servers else math.inf
             return half / math.log1p(self.band) if half > math.log1p(self.band) else 0.0
-        unclear = [pair for pair in found.pairs if pair.verdict is Verdict.INCONCLUSIVE]
         lost = {
-            one.server for one in found.servers if not one.values and len(one.excluded) >= self.looks.first
+            one.server for one in found.servers if not one.values and len(one.missing) >= self.looks.first
         }
         needs = [
-            LEAST_NEED if {pair.a, pair.b} & lost else max(LEAST_NEED, _half(pair) / math.log1p(self.band))
-            for pair in unclear
+            LEAST_NEED
+            if {pair.a, pair.b} & lost or (pair.settles is not None and pair.settles.what != "blocks")
+            else max(LEAST_NEED, pair.spread / math.log1p(self.band))
+            for pair in found.pairs
+            if pair.claim is Claim.OPEN
         ]
         return max(needs, default=0.0)
 
@@ -178,32 +202,29 @@ class UntilDecided:
         self.ended.add(record, judgement, figures)
 
     def need(self) -> float:
-        found = changes_of(self.gate, self.ended.samples, self.looks, self.ended.drift())
+        found = changes_of(self.gate, self.ended.samples, self.looks, self.ended.later)
         return math.inf if found.change is Change.CANNOT_TELL else 0.0
-
-
-def _half(pair: Pair) -> float:
-    """Of its interval, on the log scale; infinite without one."""
-    return math.inf if pair.low is None or pair.high is None else math.log(pair.high / pair.low) / 2
 
 
 def changes_of(
     gate: GateTest,
     samples: Mapping[str, Sequence[Sample]],
     looks: Looks | None,
-    drift: Mapping[str, float],
+    later_of: Callable[[str], Later | None],
     *,
     ended: bool = False,
 ) -> Changes:
-    """What the trials of a gate come to: while it runs, and in its report. `looks`: None with a baseline."""
+    """What the trials of a gate come to: while it runs, and in its report. `looks`: None with a baseline.
+    `later_of`: what is still to come of a figure.
+    """
     directions = {figure: bool(FIGURE[figure].higher_is_better) for figure in gate.figures}
-    asked = Asked(gate.base, gate.candidate, directions, gate.margin)
+    asked = Asked(gate.base, gate.candidate, directions, gate.margin, gate.margins)
     if gate.baseline is not None or looks is None:
         stored = gate.baseline.experiments if gate.baseline is not None else ()
         experiments = {figure: [one.values.get(figure, ()) for one in stored] for figure in gate.figures}
         return changes_from_earlier(samples, asked, experiments)
-    drifts = {figure: drift for figure in gate.figures if figure in DRIFTING}
-    return changes(samples, asked, looks, drift=drifts, ended=ended)
+    coming_of = {figure: one for figure in gate.figures if (one := later_of(figure)) is not None}
+    return changes(samples, asked, looks, later=coming_of, ended=ended)
 
 
 def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from prony.evidence.trial import TrialRecord
 from prony.judge.figures import figures
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Finding, Judgement
+from prony.judge.judging import judge
 from prony.judge.limits import CheckLimits
-from prony.judge.verdict import judge
 
 BYTES_PER_MB = 1e6
 ACTUATOR = {
@@ -28,14 +28,6 @@ class Conclusion:
 
     judgement: Judgement
     figures: dict[str, float]
-    printable_per_s: float | None
-    """Requests per second when they may be printed."""
-
-    @property
-    def why(self) -> str:
-        """What made the trial other than valid, as short as a line of progress needs it; else empty."""
-        worst = self.judgement.worst
-        return "" if worst is None else worst.reason.partition("; ")[0]
 
 
 def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusion:
@@ -48,38 +40,41 @@ def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusi
     for reported, (name, divisor) in ACTUATOR.items():
         if reported in found.reported:
             values[name] = found.reported[reported] / divisor
-    printable = judgement.verdict is not Status.INVALID and record.failure is None
-    return Conclusion(judgement, values, found.requests_per_s if printable else None)
+    return Conclusion(judgement, values)
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:
-    """A trial that ended early is invalid for that reason alone; what was not measured is left out. For a
-    host that was lost no server is to blame.
+    """A trial that ended early does not conform for that reason alone; what was not measured is left out. For
+    a host that was lost no server is to blame.
     """
-    lost = next((f for f in judgement.findings if f.check == "hosts" and f.status is Status.INVALID), None)
-    cause = lost or Finding(
-        check="identity",
-        status=Status.INVALID,
-        reason=failure,
-        limit="the server that was started answers until it is told to stop",
-        advice="look at the server's log, fix it, and repeat",
-        essential=True,
+    hosts = judgement.finding("hosts")
+    cause = (
+        hosts
+        if hosts is not None and not hosts.conforms
+        else Finding(
+            check="identity",
+            code="ended_early",
+            conforms=False,
+            reason=failure,
+            limit="the server that was started answers until it is told to stop",
+            advice="look at the server's log, fix it, and repeat",
+        )
     )
     known = tuple(
         f
         for f in judgement.findings
-        if f.status is not Status.UNKNOWN and f.check not in {cause.check, "identity"}
+        if f.code not in {"unread", "no_window"} and f.check not in {cause.check, "identity"}
     )
-    return judgement.model_copy(update={"verdict": Status.INVALID, "findings": (cause, *known)})
+    return judgement.model_copy(update={"conforms": False, "findings": (cause, *known)})
 
 
 def unjudged(end: BaseException) -> Judgement:
-    """Of a trial whose judging failed or was interrupted: unknown, and it can be judged again."""
+    """Of a trial whose judging failed or was interrupted: it has no figure until it is judged again."""
     finding = Finding(
         check="identity",
-        status=Status.UNKNOWN,
+        code="not_judged",
+        conforms=False,
         reason=f"it was not judged: {type(end).__name__}{f' ({end})' if str(end) else ''}",
         advice="judge the stored trial again: prony results rejudge",
-        essential=True,
     )
-    return Judgement(verdict=Status.UNKNOWN, findings=(finding,))
+    return Judgement(conforms=False, findings=(finding,))

@@ -348,13 +348,13 @@ class Experiment:
         return not any(self.plan.cell(one).server == cell.server for one, _, _ in self._ended)
 
     def _tell_of_disturbance(self, ended: EndedTrial, again: bool) -> None:
-        worst = ended.conclusion.judgement.worst
-        why = f"disturbed by other load on this host: {ended.conclusion.why}"
+        outside = [one for one in ended.conclusion.judgement.findings if one.outside]
+        why = f"disturbed by other load on this host: {'; '.join(one.reason for one in outside)}"
         if again:
             self.progress.note(f"{why}; the trial is repeated")
         elif not self._told_of_disturbance:
             self._told_of_disturbance = True
-            advice = worst.advice if worst is not None and worst.advice else "stop the other load"
+            advice = next((one.advice for one in outside if one.advice), "stop the other load")
             self.progress.note(f"{why}. To measure: {advice}; or repeat such trials: --repeat-disturbed N")
 
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from prony.compare.capacity import CapacitySearch
 from prony.compare.outcome import lowest_rate, outcome_of, rounded_up, search_of
 from prony.experiment.stored import cell_of_record
-from prony.judge.finding import Status
 from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad
 from prony.plan.objective import Objective, objectives
@@ -125,7 +124,7 @@ def _capacity(plan: Plan, cell: Cell, trials: Sequence[StoredTrial]) -> float | 
         if cell_of_record(plan, trial.record) == cell.id
         and trial.record.kind == "trial"
         and trial.record.failure is None
-        and trial.judgement.verdict is not Status.INVALID
+        and trial.judgement.conforms
     ]
     logs = [math.log(value) for value in found if value > 0]
     return math.exp(sum(logs) / len(logs)) if logs else None

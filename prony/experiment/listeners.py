@@ -12,7 +12,7 @@ from typing import Any
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import TrialRecord
 from prony.experiment.testbed import Progress
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 
 log = logging.getLogger("prony.experiment.listeners")
 
@@ -46,10 +46,8 @@ class Listeners:
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:
         self._each(lambda one: one.trial_stored(record, judgement, figures))
 
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
-        self._each(lambda one: one.trial_ended(verdict, requests_per_s, seconds, why))
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, Any], seconds: float) -> None:
+        self._each(lambda one: one.trial_ended(judgement, figures, seconds))
 
     def note(self, text: str) -> None:
         self._each(lambda one: one.note(text))

@@ -11,7 +11,7 @@ from typing import Any
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import Conclusion, conclude
 from prony.experiment.stored import cell_of_record, plan_of
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Finding, Judgement, Kind
 from prony.judge.limits import CheckLimits
 from prony.store import Store, StoredTrial
 
@@ -32,11 +32,11 @@ class Change:
         return found
 
     @property
-    def statuses(self) -> tuple[Status | None, Status | None]:
+    def kinds(self) -> tuple[Kind | None, Kind | None]:
         """Before and after."""
         return (
-            None if self.before is None else self.before.status,
-            None if self.after is None else self.after.status,
+            None if self.before is None else self.before.kind,
+            None if self.after is None else self.after.kind,
         )
 
 
@@ -53,12 +53,13 @@ class Rejudged:
 
     @property
     def changed(self) -> bool:
-        """Whether a finding or a figure differs; the verdict follows from the findings."""
+        """Whether a finding or a figure differs; everything else follows from these."""
         return bool(self.changes or self.figures_changed)
 
 
 def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudged, ...]:
-    """Judge every trial of an experiment under the limits of its plan, with `limits` replacing some of them.
+    """Judge every trial of an experiment under the limits of its plan that there still are, with `limits`
+    replacing some of them.
 
     A judgement that differs from the newest stored one is stored beside it; all of them in one transaction.
     """
@@ -70,7 +71,7 @@ def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudg
     found: list[Rejudged] = []
     for trial in trials:
         own = {**planned.get(cell_of_record(plan, trial.record), {}), **limits}
-        ended = conclude(trial.record, CheckLimits.model_validate(own))
+        ended = conclude(trial.record, CheckLimits.among(own))
         found.append(_compared(trial, ended))
         if found[-1].changed:
             made[trial.record.id] = (ended.judgement, ended.figures)

@@ -9,7 +9,6 @@ from statistics import median, median_high
 
 from prony.experiment.trials import EndedTrial
 from prony.judge.figures import FIGURE
-from prony.judge.finding import Status, worst
 from prony.numbers import number
 from prony.plan.cell import Cell
 from prony.plan.plan import Plan, ScheduledTrial
@@ -42,20 +41,17 @@ def _figure(cell: Cell, ended: list[EndedTrial]) -> str:
     from prony.experiment.clear import CLOSED_FIGURE, compared_figure  # not while anything is measured
 
     name = compared_figure(cell.trial.load)
-    counting = [one for one in ended if one.conclusion.judgement.verdict is not Status.INVALID]
-    counting = [one for one in counting if one.record.failure is None]
-    values = [value for one in counting if (value := one.conclusion.figures.get(name)) is not None]
+    conforming = [one for one in ended if one.conclusion.judgement.conforms]
+    values = [value for one in conforming if (value := one.conclusion.figures.get(name)) is not None]
     over = f"{len(values)} of {len(ended)} trials" if len(values) < len(ended) else f"{len(ended)} trials"
     if not values:
-        return f"no figure: none of its {len(ended)} trials counts"
+        return f"no figure: none of its {len(ended)} trials conforms"
     middle = median(values) if name == CLOSED_FIGURE else median_high(values)
     spread = f"({number(min(values))}–{number(max(values))})"
-    verdict = worst(*(one.conclusion.judgement.verdict for one in counting))
-    verdict = verdict if len(counting) == len(ended) else worst(verdict, Status.SUSPECT)
     known = FIGURE[name]
     said = (
         f"{number(middle)} requests/s {spread}"
         if name == CLOSED_FIGURE
         else f"{known.label} {number(middle)} {spread} {known.unit}"
     )
-    return f"{said} over {over}: {verdict.value}"
+    return f"{said} over {over}"

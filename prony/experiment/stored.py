@@ -10,6 +10,8 @@ from pydantic import ValidationError
 
 from prony.errors import StoreError, UsageError
 from prony.evidence.trial import LoadFacts, ServerCount, ToolRun, TrialRecord
+from prony.experiment.conclude import conclude
+from prony.judge.limits import CheckLimits
 from prony.plan import workload as workloads
 from prony.plan.cell import Cell, PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, Load, OpenLoad, SteadyWindow
@@ -52,12 +54,22 @@ def _parts(spec: Spec) -> Sequence[Spec]:
 
 
 def trials_of(row: ExperimentRow, trials: Sequence[StoredTrial]) -> list[StoredTrial]:
-    """The trials of an experiment, with the runs of other tools that an old cross-check kept in its plan."""
+    """The trials of an experiment as this Prony sees them: with the runs of other tools that an old
+    cross-check kept in its plan, and judged again where the stored judgement is stale.
+    """
     for part in _parts(row.spec):
         old = part.get("cross_check") or {}
         if old.keys() & _OLD_CROSS_CHECK:
             trials = [_with_old_tools(one, old) for one in trials]
-    return list(trials)
+    return [_judged_now(one) if one.judgements[-1].stale else one for one in trials]
+
+
+def _judged_now(one: StoredTrial) -> StoredTrial:
+    """With the judgement that follows from its evidence, under the limits that it was judged by."""
+    newest = one.judgements[-1]
+    ended = conclude(one.record, CheckLimits.among(newest.judgement.limits))
+    made = replace(newest, judgement=ended.judgement, figures=ended.figures, stale=False)
+    return replace(one, judgements=(*one.judgements[:-1], made))
 
 
 def _with_old_tools(one: StoredTrial, old: Spec) -> StoredTrial:

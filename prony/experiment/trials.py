@@ -18,6 +18,7 @@ from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.explaining import Explaining
 from prony.experiment.testbed import Progress, Testbed
+from prony.host.affinity import pin_self
 from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
@@ -40,7 +41,7 @@ class EndedTrial:
 
     @property
     def disturbed(self) -> bool:
-        """Whether it was rejected, and only for what happened outside of client and server."""
+        """Whether what happened outside of client and server bends it so far that it is worth repeating."""
         return outside.disturbed(self.conclusion.judgement, self.record.failure)
 
 
@@ -83,6 +84,8 @@ class Trials:
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
+        if self.testbed.hosts is None:
+            pin_self(surroundings.partition.client)  # beside a server at a URL not those of every trial
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(
             trial,
@@ -149,7 +152,7 @@ class Trials:
     def _tell(self, ended: EndedTrial, seconds: float) -> None:
         found = ended.conclusion
         self.progress.trial_stored(ended.record, found.judgement, found.figures)
-        self.progress.trial_ended(found.judgement.verdict, found.printable_per_s, seconds, found.why)
+        self.progress.trial_ended(found.judgement, found.figures, seconds)
 
     def _calibrated(
         self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], places: Places

@@ -1,4 +1,4 @@
-"""What all front ends share: the translated load, its run, the verdict's two lines and the exit code.
+"""What all front ends share: the translated load, its run, the two lines of its judgement and the exit code.
 
 A front end translates and prints; it offers no load and judges nothing. Must not know any single tool.
 """
@@ -16,15 +16,15 @@ from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, StageReport
 from prony.experiment.testbed import Progress
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.estimate import estimates
+from prony.judge.finding import Finding, Judgement
 from prony.plan import planfile_write
 from prony.plan.cell import cell_of
 from prony.plan.plan import MAIN, Plan, one_part
 from prony.plan.target import Url, parse_url
 from prony.plan.trial import TrialPlan
+from prony.report.uncertain import bends, good_to
 from prony.store import StoredTrial
-
-SEVERITY = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
 
 
 class Refused(UsageError):
@@ -117,50 +117,52 @@ class Ran:
 
     @property
     def judgement(self) -> Judgement:
-        """Verdict and findings."""
+        """Whether it conforms, and how good its figures are."""
         return self.trial.judgement
 
-    @property
-    def verdict(self) -> Status:
-        """The verdict alone."""
-        return self.judgement.verdict
+
+def say_judgement(ran: Ran, stderr: IO[str]) -> None:
+    """Exactly two lines: whether the run conforms and how good its figures are; and why not, or what may bend
+    them most and what they rest on.
+    """
+    judgement = ran.judgement
+    if not judgement.conforms:
+        why = " ".join(_reason(one) for one in judgement.not_conforming[:1])
+        lines = (f"does not conform: the figures above must not be used ({ran.identifier})", why)
+    else:
+        known = estimates(ran.evidence, judgement, ran.trial.figures)
+        good = [
+            f"{said} good to {good_to(*known[name].worst)}" for name, said in TOLD.items() if name in known
+        ]
+        lines = (f"conforms: {', '.join(good) or 'no figure'} ({ran.identifier})", _rests_on(judgement))
+    for line in lines:
+        print(f"prony: {line}".replace("\n", " "), file=stderr)
 
 
-def worst(judgement: Judgement) -> Finding | None:
-    """The finding that decided, else the gravest that is not valid; None when all are valid."""
-    if judgement.worst is not None:
-        return judgement.worst
-    for status in SEVERITY:
-        for finding in judgement.findings:
-            if finding.status is status:
-                return finding
-    return None
+TOLD = {"requests_per_s": "requests/s", "p99_ms": "p99"}
+"""The figures whose uncertainty is told."""
 
 
-def say_verdict(ran: Ran, stderr: IO[str]) -> None:
-    """Exactly two lines: the verdict, and the worst finding with its advice."""
-    found = worst(ran.judgement)
-    print(f"prony: {ran.verdict.value}: {MEANING[ran.verdict]} ({ran.identifier})", file=stderr)
-    if found is None:
-        print(f"prony: all {len(ran.judgement.findings)} checks passed", file=stderr)
-        return
-    advice = f"; {found.advice}" if found.advice else ""
-    words = f"{found.reason}{advice}".replace("\n", " ")
-    print(f"prony: {found.check} is {found.status.value}: {words}", file=stderr)
+def _reason(one: Finding) -> str:
+    return f"{one.check}: {one.reason}" + (f"; {one.advice}" if one.advice else "")
 
 
-MEANING = {
-    Status.VALID: "the figures above are what they seem to be",
-    Status.SUSPECT: "the figures above hold with a reservation",
-    Status.INVALID: "the figures above must not be used",
-    Status.UNKNOWN: "whether the figures above are right could not be determined",
-}
+def _rests_on(judgement: Judgement) -> str:
+    """The largest line of the budget of both, and the conditions."""
+    said = []
+    lines = [(line, name) for name in TOLD for line in judgement.budget(name) if line.bias.counts]
+    if lines:
+        (finding, bias), name = max(lines, key=lambda one: one[0].bias.size)
+        said.append(f"largest source: {bends(bias.low, bias.high)} of {TOLD[name]} by {_reason(finding)}")
+    if judgement.provided:
+        phrases = dict.fromkeys(one.provided for one in judgement.provided)
+        said.append(f"Provided that {'; '.join(phrases)}")
+    return ". ".join(said) or f"all {len(judgement.findings)} checks passed"
 
 
 def exit_code(ran: Ran, exit_like_original: bool, original: int) -> int:
-    """The tool's own code, or 3 for an invalid run unless the tool's was asked for."""
-    invalid = ran.verdict is Status.INVALID
-    return original if exit_like_original or not invalid else ExitCode.INVALID
+    """The tool's own code, or 3 for a run that does not conform unless the tool's was asked for."""
+    return original if exit_like_original or ran.judgement.conforms else ExitCode.NO_FIGURE
 
 
 def explain(translated: Translated) -> str:
@@ -211,7 +213,7 @@ class Context:
     def end(self, ran: Ran, original: int = 0) -> int:
         """After the tool's own output: the two lines, and the exit code."""
         self.stdout.flush()
-        say_verdict(ran, self.stderr)
+        say_judgement(ran, self.stderr)
         return exit_code(ran, self.asked.exit_like_original, original)
 
 
@@ -234,7 +236,7 @@ class FrontEnd:
 
 
 class _ClosedPipeTolerant(io.FileIO):
-    """Standard output whose reader may leave (`prony ab … | head -3`): the run goes on to its verdict."""
+    """Standard output whose reader may leave (`prony ab … | head -3`): the run goes on to its judgement."""
 
     def write(self, data: Any, /) -> int:
         """All of it, or into nothing."""

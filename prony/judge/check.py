@@ -38,14 +38,6 @@ L = TypeVar("L", bound=DeclaredLimits)
 R = TypeVar("R", bound=Finding | None, covariant=True)
 
 
-def always(evidence: Evidence) -> bool:  # noqa: ARG001
-    """TEMPORARY."""
-    return True
-
-
-owned = always
-
-
 class Check(Generic[R]):
     """A check: call it with evidence and limits. Its function returns None where it does not apply."""
 
@@ -68,7 +60,6 @@ def check(
     limits: type[L],
     *,
     order: int,
-    essential: object = None,  # noqa: ARG001  TEMPORARY
 ) -> Callable[[Callable[[Evidence, L], R]], Check[R]]:
     """Makes a function the check of its module: both have the same name, which is also the finding's."""
     return lambda function: Check(function, limits, order)

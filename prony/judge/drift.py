@@ -1,48 +1,82 @@
-"""How much may still be to come in the windows of a server's trials: which of their rows can tell, and the
-bound of one trial or of several together. Must not know the limits that are in force, or findings.
+"""How far the figures of a server may still move after the windows of its trials, up to a horizon: of one
+trial, or of several of one cell together. Must not know the limits that are in force, or findings.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence, LoadFacts
+from prony.judge.finding import BUDGET_OF, CPU, MEAN, PERCENTILES, THROUGHPUT, TIMES, Plateau
 from prony.judge.window import measured
+from prony.steady.approach import Approach
 from prony.steady.detector import full_rows
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import Stretch, still_to_come, stretch
+from prony.steady.stretch import Series, Stretch, still_to_come, stretch
 
-DRIFTING = frozenset({"requests_per_s", "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_per_request"})
-"""Figures that change while a server approaches its plateau, as its throughput does."""
+OF_P99 = ("p95_ms", "p99_ms", "p999_ms")
+OF_P50 = tuple(name for name in PERCENTILES if name not in OF_P99)
 
 
-def drift(trials: Sequence[Evidence], limits: SteadyLimits | None = None) -> float | None:
-    """Upper bound (95 %) on plateau less window, as a share, of these trials of one cell together: pooled, as
-    trends that are weak in each of them are strong in all.
+def series_of(load: LoadFacts) -> Mapping[str, tuple[Series, int]]:
+    """By figure, the series of rows that tells how it still moves, and its sign: -1 where the figure falls as
+    the series rises.
 
-    None where the question is not asked: the rate changes by plan, a fixed protocol claims no more than its
-    own run, or there is no trial. Infinite where the rows of a trial cannot tell.
+    In a closed loop without think time the mean time is users ÷ rate (Little), and the CPU of a server that
+    is busy ÷ rate its CPU per request. Else the rate is the schedule's, or nearly, and p50 tells of both.
     """
-    asked = [one for one in trials if is_asked(one)]
-    return bound_of([level_stretch(one, limits) for one in asked]) if asked else None
+    tail: dict[str, tuple[Series, int]] = dict.fromkeys(OF_P99, ("p99", 1))
+    middle: dict[str, tuple[Series, int]] = dict.fromkeys(OF_P50, ("p50", 1))
+    if load.model == "closed" and load.think_kind == "none":
+        rate: dict[str, tuple[Series, int]] = dict.fromkeys(THROUGHPUT, ("rate", 1))
+        return {**rate, **dict.fromkeys((*MEAN, *CPU), ("rate", -1)), **middle, **tail}
+    rest: dict[str, tuple[Series, int]] = dict.fromkeys((*MEAN, *CPU), ("p50", 1))
+    if load.model == "closed":
+        rest |= dict.fromkeys(THROUGHPUT, ("rate", 1))
+    return {**rest, **middle, **tail}
 
 
-def bound_of(levels: Iterable[Stretch | None]) -> float:
-    """The bound of these trials together, as a share; infinite where one of them cannot tell."""
-    known = list(levels)
-    stretches = [one for one in known if one is not None]
-    found = still_to_come(stretches) if len(stretches) == len(known) else None
-    return math.inf if found is None else math.expm1(found.bound)
+def drifts(figure: str) -> bool:
+    """Whether a figure moves while a server approaches its plateau."""
+    return BUDGET_OF.get(figure, figure) in {*THROUGHPUT, *TIMES, *CPU}
 
 
 def is_asked(evidence: Evidence) -> bool:
-    """Whether a plateau is claimed at all."""
+    """Whether a plateau is claimed at all: not where the rate changes by plan, nor of a fixed protocol, which
+    claims no more than its own run.
+    """
     return not evidence.load.phased and evidence.load.claim != "protocol"
 
 
-def level_stretch(evidence: Evidence, limits: SteadyLimits | None = None) -> Stretch | None:
+def coming(levels: Sequence[Stretch | None], horizon_s: float) -> Approach | None:
+    """What is still to come in these trials of one cell together: pooled, as trends that are weak in each of
+    them are strong in all. None where the rows of one of them cannot tell.
+    """
+    known = [one for one in levels if one is not None]
+    return still_to_come(known, horizon_s=horizon_s) if len(known) == len(levels) else None
+
+
+def plateau_of(found: Approach | None, sign: int, horizon_s: float) -> Plateau:
+    """As relative bounds of a figure that moves with the series, or against it."""
+    if found is None:
+        return Plateau(low=None, high=None, horizon_s=horizon_s)
+    low, high = (found.low, found.high) if sign > 0 else (-found.high, -found.low)
+    return Plateau(low=_relative(low), high=_relative(high), horizon_s=horizon_s)
+
+
+MOST = math.log(20.0)
+"""A factor beyond this bounds nothing."""
+
+
+def _relative(log_change: float) -> float | None:
+    return math.expm1(log_change) if abs(log_change) < MOST else None
+
+
+def level_stretch(
+    evidence: Evidence, limits: SteadyLimits | None = None, series: Series = "rate"
+) -> Stretch | None:
     """The window of a trial and the level rows before it; None without a window, or where too many rows have
     no value.
 
@@ -59,7 +93,7 @@ def level_stretch(evidence: Evidence, limits: SteadyLimits | None = None) -> Str
         [row for row in rows if row.t_ms - row.duration_ms >= own_ms],
         [row for row in rows if row.t_ms - row.duration_ms >= elsewhere_ms and row.t_ms <= own_ms],
         opens_ms=window.opened_ms,
-        by_p50=evidence.load.model == "open",
+        series=series,
         limits=limits,
     )
 

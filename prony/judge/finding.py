@@ -84,30 +84,6 @@ class Plateau(Record):
         return Bias(low=low, high=high)
 
 
-class Status(StrEnum):
-    """TEMPORARY: goes when every check is converted."""
-
-    VALID = "valid"
-    SUSPECT = "suspect"
-    INVALID = "invalid"
-    UNKNOWN = "unknown"
-
-
-WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
-
-
-def unknown(check: str, reason: str, *, limit: str = "", advice: str = "", source: str = "") -> Finding:
-    """TEMPORARY."""
-    return Finding(
-        check=check, status=Status.UNKNOWN, reason=reason, limit=limit, advice=advice, source=source
-    )
-
-
-def worst(*statuses: Status) -> Status:
-    """TEMPORARY."""
-    return min(statuses, key=WORST_FIRST.index, default=Status.VALID)
-
-
 class Kind(StrEnum):
     """What a finding does to a result."""
 
@@ -121,7 +97,9 @@ class Kind(StrEnum):
 
 
 class Finding(Record):
-    """The result of one check: what was measured, the limit, what it may do to each figure, and what to do."""
+    """The result of one check: what was measured, the limit, what it may do to each figure, and what to
+    do.
+    """
 
     check: str
     code: str = "ok"
@@ -145,8 +123,6 @@ class Finding(Record):
     """What to do; empty when there is nothing to do."""
     source: str = ""
     """Where the rule comes from."""
-    status: Status | None = Field(default=None, exclude=True)  # TEMPORARY
-    essential: bool = Field(default=False, exclude=True)  # TEMPORARY
     outside: bool = False
     """Whether what bends the figure came from outside of client and server: the trial may be run again."""
 
@@ -218,7 +194,9 @@ PERCENTILES = ("p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms")
 TIMES = MEAN + PERCENTILES
 CPU = ("server_cpu_us_per_request",)
 CAPACITY = ("capacity_per_s",)
-"""What the server could carry with more users: no figure that is printed, but what a rate is often taken for."""
+"""What the server could carry with more users: no figure that is printed, but what a rate is often taken
+for.
+"""
 BUDGETED = (*THROUGHPUT, *TIMES, *CPU)
 
 BUDGET_OF: Mapping[str, str] = {

@@ -33,7 +33,7 @@ class Family:
     """One metric. The name carries its base unit (`_seconds`, `_bytes`, `_ratio`) and no `_total`."""
 
     name: str
-    kind: Literal["gauge", "counter", "summary", "info", "stateset"]
+    kind: Literal["gauge", "counter", "summary", "info"]
     help: str
     samples: tuple[Sample, ...]
 
@@ -59,14 +59,14 @@ def openmetrics(families: Iterable[Family]) -> Iterator[str]:
 
 
 def classic(families: Iterable[Family]) -> Iterator[str]:
-    """The same for a reader that does not know OpenMetrics: info and stateset are gauges there, counters are
-    named with their `_total`, times are in ms.
+    """The same for a reader that does not know OpenMetrics: info is a gauge there, counters are named with
+    their `_total`, times are in ms.
     """
     for family in families:
         if not family.samples:
             continue
         suffix = {"counter": "_total", "info": "_info"}.get(family.kind, "")
-        kind = "gauge" if family.kind in {"info", "stateset"} else family.kind
+        kind = "gauge" if family.kind == "info" else family.kind
         lines = [
             f"# HELP {family.name}{suffix} {_escaped(family.help, quotes=False)}",
             f"# TYPE {family.name}{suffix} {kind}",

@@ -5,6 +5,7 @@ the laboratory has read anyway, and nothing is asked of the engine.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Mapping
@@ -12,11 +13,11 @@ from collections.abc import Mapping
 from prony import __version__
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import BUDGETED, Judgement
 from prony.metrics.exposition import Family, Sample
+from prony.metrics.figures import in_base_units
 
 NS_PER_S = 1e9
-WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
 COUNTED: tuple[tuple[str, str, str], ...] = (
     ("completed", "prony_requests_completed", "Whole responses"),
     (
@@ -56,7 +57,8 @@ class LiveMetrics:
         self._lock = threading.Lock()
         self._experiment: dict[str, str] = {}
         self._planned = 0
-        self._verdicts: Counter[Status] = Counter()
+        self._ended = {True: 0, False: 0}
+        self._last: dict[str, tuple[Judgement, dict[str, float]]] = {}
         self._server = ""
         self._index = 0
         self._phase = ""
@@ -105,13 +107,14 @@ class LiveMetrics:
 
     def trial_ended(
         self,
-        verdict: Status,
-        requests_per_s: float | None,  # noqa: ARG002
+        judgement: Judgement,
+        figures: Mapping[str, float],
         seconds: float,  # noqa: ARG002
-        why: str = "",  # noqa: ARG002
     ) -> None:
         with self._lock:
-            self._verdicts[verdict] += 1
+            self._ended[judgement.conforms] += 1
+            known = {name: figures[name] for name in BUDGETED if name in figures and judgement.conforms}
+            self._last[self._server] = judgement, known
             self._phase, self._row = "", None
 
     def note(self, text: str) -> None: ...
@@ -128,10 +131,9 @@ class LiveMetrics:
     def families(self) -> tuple[Family, ...]:
         """As of now; a family without a sample is left out when it is written."""
         with self._lock:
-            return (*self._of_experiment(), *self._of_load(), *self._of_times())
+            return (*self._of_experiment(), *self._of_trials(), *self._of_load(), *self._of_times())
 
     def _of_experiment(self) -> list[Family]:
-        worst = next((one for one in WORST_FIRST if self._verdicts[one]), Status.UNKNOWN)
         now = () if not self._server else (Sample(1, {"server": self._server, "phase": self._phase}),)
         return [
             Family("prony_build", "info", "The laboratory", (Sample(1, {"version": __version__}),)),
@@ -147,19 +149,40 @@ class LiveMetrics:
             Family(
                 "prony_trials_ended",
                 "counter",
-                "Trials that have ended, by verdict",
-                tuple(Sample(self._verdicts[one], {"verdict": one.value}) for one in Status),
-            ),
-            Family(
-                "prony_verdict",
-                "stateset",
-                "The worst verdict of the trials that have ended; unknown before the first",
-                tuple(Sample(one is worst, {"prony_verdict": one.value}) for one in Status),
+                "Trials that have ended, by whether they conform",
+                tuple(Sample(n, {"conforms": _text(conforms)}) for conforms, n in self._ended.items()),
             ),
             Family(
                 "prony_trial_index", "gauge", "The trial that is running, from 1", (Sample(self._index, {}),)
             ),
             Family("prony_trial_phase", "info", "Where the running trial is", now),
+        ]
+
+    def _of_trials(self) -> list[Family]:
+        """Of the last trial of each server that ended; one that does not conform has no figure."""
+        conforming: list[Sample] = []
+        values: list[Sample] = []
+        biases: list[Sample] = []
+        for server, (judgement, figures) in self._last.items():
+            conforming.append(Sample(judgement.conforms, {"server": server}))
+            for figure, value in figures.items():
+                name, factor = in_base_units(figure)
+                labels = {"server": server, "figure": name}
+                bias = judgement.bias(figure)
+                low, high = (-1.0 if bias.low is None else bias.low), bias.high
+                values.append(Sample(value * factor, labels))
+                biases.append(Sample(low, labels | {"side": "low"}))
+                biases.append(Sample(math.inf if high is None else high, labels | {"side": "high"}))
+        of = "of each server's last trial that ended"
+        return [
+            Family("prony_trial_conforms", "gauge", f"Whether it conforms, {of}", tuple(conforming)),
+            Family("prony_figure", "gauge", f"Figures, {of}", tuple(values)),
+            Family(
+                "prony_figure_bias_ratio",
+                "gauge",
+                "How far the true value may lie below and above it, relative; -1 and +Inf: not bounded",
+                tuple(biases),
+            ),
         ]
 
     def _of_load(self) -> list[Family]:
@@ -224,4 +247,8 @@ class LiveMetrics:
 
 def _labels(server: str, measured: bool) -> dict[str, str]:
     """`measured`: whether the row lay in the measured window."""
-    return {"server": server, "measured": str(measured).lower()}
+    return {"server": server, "measured": _text(measured)}
+
+
+def _text(value: bool) -> str:
+    return str(value).lower()

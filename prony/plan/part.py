@@ -86,6 +86,8 @@ class GateTest(Record):
     figures: tuple[str, ...] = Field(min_length=1)
     margin: float = Field(gt=0, lt=1)
     """The loss that is tolerated, as a share."""
+    margins: dict[str, float] = Field(default_factory=dict)
+    """Of figures that have a margin of their own."""
     baseline: Baseline | None = None
     """None: base and candidate are measured in turns."""
 

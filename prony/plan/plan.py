@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from prony.evidence.base import Record
-from prony.plan.balanced import balanced_orders
+from prony.plan.balanced import balanced_orders, drawn_orders
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Shape
@@ -32,6 +32,10 @@ RESUMABLE = frozenset(
 
 Kind = Literal["trial", "control", "explained"]
 """What a trial is for (`prony.evidence.trial.TrialRecord`)."""
+Orders = Literal["drawn", "balanced", "independent"]
+"""Of the cells within blocks: Williams squares, each drawn anew (prony.plan.balanced). As stored experiments
+were begun: `balanced`, each square goes on from the one before; `independent`, each block by itself.
+"""
 
 
 class Skipped(Record):
@@ -107,10 +111,7 @@ class Plan(Record):
     """The hosts.yaml that it was begun with."""
     seed: int = 0
     quick: bool = False
-    orders: Literal["balanced", "independent"] = "balanced"
-    """Of the cells within blocks: Williams squares (prony.plan.balanced), or each block by itself, as
-    experiments of version 1 were run.
-    """
+    orders: Orders = "drawn"
     repeat_disturbed: int = Field(default=0, ge=0)
     """A trial that was rejected for what happened outside of it is run again, at most so often in a run."""
     goes_on: bool = False
@@ -179,7 +180,8 @@ class Plan(Record):
         most = {cell.id: part.until_clear or cell.trials for cell in cells}
         blocks = max(most.values(), default=0)
         together = units(cells, part.share_process) if part.share_process else [(cell,) for cell in cells]
-        orders = balanced_orders(len(together), source) if self.orders == "balanced" and cells else None
+        squares = {"drawn": drawn_orders, "balanced": balanced_orders}.get(self.orders)
+        orders = squares(len(together), source) if squares is not None and cells else None
         within = LoadOrders(f"{self.seed}/{part.name}", part.share_process or "loads")
         for block in range(blocks):
             if orders is None:

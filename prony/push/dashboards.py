@@ -18,7 +18,7 @@ VERSION = "7.17.0"
 PANEL_WIDTH, PANEL_HEIGHT = 24, 15
 """Of the dashboard's 48 columns."""
 COUNTING = "counts: true"
-"""Trials whose figures are printed and compared (KQL): no control, none that was rejected or run again."""
+"""Trials whose figures are printed and compared (KQL): no control, each conforms, none was run again."""
 
 
 @dataclass(frozen=True, slots=True)

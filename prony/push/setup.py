@@ -11,10 +11,13 @@ from prony.report.documents import EXPERIMENTS, INTERVALS, TRIALS
 STREAMS = (EXPERIMENTS, TRIALS, INTERVALS)
 NAME = "prony"
 """Of the template and of the pipeline."""
-VERSION = 2
+VERSION = 3
 """Of both; raised when they change. A cluster that has a newer one keeps it."""
 PRIORITY = 200
 """Above the catch-all templates that clusters come with (100)."""
+
+
+NUMBERS = ("long", "double")
 
 
 def pipeline(processors: frozenset[str]) -> dict[str, Any]:
@@ -67,7 +70,12 @@ def mappings() -> dict[str, Any]:
             *(
                 {f"{kind}{end}": {"match": f"*{end}", "match_mapping_type": kind, "mapping": double}}
                 for end in ("_ms", "_per_s")
-                for kind in ("long", "double")
+                for kind in NUMBERS
+            ),
+            *(
+                {f"{kind}_bounds": {"path_match": f"{part}.*", "match_mapping_type": kind, "mapping": double}}
+                for part in ("uncertainty", "pairs")
+                for kind in NUMBERS
             ),
             {"strings": {"match_mapping_type": "string", "mapping": keyword}},
         ],
@@ -104,7 +112,9 @@ def mappings() -> dict[str, Any]:
                 }
             },
             "host": {"properties": {"name": keyword, "fingerprint": keyword}},
-            "verdict": keyword,
+            "conforms": {"type": "boolean"},
+            "not_conforming": keyword,
+            "sentence": text,
             "counts": {"type": "boolean"},
             "repeated": {"type": "boolean"},
             "why": text,
@@ -113,7 +123,9 @@ def mappings() -> dict[str, Any]:
             "findings": {
                 "properties": {
                     "check": keyword,
-                    "status": keyword,
+                    "code": keyword,
+                    "kind": keyword,
+                    "provided": text,
                     "value": keyword,
                     "limit": text,
                     "reason": text,

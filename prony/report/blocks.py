@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,14 +18,15 @@ class TableCell:
     text: str
     spread: str = ""
     best: bool = False
-    status: Status | None = None
+    kind: Kind | None = None
+    """Of words about whether trials conform."""
 
     @property
     def beside(self) -> str:
-        """The range as it stands beside the median, or the notes beside a verdict."""
+        """The range as it stands beside the median, or the notes beside such words."""
         if not self.spread:
             return ""
-        return self.spread if self.status is not None or self.spread[0] == "[" else f"({self.spread})"
+        return self.spread if self.kind is not None or self.spread[0] == "[" else f"({self.spread})"
 
 
 @dataclass(frozen=True, slots=True)

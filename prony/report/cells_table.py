@@ -7,9 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prony.judge.finding import Status
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.comparison import SERVICE_TIMES, figure_cell, pair_lines, says_something
+from prony.report.comparison import (
+    SERVICE_TIMES,
+    conforming_kind,
+    conforming_words,
+    figure_cell,
+    pair_lines,
+    says_something,
+)
 from prony.report.intervals import failed_lines
 from prony.report.labels import label, named
 from prony.report.result import CellView, PartView
@@ -86,7 +92,7 @@ def columns(part: PartView) -> tuple[str, ...]:
 
 
 def cells_table(part: PartView) -> Table:
-    """A row per cell: load, server (workload), figures, verdict."""
+    """A row per cell: load, server (workload), figures, trials that conform."""
     several = len(part.workloads) > 1
     chosen = columns(part)
     ranks = _ranks(part, chosen)
@@ -94,7 +100,7 @@ def cells_table(part: PartView) -> Table:
         *([Column("workload", number=False)] if several else []),
         Column("server", number=False),
         *(Column(named(name), rank=ranks[name]) for name in chosen),
-        Column("verdict", number=False),
+        Column("trials", number=False),
     )
     rows = tuple(
         Row(
@@ -103,7 +109,7 @@ def cells_table(part: PartView) -> Table:
                 *([TableCell(view.cell.trial.workload.name)] if several else []),
                 TableCell(view.cell.server),
                 *(figure_cell(name, view.figure(name), view) for name in chosen),
-                cell_verdict(view),
+                cell_trials(view),
             ),
             server=view.cell.server,
         )
@@ -118,19 +124,14 @@ def _ranks(part: PartView, chosen: Iterable[str]) -> dict[str, int]:
     return {name: place + 1 for place, name in enumerate(order)}
 
 
-def cell_verdict(view: CellView) -> TableCell:
-    """The verdict in a word, what bound the throughput, and what was repeated."""
-    if view.status is None:
+def cell_trials(view: CellView) -> TableCell:
+    """How many trials conform, what bound the throughput, and what was repeated."""
+    if view.conforms is None:
         return TableCell("not run yet")
-    bound = (
-        view.bound_by if view.bound_by not in ("", "unknown") and view.status is not Status.INVALID else ""
-    )
-    notes = [f"bound by {bound}"] if bound else []
-    if view.rejected and view.counting:
-        notes.append(f"{len(view.rejected)} rejected")
+    notes = [f"bound by {view.bound_by}"] if view.bound_by not in ("", "unknown") else []
     if view.superseded:
         notes.append(f"{len(view.superseded)} repeated")
-    return TableCell(view.status.value, ", ".join(notes), status=view.status)
+    return TableCell(conforming_words(view), ", ".join(notes), kind=conforming_kind(view))
 
 
 def published_lines(part: PartView) -> tuple[str, ...]:

@@ -5,21 +5,23 @@ Pure. Must not know how a block is drawn.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
+from prony.compare.claim import Claim
+from prony.compare.sentence import OBSTACLES
 from prony.experiment.clear import compared_figure
 from prony.judge.figures import FIGURE, published_mark
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.judge.times import NAMED
-from prony.numbers import percent
 from prony.report import aa, gate, levels
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
-from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread, worst
+from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread
 from prony.report.trial_tables import group_lines, step_blocks
+from prony.report.uncertain import good_to
 from prony.report.wording import ratio
 
 SERVICE_TIMES = ("service_time_p50_ms", "service_time_p99_ms")
@@ -142,26 +144,52 @@ def best(part: PartView, figure: str) -> str | None:
             pair.b if pair.a == server else pair.a
             for pair in part.pairs
             if pair.figure == figure and server in (pair.a, pair.b)
-            if (pair.verdict == "faster" and pair.a == server)
-            or (pair.verdict == "slower" and pair.b == server)
+            if pair.better == server
         }
         if rivals and rivals <= beaten:
             return server
     return None
 
 
+MOST_DRAWN = 8
+"""Servers of which every pair is drawn or said."""
+
+
+def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
+    """The pairs that are drawn or said: of many servers each beside the best and beside the next one."""
+    if len(part.servers) <= MOST_DRAWN or part.layout != "comparison":
+        return part.pairs
+    figure = asked_figures(part)[0]
+    known = [
+        (f.median, c.cell.server) for c in cells_by_server(part) if (f := spread_of(c, figure)) is not None
+    ]
+    order = [server for _, server in sorted(known, reverse=not lower_is_better(figure))]
+    wanted = {frozenset((order[0], server)) for server in order} if order else set()
+    wanted |= set(map(frozenset, pairwise(order)))
+    return tuple(pair for pair in part.pairs if frozenset((pair.a, pair.b)) in wanted)
+
+
 def turned(pair: PairView) -> PairView:
     """The same comparison with the other server first."""
-    words = {"faster": "slower", "slower": "faster"}
-    low, high = pair.low, pair.high
+
+    def inverse(ends: tuple[float | None, float | None]) -> tuple[float | None, float | None]:
+        low, high = ends
+        return 1 / high if high else None, 1 / low if low else None
+
+    low, high = inverse((pair.low, pair.high))
+    worst_low, worst_high = inverse((pair.worst_low, pair.worst_high))
+    later_low, later_high = inverse((pair.later_low, pair.later_high))
     return replace(
         pair,
         a=pair.b,
         b=pair.a,
         ratio=1 / pair.ratio if pair.ratio else None,
-        low=1 / high if high else None,
-        high=1 / low if low else None,
-        verdict=words.get(pair.verdict, pair.verdict),
+        low=low,
+        high=high,
+        worst_low=worst_low,
+        worst_high=worst_high,
+        later_low=later_low,
+        later_high=later_high,
     )
 
 
@@ -178,11 +206,12 @@ def lower_is_better(figure: str) -> bool:
     return known is not None and known.higher_is_better is False
 
 
-def verdict_word(pair: PairView) -> str:
-    """faster, slower … for throughput; lower, higher … for what has no speed."""
-    if pair.figure == HEADLINE or pair.verdict not in ("faster", "slower") or pair.ratio is None:
-        return str(pair.verdict)
-    return "higher" if pair.ratio > 1 else "lower"
+CLAIM_WORDS = {
+    Claim.SHOWN: "shown",
+    Claim.SHOWN_FOR_WINDOW: "shown for this window",
+    Claim.EQUIVALENT: "equivalent",
+    Claim.OPEN: "open",
+}
 
 
 def published_requests(trials: Sequence[TrialView]) -> int:
@@ -199,7 +228,12 @@ def figures_table(part: PartView) -> Table:
         if rows:
             sections.append(Section(rows, title, note.format(n=f"{published_requests(part.trials):,}")))
     shares = [row for figure in EVIDENCE_FIGURES if (row := _row(part, figure)) is not None]
-    sections.append(Section((_bound_row(part), *shares, *_drift_row(part), _verdict_row(part)), "Evidence"))
+    sections.append(
+        Section(
+            (_bound_row(part), *shares, *_budget_rows(part), *_drift_row(part), _conforming_row(part)),
+            "Evidence",
+        )
+    )
     columns = tuple(Column(server.address) for server in part.servers)
     shown = heading(spread_of(cell, HEADLINE) for cell in cells_by_server(part))
     return Table(columns, tuple(sections), heading=shown, caption="Results")
@@ -232,7 +266,7 @@ def _row(part: PartView, figure: str) -> Row | None:
 
 
 def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool = False) -> TableCell:
-    """Median and range, or why there is none; a single trial is said where several were planned."""
+    """Median and range, or why there is none."""
     if found is None:
         return TableCell("–" if of.counting or not of.trials else "no figure")
     many = len(of.counting)
@@ -248,39 +282,55 @@ def _bound_row(part: PartView) -> Row:
 
 
 def _drift_row(part: PartView) -> list[Row]:
-    """The bound on what is still to come, over the trials together; nothing where no plateau is claimed."""
+    """What is still to come, over the trials together; nothing where no plateau is claimed."""
     cells = cells_by_server(part)
-    if all(cell.drift is None for cell in cells):
+    horizon_s = next((cell.plateau.horizon_s for cell in cells if cell.plateau is not None), None)
+    if horizon_s is None:
         return []
-    return [Row("still to come, at most", tuple(_drift_cell(cell) for cell in cells))]
+    made = tuple(
+        TableCell("–" if c.plateau is None else good_to(c.plateau.low, c.plateau.high)) for c in cells
+    )
+    return [Row(f"residual drift within {horizon_s:g} s", made)]
 
 
-def _drift_cell(of: CellView) -> TableCell:
-    if of.drift is None:
-        return TableCell("–")
-    if math.isinf(of.drift):
-        return TableCell("unknown", "too few level rows")
-    if of.drift > 1:
-        return TableCell("unknown", "cannot be bounded")
-    together = f"{len(of.counting)} pooled" if len(of.counting) > 1 else ""
-    return TableCell(percent(of.drift), together)
-
-
-def _verdict_row(part: PartView) -> Row:
-    return Row("verdict", tuple(verdict_cell(cell) for cell in cells_by_server(part)))
-
-
-def verdict_cell(cell: CellView) -> TableCell:
-    """How many trials are valid, and what the others are."""
-    statuses = [trial.status for trial in cell.trials]
-    tally = {status: statuses.count(status) for status in (Status.SUSPECT, Status.UNKNOWN, Status.INVALID)}
-    others = [
-        f"{n} {'rejected' if status is Status.INVALID else status.value}" for status, n in tally.items() if n
+def _budget_rows(part: PartView) -> list[Row]:
+    """The lines of the budget of the figure that is asked for, a row per source."""
+    cells = cells_by_server(part)
+    figure = asked_figures(part)[0]
+    budgets = [{line.source: line for line in cell.budget(figure)} for cell in cells]
+    names = dict.fromkeys(line.source for cell in cells for line in cell.budget(figure) if line.bias.counts)
+    return [
+        Row(
+            f"{OBSTACLES.get(name, name)}, {label_of(figure)}",
+            tuple(
+                TableCell("–" if name not in budget else good_to(budget[name].low, budget[name].high))
+                for budget in budgets
+            ),
+        )
+        for name in names
     ]
-    if cell.superseded:
-        others.append(f"{len(cell.superseded)} repeated")
-    fine = f"{statuses.count(Status.VALID)} of {len(statuses)} valid"
-    return TableCell(fine, ", ".join(others), status=worst(statuses, Status.UNKNOWN))
+
+
+def _conforming_row(part: PartView) -> Row:
+    return Row("trials that conform", tuple(conforming_cell(cell) for cell in cells_by_server(part)))
+
+
+def conforming_cell(cell: CellView) -> TableCell:
+    """How many trials conform, and how many were repeated."""
+    beside = f"{len(cell.superseded)} repeated" if cell.superseded else ""
+    return TableCell(conforming_words(cell), beside, kind=conforming_kind(cell))
+
+
+def conforming_words(cell: CellView) -> str:
+    """5 of 5."""
+    return f"{len(cell.counting)} of {len(cell.trials)}"
+
+
+def conforming_kind(cell: CellView) -> Kind:
+    """How that is to be drawn."""
+    if not cell.counting:
+        return Kind.NOT_CONFORMING
+    return Kind.FINE if len(cell.counting) == len(cell.trials) else Kind.BUDGET
 
 
 def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
@@ -381,7 +431,7 @@ def ratio_line(pair: PairView) -> str:
     numbers, word = ratio(pair.ratio), "no interval"
     if pair.low is not None and pair.high is not None:
         numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"
-        word = verdict_word(pair)
+        word = CLAIM_WORDS[pair.claim]
     where = f"{pair.where}: " if pair.where else ""
     return f"{where}{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} {word}"
 

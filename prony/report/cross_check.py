@@ -99,5 +99,6 @@ def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str
     said += [f"{tool}: left out, {why}" for tool, why in left_out.items()]
     for run in (run for one in found if one.tool == PRONY for run in one.runs):
         why = "" if run.finding is None else f": {run.finding}"
-        said.append(f"prony, round {run.round}: {run.verdict} ({run.identifier}){why}")
+        word = "conforms" if run.conforms else "does not conform"
+        said.append(f"prony, round {run.round}: {word} ({run.identifier}){why}")
     return said

@@ -13,11 +13,12 @@ from typing import Any
 
 from prony import __version__
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding, Kind
 from prony.judge.window import measured
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.report import tidy
+from prony.report.answer import answer
 from prony.report.recorded import at
 from prony.report.result import ResultView, TrialView
 
@@ -100,8 +101,10 @@ def of_experiment(origin: Origin, view: ResultView) -> Document:
     body = origin.fields | {
         "@timestamp": _iso(ended),
         "status": view.state,
-        "verdict": view.status.value,
+        "conforms": view.conforms,
+        "sentence": short(answer(view).sentence),
         "trials": len(view.trials),
+        "conforming_trials": sum(trial.conforms for trial in view.trials),
         "planned_trials": view.planned,
         "servers": [server.address for server in view.servers],
         "warnings": [short(one) for one in view.warnings],
@@ -113,7 +116,11 @@ def of_experiment(origin: Origin, view: ResultView) -> Document:
                 "ratio": pair.ratio,
                 "low": pair.low,
                 "high": pair.high,
-                "verdict": pair.verdict,
+                "worst_low": pair.worst_low,
+                "worst_high": pair.worst_high,
+                "claim": pair.claim.value,
+                "at_least": pair.at_least,
+                "within": pair.within,
             }
             for part in view.parts
             for pair in part.pairs
@@ -174,16 +181,13 @@ def _trial(trial: TrialView) -> dict[str, Any]:
     body: dict[str, Any] = {
         "@timestamp": _iso(record.ended_at),
         "started": _iso(record.started_at),
-        "verdict": trial.status.value,
-        "why": short(trial.why),
+        "conforms": trial.conforms,
+        "not_conforming": _codes(trial),
+        "why": short(trial.why_not or ""),
         "bound_by": trial.judgement.bound_by,
         "figures": {name: one.value for name, one in values.items() if one.value is not None},
-        "percentiles": [
-            {"name": name, "low_ms": one.low, "high_ms": one.high, "above_ms": one.above}
-            for name, one in values.items()
-            if one.low is not None or one.above is not None
-        ],
-        "findings": [_finding(one) for one in trial.judgement.findings if one.status is not Status.VALID],
+        "uncertainty": {name: _known(one) for name, one in values.items()},
+        "findings": [_finding(one) for one in trial.judgement.findings if one.kind is not Kind.FINE],
         "versions": [f"{name} {version}" for name, version in sorted(evidence.server.versions.items())],
         "notes": [short(one) for one in record.notes],
     }
@@ -198,10 +202,24 @@ def _trial(trial: TrialView) -> dict[str, Any]:
     return body
 
 
+def _codes(trial: TrialView) -> list[str]:
+    """Why it does not conform, for programs."""
+    found = [f"{one.check}.{one.code}" for one in trial.judgement.not_conforming]
+    return found or ([] if trial.record.failure is None else ["identity.ended_early"])
+
+
+def _known(found: tidy.Value) -> dict[str, float]:
+    """How well a figure is known; what is not bounded, or not known, is absent."""
+    names = (*tidy.ESTIMATED[1:], "above")
+    return {name: value for name in names if (value := getattr(found, name)) is not None}
+
+
 def _finding(found: Finding) -> dict[str, Any]:
     return {
         "check": found.check,
-        "status": found.status.value,
+        "code": found.code,
+        "kind": found.kind.value,
+        "provided": short(found.provided),
         "value": None if found.value is None else short(str(found.value)),
         "limit": short(found.limit),
         "reason": short(found.reason),

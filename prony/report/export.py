@@ -8,11 +8,12 @@ from prony.compare.scaling import Scaling
 from prony.evidence.engine import Histogram
 from prony.evidence.trial import Evidence
 from prony.judge.figures import times_ms
-from prony.judge.finding import Status
+from prony.judge.finding import BUDGETED, CAPACITY
 from prony.judge.times import NAMED, window_times
 from prony.judge.window import measured
 from prony.plan.load import OpenLoad
 from prony.report import schema as out
+from prony.report.answer import answer
 from prony.report.cross_check import opinions_of
 from prony.report.findings import finding_groups
 from prony.report.hosts import hosts_of
@@ -20,7 +21,6 @@ from prony.report.listings import NoteOut
 from prony.report.result import CellView, PartView, ResultView, SearchView, TrialView
 from prony.report.scaling import capacity_words, law_words
 from prony.report.trial_tables import steps_of, time_parts_of
-from prony.report.words import verdict_words
 
 
 def to_json(view: ResultView) -> out.ResultOut:
@@ -35,13 +35,13 @@ def to_json(view: ResultView) -> out.ResultOut:
         created=view.created.isoformat(),
         status=view.state,
         quick=view.quick,
-        verdict=view.status.value,
-        sentence=verdict_words(view),
+        conforms=view.conforms,
+        sentence=answer(view).sentence,
         planned_trials=view.planned,
         ended_trials=len(view.trials),
         warnings=list(view.warnings),
         servers=list(view.servers),
-        parts=[_part(part, view.status_of(part)) for part in view.parts],
+        parts=[_part(part) for part in view.parts],
         seed=view.plan.seed,
         host=view.fingerprint,
         partition=view.partition,
@@ -49,14 +49,14 @@ def to_json(view: ResultView) -> out.ResultOut:
     )
 
 
-def _part(part: PartView, status: Status | None) -> out.PartOut:
+def _part(part: PartView) -> out.PartOut:
     laws = [_law(server, law, part) for server, law in part.laws.items() if law is not None]
     return out.PartOut(
         name=part.part.name,
         title=part.part.title,
         note=part.part.note,
         shape=part.part.shape,
-        verdict=None if status is None else status.value,
+        conforms=part.usable if part.trials or part.failure else None,
         explanations=_explanations(part),
         differences=list(part.explanation.differences) if part.explanation is not None else [],
         failure=part.failure,
@@ -87,10 +87,26 @@ def _cell(cell: CellView) -> out.CellOut:
         load=cell.cell.trial.load_name,
         users=cell.users,
         offered_per_s=load.rate_per_s if isinstance(load, OpenLoad) else None,
-        verdict=None if cell.status is None else cell.status.value,
-        why=list(cell.why),
+        conforms=cell.conforms,
+        not_conforming=list(cell.why_not),
         bound_by=cell.bound_by,
-        drift=cell.drift if cell.drift is not None and math.isfinite(cell.drift) else None,
+        plateau=cell.plateau,
+        uncertainty={name: off for name in figures if (off := cell.uncertainty(name)) is not None},
+        budget=[
+            out.BudgetOut(
+                source=line.source,
+                code=line.code,
+                figure=name,
+                low=line.low,
+                high=line.high,
+                assumption=line.assumption,
+                advice=line.advice,
+            )
+            for name in BUDGETED
+            if name in figures
+            for line in cell.budget(name)
+        ],
+        provided=list(cell.provided),
         planned_trials=cell.cell.trials,
         ended_trials=len(cell.trials),
         counting_trials=len(cell.counting),
@@ -104,10 +120,9 @@ def _cell(cell: CellView) -> out.CellOut:
 
 
 def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
-    record, printed = trial.record, trial.rejected_because is None
+    record, printed = trial.record, trial.conforms
     evidence = record.evidence
     engine, window = evidence.engine, measured(evidence)
-    known = [name for name in trial.figures if trial.figure(name) is not None] if printed else []
     start = evidence.start_up
     is_open = evidence.load.model == "open"
     return out.TrialOut(
@@ -116,14 +131,15 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         position=record.position,
         kind=record.kind,
         process=record.process,
-        verdict=trial.status.value,
+        conforms=trial.conforms,
+        not_conforming=_not_conforming(trial),
         counts=trial.counts and not repeated,
-        rejected_because=trial.rejected_because,
         repeated=repeated,
         bound_by=trial.judgement.bound_by,
         driver=engine.ready.driver if engine is not None else None,
         duration_s=window.duration_s if window is not None else None,
-        figures={name: trial.figures[name] for name in known},
+        figures=dict(trial.estimates),
+        budget=_budget(trial),
         service_time=_times(window.service_time, evidence) if window is not None and printed else None,
         response_time=_times(window.response_time, evidence)
         if window is not None and printed and window.response_time is not None
@@ -138,6 +154,33 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         findings=list(trial.judgement.findings),
         notes=list(record.notes),
     )
+
+
+def _not_conforming(trial: TrialView) -> list[out.NotConformingOut]:
+    found = [
+        out.NotConformingOut(code=f"{f.check}.{f.code}", reason=f.reason)
+        for f in trial.judgement.not_conforming
+    ]
+    if trial.record.failure is not None and not found:
+        found = [out.NotConformingOut(code="identity.ended_early", reason=trial.record.failure)]
+    return found
+
+
+def _budget(trial: TrialView) -> list[out.BudgetOut]:
+    return [
+        out.BudgetOut(
+            source=line.finding.check,
+            code=line.finding.code,
+            figure=name,
+            low=line.bias.low,
+            high=line.bias.high,
+            assumption=line.finding.assumption,
+            advice=line.finding.advice,
+        )
+        for name in (*BUDGETED, *CAPACITY)
+        if name in trial.figures or name in CAPACITY
+        for line in trial.judgement.budget(name)
+    ]
 
 
 def _times(histogram: Histogram | None, evidence: Evidence) -> out.TimesOut:

@@ -1,4 +1,4 @@
-"""Findings of all trials of a part, gathered: each check once per status, with where it was found. Pure.
+"""Findings of all trials of a part, gathered: each check and code once, with where it was found. Pure.
 
 Must not know how a group is drawn.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prony.judge.finding import Finding, Status
-from prony.report.result import SEVERITY, PartView, ResultView
+from prony.judge.finding import Finding, Kind
+from prony.report.result import PartView
 from prony.report.wording import counted
 
 MOST_REASONS, MOST_ADVICE, MOST_PLACES = 3, 2, 4
-MOST_CONCERNS = 3
-"""Groups that stand at the head of a result."""
+GRAVEST_FIRST = (Kind.NOT_CONFORMING, Kind.BUDGET, Kind.PROVIDED, Kind.FINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +30,11 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class FindingGroup:
-    """One check with one status: where it was found, what was found there, and what to do."""
+    """One check with one code: where it was found, what was found there, what it does, and what to do."""
 
     check: str
-    status: Status
+    code: str
+    kind: Kind
     limit: str
     source: str
     places: tuple[Where, ...]
@@ -59,61 +59,28 @@ class FindingGroup:
         return between.join(named) + (f" and {counted(more, 'more cell')}" if more > 0 else "")
 
 
-def finding_groups(part: PartView, *, only: Status | None = None) -> tuple[FindingGroup, ...]:
-    """Findings that are not valid (or those of one status), worst first, each check once per status. What is
-    unknown and not essential is left out where a part has many cells.
+def finding_groups(part: PartView, *, fine: bool = False) -> tuple[FindingGroup, ...]:
+    """Findings that do something to a figure, the gravest first, each check and code once; or those that do
+    nothing (`fine`).
     """
-    many = part.part.shape == "matrix"
-    gathered: dict[tuple[str, Status], list[tuple[str, Finding]]] = {}
+    gathered: dict[tuple[str, str, Kind], list[tuple[str, Finding]]] = {}
     for cell in part.cells:
         for trial in cell.every:
             for finding in trial.judgement.findings:
-                dull = many and finding.status is Status.UNKNOWN and not finding.essential
-                if finding.status is only if only else finding.status is not Status.VALID and not dull:
-                    found = gathered.setdefault((finding.check, finding.status), [])
+                if (finding.kind is Kind.FINE) is fine:
+                    found = gathered.setdefault((finding.check, finding.code, finding.kind), [])
                     found.append((cell.label, finding))
-    groups = [_group(part, check, status, found) for (check, status), found in gathered.items()]
-    shown = (f for f in part.findings if (f.status is only if only else f.status is not Status.VALID))
-    groups += [_of_all(finding) for finding in shown]
-    return tuple(sorted(groups, key=lambda group: SEVERITY[group.status]))
-
-
-def concerns(view: ResultView) -> tuple[FindingGroup, ...]:
-    """What a result is not valid for, worst first: of what is only unknown the essential checks."""
-    essential = {
-        finding.check
-        for trial in view.trials
-        for finding in trial.judgement.findings
-        if finding.essential and finding.status is Status.UNKNOWN
-    }
-    found = [
-        group
-        for part in view.parts
-        for group in finding_groups(part)
-        if group.status is not Status.UNKNOWN or group.check in essential
-    ]
-    return tuple(sorted(found, key=lambda group: SEVERITY[group.status])[:MOST_CONCERNS])
-
-
-def failures(view: ResultView) -> tuple[str, ...]:
-    """Why trials have no evidence to judge, each cause once with its servers."""
-    found: dict[str, list[str]] = {}
-    for trial in view.trials:
-        if trial.record.failure is not None:
-            servers = found.setdefault(trial.record.failure, [])
-            servers += [trial.record.server] if trial.record.server not in servers else []
-    said = [
-        why if all(one in why for one in servers) else f"{', '.join(servers)}: {why}"
-        for why, servers in found.items()
-    ]
-    return tuple(said[:MOST_CONCERNS])
+    groups = [_group(part, *key, found) for key, found in gathered.items()]
+    groups += [_of_all(finding) for finding in part.findings if (finding.kind is Kind.FINE) is fine]
+    return tuple(sorted(groups, key=lambda group: GRAVEST_FIRST.index(group.kind)))
 
 
 def _of_all(finding: Finding) -> FindingGroup:
     """A finding about the trials of a part together has no cell of its own."""
     return FindingGroup(
         check=finding.check,
-        status=finding.status,
+        code=finding.code,
+        kind=finding.kind,
         limit=finding.limit,
         source=finding.source,
         places=(),
@@ -122,7 +89,9 @@ def _of_all(finding: Finding) -> FindingGroup:
     )
 
 
-def _group(part: PartView, check: str, status: Status, found: Sequence[tuple[str, Finding]]) -> FindingGroup:
+def _group(
+    part: PartView, check: str, code: str, kind: Kind, found: Sequence[tuple[str, Finding]]
+) -> FindingGroup:
     labels = [label for label, _ in found]
     totals = {cell.label: len(cell.every) for cell in part.cells}
     said = list(dict.fromkeys((label, finding.reason) for label, finding in found))
@@ -131,7 +100,8 @@ def _group(part: PartView, check: str, status: Status, found: Sequence[tuple[str
     advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
     return FindingGroup(
         check=check,
-        status=status,
+        code=code,
+        kind=kind,
         limit=found[0][1].limit,
         source=found[0][1].source,
         places=tuple(Where(label, labels.count(label), totals[label]) for label in totals if label in labels),

@@ -1,6 +1,6 @@
 """A gate in words: is the candidate no worse than its base, figure by figure? Pure.
 
-Must not know how a block is drawn, nor how a verdict is found (prony.compare.noninferiority).
+Must not know how a block is drawn, nor how a change is judged (prony.compare.noninferiority).
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 
 from prony.compare.earlier import FEWEST_EXPERIMENTS
 from prony.compare.noninferiority import CONFIDENCE, Change, FigureChange
+from prony.compare.sentence import OBSTACLES
+from prony.compare.worst import Source
 from prony.judge.figures import FIGURE
 from prony.plan.part import GateTest
 from prony.report import aa
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import label_of, unit_of
+from prony.report.uncertain import MINUS, UNBOUNDED, bends
 from prony.report.wording import counted, duration
 
-MINUS = "\N{MINUS SIGN}"
 MOST_DIGITS = 4
 MORE_BLOCKS = 100
 """Larger numbers of blocks are not advised."""
@@ -35,7 +37,7 @@ class GateView:
     """The loss that is tolerated, as a share."""
     figures: tuple[FigureChange, ...]
     notes: tuple[str, ...]
-    """Trials that were excluded, and why."""
+    """Trials without a figure, and why."""
     blocks: int
     """Blocks in which both sides count; of a baseline trials of the candidate."""
     most_blocks: int
@@ -88,7 +90,10 @@ def _sentence(view: GateView, first_look: int, ended: bool) -> str:
     match view.change:
         case Change.NO_WORSE:
             all_of = "the loss of every figure" if len(view.figures) > 1 else "the loss"
-            return f"{view.candidate} is no worse than {view.base}: {all_of} is below {margin} {_basis(view)}"
+            return (
+                f"{view.candidate} is no worse than {view.base}: {all_of} is below {margin} with everything "
+                f"unknown against it {_basis(view)}"
+            )
         case Change.WORSE:
             worse = "; ".join([_short(one) for one in view.figures if one.change is Change.WORSE])
             return f"{view.candidate} is worse than {view.base} by more than {margin}: {worse} {_basis(view)}"
@@ -115,9 +120,28 @@ def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: in
 
 
 def _short(one: FigureChange) -> str:
-    """The figure and how it changed; why its verdict is not said."""
-    said = f"{label_of(one.figure)} {change_numbers(one)}"
-    return f"{said} ({one.why})" if one.why and one.change is Change.CANNOT_TELL else said
+    """The figure and how it changed; what stands against a decision."""
+    said, why = f"{label_of(one.figure)} {change_numbers(one)}", undecided_because(one)
+    return f"{said} ({why})" if why else said
+
+
+def undecided_because(one: FigureChange) -> str:
+    """Why a figure's change is not told, where that is no lack of trials; else empty."""
+    if one.change is not Change.CANNOT_TELL:
+        return ""
+    if one.why or not (found := against(one)):
+        return one.why
+    return f"against it: {OBSTACLES.get(found.name, found.name)}, {bends(found.bias.low, found.bias.high)}"
+
+
+def against(one: FigureChange) -> Source | None:
+    """The largest source that stands against a decision which trials alone would allow."""
+    if one.change is not Change.CANNOT_TELL or one.low is None or one.high is None or one.why:
+        return None
+    if one.low <= one.limit <= one.high:
+        return None
+    below = one.high < one.limit
+    return max(one.sources, key=lambda source: source.up if below else source.down, default=None)
 
 
 def _basis(view: GateView) -> str:
@@ -131,20 +155,39 @@ def _basis(view: GateView) -> str:
 
 
 def change_numbers(one: FigureChange) -> str:
-    """`−1.2 % [−2.5 %, +0.1 %]`, candidate against base, with as many digits as it takes to show on which
-    side of the margin each bound lies.
+    """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base: the second interval has
+    every source at its worst and decides.
     """
     if one.ratio is None:
         return "no figure"
     if one.low is None or one.high is None:
         return f"{signed(one.ratio)} (no interval)"
+    alone, worst = intervals(one)
+    return f"{signed(one.ratio, _digits(one))} {alone}" + ("" if worst == alone else f", at worst {worst}")
+
+
+def intervals(one: FigureChange) -> tuple[str, str]:
+    """That of the trials alone, and with every source at its worst; empty without one."""
+    if one.low is None or one.high is None:
+        return "", ""
+    digits = _digits(one)
+
+    def ends(low: float | None, high: float | None) -> str:
+        return f"[{', '.join(UNBOUNDED if end is None else signed(end, digits) for end in (low, high))}]"
+
+    return ends(one.low, one.high), ends(one.worst_low, one.worst_high)
+
+
+def _digits(one: FigureChange) -> int:
+    """As many as it takes to show on which side of the margin each bound lies."""
+    bounds = [end for end in (one.low, one.high, one.worst_low, one.worst_high) if end is not None]
     digits = 1
     while digits < MOST_DIGITS and any(
         _moved_across(round(100 * (bound - 1), digits), 100 * (bound - 1), 100 * (one.limit - 1))
-        for bound in (one.low, one.high)
+        for bound in bounds
     ):
         digits += 1
-    return f"{signed(one.ratio, digits)} [{signed(one.low, digits)}, {signed(one.high, digits)}]"
+    return digits
 
 
 def _moved_across(printed: float, exact: float, limit: float) -> bool:
@@ -173,7 +216,17 @@ def _advice(view: GateView, spent_s: float) -> list[str]:
     said = []
     if view.baseline is not None:
         said.append(_less_sure(view))
-    known = [one for one in view.figures if one.change is Change.CANNOT_TELL and one.smallest_margin]
+    for one in view.figures:
+        if against(one) is not None:
+            said.append(
+                f"More trials do not decide {label_of(one.figure)}; {undecided_because(one)}. Remove that, "
+                "or allow a larger --margin."
+            )
+    known = [
+        one
+        for one in view.figures
+        if one.change is Change.CANNOT_TELL and one.smallest_margin and against(one) is None
+    ]
     widest = max(known, key=lambda one: one.smallest_margin or 0.0, default=None)
     if view.change is Change.CANNOT_TELL and widest is not None and widest.smallest_margin is not None:
         seen = widest.smallest_margin
@@ -230,41 +283,32 @@ def _blocks_for(view: GateView, smallest: float) -> int | None:
 def blocks(view: GateView, on_record: aa.OnRecord | None) -> list[Block]:
     """The table of figures, and what the host can see. The sentence stands at the head of every output."""
     made: list[Block] = [figures_table(view)]
-    told = [*view.advice, *alone_lines(view)]
-    if on_record is not None:
-        told.append(aa.record_words(on_record))
+    told = [*view.advice, *([] if on_record is None else [aa.record_words(on_record)])]
     if told:
         made.append(Lines("What this host can see", tuple(told)))
     return made
 
 
-def alone_lines(view: GateView) -> list[str]:
-    """The figures that differ without suspect trials."""
-    return [
-        f"{label_of(one.figure)} without suspect trials: {signed(one.without_suspects)}"
-        for one in view.figures
-        if one.without_suspects is not None
-    ]
-
-
 def figures_table(view: GateView) -> Table:
-    """A row per figure: change with interval, margin, verdict."""
+    """A row per figure: change, both its intervals, margin, outcome."""
     rows = tuple(
         Row(
             label_of(one.figure),
             (
-                TableCell(signed(one.ratio) if one.ratio is not None else "–", _interval(one)),
+                TableCell(signed(one.ratio) if one.ratio is not None else "–"),
+                *(TableCell(interval or "–") for interval in intervals(one)),
                 TableCell(signed(one.limit), harmful(one)),
-                TableCell(one.change.value, one.why if one.change is Change.CANNOT_TELL else ""),
+                TableCell(one.change.value, undecided_because(one)),
             ),
             unit_of(one.figure),
         )
         for one in view.figures
     )
-    columns = (Column("change"), Column("margin"), Column("verdict", number=False))
+    columns = (
+        Column("change"),
+        Column("95 % interval"),
+        Column("at worst"),
+        Column("margin"),
+        Column("outcome", number=False),
+    )
     return Table(columns, (Section(rows),), title="Figures", note=f"{view.candidate} against {view.base}")
-
-
-def _interval(one: FigureChange) -> str:
-    _, bracket, ends = change_numbers(one).partition("[")
-    return bracket + ends

@@ -12,11 +12,19 @@ from xml.etree import ElementTree
 from prony.compare.noninferiority import Change, FigureChange
 from prony.judge.figures import FIGURE
 from prony.report.aa import record_words
-from prony.report.gate import GateView, alone_lines, change_numbers, harmful, percent, signed
+from prony.report.gate import (
+    GateView,
+    change_numbers,
+    harmful,
+    intervals,
+    percent,
+    signed,
+    undecided_because,
+)
 from prony.report.labels import label_of
 from prony.report.markdown import escaped
 from prony.report.result import ResultView
-from prony.report.shapes import rejected
+from prony.report.shapes import not_conforming
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 cannot hold."""
@@ -52,7 +60,8 @@ def junit_fault(sentence: str) -> str:
 def _case(gate: GateView, one: FigureChange) -> ElementTree.Element:
     case = ElementTree.Element("testcase", classname=SUITE, name=one.figure, time="0")
     text = f"{label_of(one.figure)} {change_numbers(one)}, margin {signed(one.limit)}"
-    text += f": {one.why}" if one.why else ""
+    why = one.why or undecided_because(one)
+    text += f": {why}" if why else ""
     if one.change is Change.WORSE:
         ElementTree.SubElement(case, "failure", message=_clean(text), type="worse").text = _clean(text)
     elif one.change is not Change.NO_WORSE and gate.change is not Change.WORSE:
@@ -96,8 +105,9 @@ def markdown(view: ResultView, drawing: str) -> str:
         return "No gate.\n"
     mark = {Change.NO_WORSE: "✅", Change.WORSE: "❌"}.get(gate.change, "⚠️")
     rows = [
-        f"| {_plain(label_of(one.figure))} | {_plain(change_numbers(one))} | {signed(one.limit)} | "
-        f"{one.change.value}{_doubt(one)} |"
+        f"| {_plain(label_of(one.figure))} | {'–' if one.ratio is None else signed(one.ratio)} | "
+        f"{' | '.join(_plain(interval or '–') for interval in intervals(one))} | "
+        f"{signed(one.limit)} | {one.change.value}{_doubt(one)} |"
         for one in gate.figures
     ]
     lines = [
@@ -105,8 +115,8 @@ def markdown(view: ResultView, drawing: str) -> str:
         "",
         _plain(gate.sentence) + ".",
         "",
-        "| figure | change [95 % interval] | margin | verdict |",
-        "|---|---|---|---|",
+        "| figure | change | 95 % interval | at worst | margin | outcome |",
+        "|---|---|---|---|---|---|",
         *rows,
         "",
         *(
@@ -114,11 +124,11 @@ def markdown(view: ResultView, drawing: str) -> str:
             if any(one.ratio is not None for one in gate.figures)
             else ()
         ),
-        *(f"> {_plain(line)}\n" for line in (*gate.advice, *alone_lines(gate), *_on_record(view))),
+        *(f"> {_plain(line)}\n" for line in (*gate.advice, *_on_record(view))),
     ]
-    out = [line for part in view.parts if (found := rejected(part)) is not None for line in found.lines]
+    out = [line for part in view.parts if (found := not_conforming(part)) is not None for line in found.lines]
     if out:
-        lines += ["<details><summary>Rejected trials</summary>", ""]
+        lines += ["<details><summary>Trials without a figure</summary>", ""]
         lines += [*(f"- {_plain(line)}" for line in out), "", "</details>", ""]
     host = view.fingerprint
     where = "" if host is None else f" on {_plain(host.cpu_model)}, fingerprint `{host.key}`"
@@ -142,8 +152,9 @@ def _plain(text: str) -> str:
 
 
 def _doubt(one: FigureChange) -> str:
-    """Why a figure's verdict is not said; what cannot be measured at all stands in the sentence."""
-    return f": {_plain(one.why)}" if one.why and one.change is Change.CANNOT_TELL else ""
+    """Why a figure's change is not told; what cannot be measured at all stands in the sentence."""
+    why = undecided_because(one)
+    return f": {_plain(why)}" if why else ""
 
 
 def svg(gate: GateView) -> str:
@@ -152,7 +163,12 @@ def svg(gate: GateView) -> str:
     """
     drawn = [one for one in gate.figures if one.ratio is not None]
     height = ROW * len(drawn) + 46
-    losses = [loss for one in drawn for loss in _losses(one)]
+    losses = [
+        _loss(one, end)
+        for one in drawn
+        for end in (one.ratio, one.low, one.high, one.worst_low, one.worst_high)
+        if end is not None
+    ]
     least, most = min([-gate.margin, *losses]) * 1.15, max([gate.margin, *losses]) * 1.15
 
     def x(loss: float) -> float:
@@ -172,7 +188,7 @@ def svg(gate: GateView) -> str:
     _line(root, "none", x(0.0), "6", x(0.0), bottom)
     _line(root, "margin", x(gate.margin), "6", x(gate.margin), bottom)
     for at, one in enumerate(drawn):
-        _row(root, one, 10 + ROW * at + ROW / 2, x)
+        _row(root, one, 10 + ROW * at + ROW / 2, x, (least, most))
     for loss, text in ((0.0, "0 %"), (gate.margin, f"margin {percent(gate.margin)}")):
         place = {"class": "axis", "x": f"{x(loss):.1f}", "y": str(height - 20), "text-anchor": "middle"}
         ElementTree.SubElement(root, "text", place).text = text
@@ -191,21 +207,32 @@ STYLE = (
 )
 
 
-def _losses(one: FigureChange) -> list[float]:
-    """Ratio and bounds as losses: above 0 the candidate is worse, whichever way the figure counts."""
-    known = [value for value in (one.ratio, one.low, one.high) if value is not None]
-    return [(1 / value if FIGURE[one.figure].higher_is_better else value) - 1 for value in known]
+def _loss(one: FigureChange, ratio: float) -> float:
+    """Above 0 the candidate is worse, whichever way the figure counts."""
+    return (1 / ratio if FIGURE[one.figure].higher_is_better else ratio) - 1
 
 
-def _row(root: ElementTree.Element, one: FigureChange, y: float, x: Callable[[float], float]) -> None:
+def _row(
+    root: ElementTree.Element,
+    one: FigureChange,
+    y: float,
+    x: Callable[[float], float],
+    edges: tuple[float, float],
+) -> None:
+    """The interval of the trials thick, with every source at its worst thin: to the edge where nothing bounds
+    it.
+    """
     kind = {Change.NO_WORSE: "ok", Change.WORSE: "bad"}.get(one.change, "open")
     label = ElementTree.SubElement(root, "text", {"x": "4", "y": f"{y + 4:.1f}"})
     label.text = _clean(f"{label_of(one.figure)} {signed(one.ratio or 1.0)}")
     ElementTree.SubElement(label, "title").text = f"{change_numbers(one)}, {harmful(one)}"
-    losses = _losses(one)
-    if len(losses) > 1:
-        _line(root, kind, x(min(losses)), f"{y:.1f}", x(max(losses)), f"{y:.1f}", "3")
-    dot = {"class": kind, "cx": f"{x(losses[0]):.1f}", "cy": f"{y:.1f}", "r": "5"}
+    if one.low is not None and one.high is not None:
+        lowest, highest = edges[::-1] if FIGURE[one.figure].higher_is_better else edges
+        worst_low = lowest if one.worst_low is None else _loss(one, one.worst_low)
+        worst_high = highest if one.worst_high is None else _loss(one, one.worst_high)
+        _line(root, kind, x(worst_low), f"{y:.1f}", x(worst_high), f"{y:.1f}")
+        _line(root, kind, x(_loss(one, one.low)), f"{y:.1f}", x(_loss(one, one.high)), f"{y:.1f}", "4")
+    dot = {"class": kind, "cx": f"{x(_loss(one, one.ratio or 1.0)):.1f}", "cy": f"{y:.1f}", "r": "5"}
     ElementTree.SubElement(root, "circle", dot)
 
 

@@ -65,9 +65,8 @@ def hosts_of(trial: TrialView) -> list[HostLine]:
     """The hosts of one trial, the server's first; none where everything was on one host. Figures only
     where the trial's are printed.
     """
-    printed = trial.rejected_because is None
     hosts = sorted(trial.record.evidence.hosts, key=lambda host: host.role == "load")
-    return [_line(host, printed) for host in hosts]
+    return [_line(host, trial.conforms) for host in hosts]
 
 
 def _line(host: HostEvidence, printed: bool) -> HostLine:

@@ -11,13 +11,14 @@ import queue
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Status
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
 from prony.report.progress_state import SilentProgress, State
 from prony.store import owner, running
 from prony.store.running import MOST_NOTES, MOST_SECONDS, MOST_TEXT, MOST_TRIALS, EndedTrial, Running, Second
@@ -83,19 +84,21 @@ class Journal(SilentProgress):
             )
         self._news.put(False)
 
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
+    def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:  # noqa: ARG002
+        with self._lock:
+            self._state.evidence = record.evidence
+
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
         with self._lock:
             state = self._state
             self._ended.append(
                 EndedTrial(
                     index=state.index,
                     server=state.server,
-                    verdict=verdict.value,
-                    requests_per_s=requests_per_s,
+                    conforms=judgement.conforms,
+                    requests_per_s=figures.get("requests_per_s") if judgement.conforms else None,
                     took_s=seconds,
-                    why=why[:MOST_TEXT],
+                    outcome=state.outcome(judgement, figures)[:MOST_TEXT],
                 )
             )
             state.end_trial(seconds)

@@ -42,10 +42,7 @@ class ListedOut(Out):
     status: Literal["running", "finished", "interrupted"]
     quick: bool
     trials: int
-    verdict: Literal["valid", "suspect", "invalid", "unknown"] | None = Field(
-        description="the worst of its trials; null before the first"
-    )
-    verdicts: dict[str, int] = Field(description="verdict -> trials")
+    conforming_trials: int = Field(description="those in which what was asked for happened")
     servers: list[str]
     workloads: list[str]
     host: str = Field(description="name of the host")
@@ -66,8 +63,7 @@ class ListedOut(Out):
             status=one.status,
             quick=one.quick,
             trials=one.trials,
-            verdict=one.verdict.value if one.verdict else None,
-            verdicts={verdict.value: count for verdict, count in one.verdicts.items()},
+            conforming_trials=one.conforming,
             servers=list(one.servers),
             workloads=list(one.workloads),
             host=one.hostname,
@@ -81,7 +77,7 @@ class ListedOut(Out):
 class ListOut(Out):
     """`prony results list --json`."""
 
-    schema_: Literal[2] = Field(default=2, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     kind: Literal["results"] = "results"
     total: int = Field(description="of all that match; experiments are those of --limit and --offset")
     experiments: list[ListedOut]

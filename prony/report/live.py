@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -13,9 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Status
-from prony.report.progress_state import SilentProgress, State, figure, harmless, log, outcome
-from prony.report.style import STATUS_STYLE
+from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement, Kind
+from prony.report.progress_state import SilentProgress, State, harmless, log
+from prony.report.style import KIND_STYLE
 from prony.report.wording import clock, counted, duration
 
 REDRAWS_PER_S = 4.0
@@ -147,16 +149,22 @@ class RichProgress(SilentProgress):
             self._state.row = row
 
     @harmless
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
+    def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:  # noqa: ARG002
+        with self._lock:
+            self._state.evidence = record.evidence
+
+    @harmless
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
         with self._lock:
             state = self._state
             state.end_trial(seconds)
             line = Text.assemble(
                 f"{state.index}/{state.every} {state.server}  ",
-                (outcome(verdict, why), STATUS_STYLE[verdict]),
-                f"  {figure(requests_per_s)}  ",
+                (
+                    state.outcome(judgement, figures),
+                    "" if judgement.conforms else KIND_STYLE[Kind.NOT_CONFORMING],
+                ),
+                "  ",
                 (duration(seconds), "dim"),
             )
         self._console.print(line, highlight=False)

@@ -67,7 +67,7 @@ def _row(row: Row) -> str:
 
 
 def _cell(cell: TableCell) -> str:
-    if cell.status is not None:
+    if cell.kind is not None:
         return escaped(f"{cell.text}, {cell.beside}" if cell.spread else cell.text)
     text = f"**{escaped(cell.text)}**" if cell.best else escaped(cell.text)
     return f"{text} {escaped(cell.beside)}" if cell.spread else text

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict
-
-Verdict = Literal["valid", "suspect", "invalid", "unknown"]
 
 
 class Out(BaseModel):

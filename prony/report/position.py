@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from prony.compare import Comparison
 from prony.compare.position import PositionEffect
+from prony.compare.worst import POSITION
 from prony.report.labels import label_of
 from prony.report.result import PositionView
+from prony.report.uncertain import bends
 
 
 def position_view(compared: Comparison, effect: PositionEffect, where: str = "") -> PositionView:
@@ -30,12 +32,10 @@ def _words(compared: Comparison, effect: PositionEffect) -> str:
     )
     if not effect.found:
         return f"{text}: no effect found."
-    moved = [pair for pair in compared.pairs if pair.moved_by_position is not None]
+    moved = [
+        (pair, source.bias) for pair in compared.pairs for source in pair.sources if source.name == POSITION
+    ]
     if not moved:
         return f"{text}: an effect. The order was balanced, so it cancels in the ratios and widens intervals."
-    by = ", ".join(
-        f"{pair.a} ÷ {pair.b} by {(pair.moved_by_position - 1) * 100:+.1f} %"
-        for pair in moved
-        if pair.moved_by_position is not None
-    )
-    return f"{text}: an effect. The order was not balanced, so it moves {by}: suspect."
+    by = ", ".join(f"{pair.a} ÷ {pair.b} by {bends(bias.low, bias.high)}" for pair, bias in moved)
+    return f"{text}: an effect. The order was not balanced, so it is in the budget: it may move {by}."

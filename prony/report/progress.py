@@ -7,17 +7,18 @@ fault of drawing ends in the log.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import IO, Protocol
+from collections.abc import Callable, Mapping
+from typing import IO, Any, Protocol
 
 from rich.console import Console
 
 from prony.evidence.engine import IntervalRow
+from prony.evidence.trial import TrialRecord
 from prony.experiment import testbed
-from prony.judge.finding import Status
+from prony.judge.finding import Judgement
 from prony.report.live import RichProgress
 from prony.report.printable import printable
-from prony.report.progress_state import SilentProgress, State, figure, harmless, outcome
+from prony.report.progress_state import SilentProgress, State, harmless
 from prony.report.wording import clock, counted, duration
 
 __all__ = [
@@ -89,13 +90,15 @@ class PlainProgress(SilentProgress):
         self._say(f"{self._where()}: {state.phase} {state.phase_time()}, {state.rates()}")
 
     @harmless
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
+    def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None:  # noqa: ARG002
+        self._state.evidence = record.evidence
+
+    @harmless
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
         self._state.end_trial(seconds)
         left = self._state.left_s()
         ahead = f", about {duration(left)} left" if left and self._state.done < self._state.total else ""
-        said = f"{outcome(verdict, why)}, {figure(requests_per_s)}, took {duration(seconds)}{ahead}"
+        said = f"{self._state.outcome(judgement, figures)}, took {duration(seconds)}{ahead}"
         self._say(f"{self._where()}: {said}")
 
     @harmless

@@ -12,9 +12,11 @@ from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from prony.evidence.engine import IntervalRow
-from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement, Status
+from prony.evidence.trial import Evidence, TrialRecord
+from prony.judge.estimate import estimates
+from prony.judge.finding import Judgement
 from prony.numbers import milliseconds
+from prony.report.uncertain import figure_good_to
 from prony.report.wording import ABSENT, number
 
 log = logging.getLogger("prony.report.progress")
@@ -46,9 +48,7 @@ class SilentProgress:
     def phase(self, name: str, expected_s: float | None) -> None: ...
     def row(self, row: IntervalRow) -> None: ...
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, Any]) -> None: ...
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None: ...
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None: ...
     def note(self, text: str) -> None: ...
     def finished(self) -> None: ...
     def __enter__(self) -> Self:
@@ -58,16 +58,6 @@ class SilentProgress:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.finished()
-
-
-def outcome(verdict: Status, why: str) -> str:
-    """The verdict, and at once why it is not valid."""
-    return f"{verdict.value}: {why}" if why and verdict is not Status.VALID else verdict.value
-
-
-def figure(requests_per_s: float | None) -> str:
-    """The headline figure of a trial, when it may be printed."""
-    return "no figure" if requests_per_s is None else f"{number(requests_per_s)} requests/s"
 
 
 @dataclass(slots=True)
@@ -96,6 +86,8 @@ class State:
     phase_started_s: float = 0.0
     phase_expected_s: float | None = None
     row: IntervalRow | None = None
+    evidence: Evidence | None = None
+    """Of the trial that was stored last."""
 
     @property
     def done(self) -> int:
@@ -135,7 +127,7 @@ class State:
         self.total, self.estimate_s, self.earlier = total, estimate_s, ended
 
     def start_trial(self, index: int, server: str, block: int, planned_s: float) -> None:
-        self.index, self.server, self.block, self.row = index, server, block, None
+        self.index, self.server, self.block, self.row, self.evidence = index, server, block, None, None
         self.trial_planned_s = planned_s
         self.trial_started_s = self.clock()
         self.start_phase("", None)
@@ -152,6 +144,23 @@ class State:
             self.ended_planned_s += self.trial_planned_s
         self.trial_started_s = None
         self.row = None
+
+    def outcome(self, judgement: Judgement, figures: Mapping[str, float]) -> str:
+        """Rate (at given rates p99) of the trial that was just stored, and how good it is; or why it does not
+        conform.
+        """
+        if not judgement.conforms:
+            first = next(iter(judgement.not_conforming), None)
+            return "does not conform" + ("" if first is None else f": {first.check}: {first.reason}")
+        if self.evidence is None:
+            return "no figure"
+        is_open = self.evidence.load.model == "open"
+        one = estimates(self.evidence, judgement, figures).get("p99_ms" if is_open else "requests_per_s")
+        if one is None:
+            return "no figure"
+        if is_open:
+            return f"p99 {figure_good_to(one.value, *one.worst, milliseconds, ' ')}"
+        return figure_good_to(one.value, *one.worst, lambda per_s: f"{number(per_s)} requests/s")
 
     def rates(self) -> str:
         """Rate and p99 of the last second."""

@@ -1,23 +1,25 @@
-"""A result as it is printed in a text: who ran what, part by part its main figures beside those that others
-published, the pairs, and why what is not valid is not. Pure. Must not know where the text stands.
+"""A result as it is printed in a text: what it shows, who ran what, part by part its main figures beside
+those that others published, the pairs, and what may bend a figure. Pure. Must not know where the text stands.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from prony.errors import UsageError
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.report import cells_table, shared
+from prony.report.answer import Answer, answer, asked, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import (
     best,
     cells_by_server,
+    conforming_cell,
     figure_cell,
     published_figures,
     spread_of,
-    verdict_cell,
 )
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.intervals import heading as brackets
@@ -26,9 +28,9 @@ from prony.report.markdown import drawn, heading, paragraph
 from prony.report.result import HEADLINE, CellView, PartView, ResultView
 from prony.report.shapes import blocks as all_blocks
 from prony.report.shapes import left_out
-from prony.report.terminal import quick_words
+from prony.report.style import KIND_WORDS
+from prony.report.uncertain import good_to
 from prony.report.wording import bytes_in_words, counted
-from prony.report.words import verdict_words
 
 BEGIN, END = "<!-- figures: written by prony results publish -->", "<!-- end of the figures -->"
 MOST_COLUMNS = 5
@@ -37,20 +39,42 @@ SERVERS_AS_COLUMNS = (HEADLINE, "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_pe
 """The measured figures of a comparison, besides those that others published."""
 MOST_SERVERS = 4
 """That stand beside each other as columns."""
+GOOD_TO = "good to"
+"""The row or column beside a figure that says how far it may be off."""
 MOST_CHARACTERS = 240
 """Of a reason; the page has all of it."""
 
 
 def text(view: ResultView) -> str:
     """The whole as Markdown, without a title: it is a part of a page."""
-    said = [paragraph(f"{view.status.value}: {verdict_words(view)}"), paragraph(_origin(view))]
+    found = answer(view)
+    claims = _claims(found)
+    lines = [f"{title}: {claim}" if len(view.parts) > 1 else claim for title, claim in claims]
+    said = ["\n".join(paragraph(f"{line}.", "- ") for line in lines)] if lines else []
+    said += [paragraph(f"{_conditions(found)}."), paragraph(_origin(view))]
     if view.quick:
-        said.append(paragraph(quick_words(view)))
+        said.append(paragraph(f"Quick: {quick_words(view)}."))
     for part in view.parts:
         if len(view.parts) > 1:
             said.append(heading(f"{part.part.title} ({part.part.name})"))
-        said.append(drawn(_blocks(part)))
+        said.append(drawn(_blocks(part, {claim for _, claim in claims})))
     return "\n\n".join(said) + "\n"
+
+
+def _claims(found: Answer) -> list[tuple[str, str]]:
+    """What is shown, each with the title of its part: everything the answer says of one part, of several the
+    first thing of each.
+    """
+    most = 1 if len(found.parts) > 1 else None
+    return [
+        (part.title, text) for part in found.parts for text in (*part.sentences[:most], part.failure) if text
+    ]
+
+
+def _conditions(found: Answer) -> str:
+    """How many trials conform, and what all of it rests on."""
+    rest = f". Provided that {'; '.join(one.text for one in found.provided)}" if found.provided else ""
+    return f"{found.conforming[:1].upper()}{found.conforming[1:]}{rest}"
 
 
 def placed(page: str, figures: str) -> str:
@@ -83,7 +107,7 @@ def _origin(view: ResultView) -> str:
     return f"Measured {view.created:%Y-%m-%d} as {view.id} on {where}. {servers}."
 
 
-def _blocks(part: PartView) -> Iterator[Block]:
+def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
     if part.failure:
         yield Lines("", (f"Not run: {part.failure}",))
         return
@@ -91,11 +115,15 @@ def _blocks(part: PartView) -> Iterator[Block]:
         one_each = len(part.cells) == len(part.servers) <= MOST_SERVERS
         yield _of_servers(part) if one_each else _of_cells(part)
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
-    yield from said if part.part.shape == "sweep" else said[:1]
+    for block in said if part.part.shape == "sweep" else said[:1]:
+        left = tuple(line for line in block.lines if line not in claims)
+        if left:
+            yield replace(block, lines=left)
     yield from shared.blocks(part)
-    why = (*_failures(part), *(_reason(group) for group in finding_groups(part) if _matters(part, group)))
+    groups = [group for group in finding_groups(part) if group.kind is not Kind.PROVIDED]
+    why = (*_failures(part), *map(_reason, groups))
     if why:
-        yield Lines("Not valid, and why", why)
+        yield Lines("What does not conform, and what may bend a figure", why)
     skipped = left_out(part)
     if skipped is not None:
         yield skipped
@@ -137,18 +165,26 @@ def _of_servers(part: PartView) -> Table:
                     tuple(figure_cell(figure, f, c, best=c.cell.server == winner) for c, f in measured),
                 )
             )
+        if figure == asked(part):
+            rows.append(Row(GOOD_TO, tuple(_good_to(cell, figure) for cell in cells)))
         if figure in theirs:
             name, values = theirs[figure]
             rows.append(Row(name, tuple(_printed(figure, values.get(cell.cell.id)) for cell in cells)))
     rows.append(Row("bound by", tuple(TableCell(cell.bound_by or "no figure") for cell in cells)))
-    rows.append(Row("verdict", tuple(verdict_cell(cell) for cell in cells)))
+    rows.append(Row("trials that conform", tuple(conforming_cell(cell) for cell in cells)))
     columns = tuple(Column(server.address) for server in part.servers)
     return Table(columns, (Section(tuple(rows)),), heading=brackets(spread_of(c, HEADLINE) for c in cells))
 
 
+def _good_to(cell: CellView, figure: str) -> TableCell:
+    """With everything at its worst."""
+    found = cell.uncertainty(figure)
+    return TableCell("–" if found is None else good_to(*found.worst))
+
+
 def _of_cells(part: PartView) -> Table:
-    """A row per cell: of the table that every output has the columns that tell most, and beside them what
-    others published.
+    """A row per cell: of the table that every output has the columns that tell most, and beside them how well
+    the figure that is asked for is known, and what others published.
     """
     whole = cells_table.cells_table(part)
     figures = cells_table.columns(part)
@@ -160,50 +196,39 @@ def _of_cells(part: PartView) -> Table:
         if whole.columns[at].rank <= MOST_COLUMNS or figure in theirs
     ]
 
-    def beside(cells: Sequence[TableCell], id: str) -> Iterator[TableCell]:
+    def beside(cells: Sequence[TableCell], of: CellView) -> Iterator[TableCell]:
         yield from cells[:words]
         for at, figure in shown:
             yield cells[at]
+            if figure == asked(part):
+                yield _good_to(of, figure)
             if figure in theirs:
-                yield _printed(figure, theirs[figure][1].get(id))
+                yield _printed(figure, theirs[figure][1].get(of.cell.id))
         yield cells[-1]
 
     columns = list(whole.columns[:words])
     for at, figure in shown:
         columns.append(whole.columns[at])
+        if figure == asked(part):
+            columns.append(Column(GOOD_TO))
         if figure in theirs:
             columns.append(Column(theirs[figure][0]))
     rows = tuple(
-        Row(row.label, tuple(beside(row.cells, cell.cell.id)))
+        Row(row.label, tuple(beside(row.cells, cell)))
         for row, cell in zip(whole.sections[0].rows, part.cells, strict=True)
     )
     return Table((*columns, whole.columns[-1]), (Section(rows),), heading=whole.heading)
 
 
 def _failures(part: PartView) -> tuple[str, ...]:
-    """Trials without evidence to judge, each cause once."""
+    """Trials that ended without anything to judge, each cause once."""
     failed = (
-        f"invalid, {cell.label}: {trial.record.failure}"
+        f"{KIND_WORDS[Kind.NOT_CONFORMING]}, {cell.label}: {trial.record.failure}"
         for cell in part.cells
         for trial in cell.trials
-        if trial.record.failure is not None
+        if trial.record.failure is not None and not trial.judgement.not_conforming
     )
     return tuple(dict.fromkeys(failed))
-
-
-def _matters(part: PartView, group: FindingGroup) -> bool:
-    """Whether a verdict rests on it: what is unknown counts where the check is essential and the cell is
-    nothing worse.
-    """
-    if group.status is not Status.UNKNOWN:
-        return True
-    return any(
-        finding.essential and finding.check == group.check and finding.status is Status.UNKNOWN
-        for cell in part.cells
-        if cell.status is Status.UNKNOWN
-        for trial in cell.counting
-        for finding in trial.judgement.findings
-    )
 
 
 def _reason(group: FindingGroup) -> str:
@@ -213,4 +238,4 @@ def _reason(group: FindingGroup) -> str:
     where = f" ({group.where})" if group.where else ""
     more = f"; {group.more + len(group.reasons) - 1} more like it" if len(group.reasons) > 1 else ""
     advice = f" → {group.advice[0]}" if group.advice else ""
-    return f"{group.status.value}, {group.check}{where}: {reason}{more}{advice}"
+    return f"{KIND_WORDS[group.kind]}, {group.check}{where}: {reason}{more}{advice}"

@@ -5,25 +5,27 @@ Must not print anything.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import fmean
 
 import yaml
 
-from prony.compare import BAND, Comparison, Looks, compare
+from prony import __version__
+from prony.compare import BAND, Comparison, Later, Looks, Pair, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
+from prony.compare.sentence import basis, sentence
 from prony.evidence.trial import TrialRecord
-from prony.experiment.clear import changes_of, compared_figure, questions, sample, sample_of
+from prony.experiment.clear import changes_of, compared_figure, later, questions, sample
 from prony.experiment.stored import cell_of_record, plan_of, trials_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
-from prony.judge.drift import DRIFTING, drift
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.drift import plateau_of
+from prony.judge.finding import Finding, Judgement
 from prony.judge.together import JudgedTrial, together
 from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad, SteadyWindow
@@ -44,6 +46,7 @@ from prony.report.result import (
     ResultView,
     SearchView,
     ServerView,
+    SourceView,
     TrialView,
     Tried,
 )
@@ -54,7 +57,7 @@ from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 
-COMPARED = (HEADLINE, "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
+COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
 FEWEST = 3
 """Trials per server from which a ratio is worth an interval."""
@@ -144,16 +147,7 @@ def _part(
     trials = [trial for cell in cells for trial in cell.every]
     servers = tuple(_server(address, trials) for address in dict.fromkeys(cell.server for cell in own))
     if part.shape in {"comparison", "matrix", "gate"}:
-        cells = tuple(
-            replace(
-                cell,
-                drift=drift(
-                    [t.record.evidence for t in cell.counting],
-                    SteadyWindowLimits.among(_limits(cell.counting)).steady,
-                ),
-            )
-            for cell in cells
-        )
+        cells = tuple(_with_plateau(cell) for cell in cells)
     made = PartView(
         part=part,
         cells=cells,
@@ -175,7 +169,7 @@ def _part(
             return replace(made, gate=_gate(made, part.gate, findings, ended=ended), findings=findings)
         case "comparison" | "matrix":
             findings = _together(made)
-            if any(finding.status is Status.INVALID for finding in findings):
+            if any(not finding.conforms for finding in findings):
                 return replace(made, findings=findings)
             return replace(
                 made,
@@ -190,7 +184,7 @@ def _part(
 
 def _against_itself(cell: CellView, part: Part, asked: AATest, seed: int) -> FalseDifferences | None:
     figure = compared_figure(cell.cell.trial.load)
-    samples = [sample(t.record, t.judgement, t.figures.get(figure)) for t in cell.trials]
+    samples = [sample(t.record, t.judgement, t.figures, figure) for t in cell.trials]
     return false_differences(
         samples, figure, each=asked.each, experiments=asked.experiments, seed=seed, band=part.band
     )
@@ -199,15 +193,12 @@ def _against_itself(cell: CellView, part: Part, asked: AATest, seed: int) -> Fal
 def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding], *, ended: bool) -> GateView:
     """The same rule by which the experiment ended; responses that differ leave nothing to compare."""
     samples = {
-        figure: [
-            sample_of(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials
-        ]
+        figure: [sample(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials]
         for figure in asked.figures
     }
-    drifts = {cell.cell.server: cell.drift for cell in part.cells if cell.drift is not None}
     looks = _looks(part)
-    found = changes_of(asked, samples, looks, drifts, ended=ended)
-    differ = next((one for one in findings if one.status is Status.INVALID), None)
+    found = changes_of(asked, samples, looks, lambda figure: _later(part.cells, figure), ended=ended)
+    differ = next((one for one in findings if not one.conforms), None)
     figures, change = found.figures, found.change
     if differ is not None:
         change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
@@ -339,7 +330,11 @@ def _pairs(part: PartView) -> list[PairView]:
             figures = (compared_figure(group[0].cell.trial.load),)
         for figure in figures:
             found += figure_pairs(
-                group, figure, looks=_looks(part), band=part.part.band, where=where if len(groups) > 1 else ""
+                group,
+                figure,
+                looks=_looks(part),
+                band=part.part.band,
+                where=where if len(groups) > 1 else "",
             )
     wanted = part.part.comparisons
     if wanted is None:
@@ -372,44 +367,91 @@ def _positions(part: PartView) -> list[PositionView]:
 
 
 def figure_pairs(
-    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, band: float = BAND, where: str = ""
+    cells: Sequence[CellView],
+    figure: str,
+    *,
+    looks: Looks | None = None,
+    band: float = BAND,
+    where: str = "",
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
     compared = _compared(cells, figure, looks=looks, band=band)
     if compared is None:
         return []
-    return [
-        PairView(
-            a=pair.a,
-            b=pair.b,
-            figure=pair.figure,
-            ratio=pair.ratio,
-            low=pair.low,
-            high=pair.high,
-            verdict=str(pair.verdict),
-            sentence=pair.sentence,
-            basis=pair.basis,
-            more_trials=pair.more_trials,
-            where=where,
-        )
-        for pair in compared.pairs
-    ]
+    by_server = {cell.cell.server: cell for cell in cells}
+    return [_pair_view(pair, compared, by_server, where) for pair in compared.pairs]
+
+
+def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
+    conditions = {(one.check, one.code): one for side in (pair.a, pair.b) for one in by_server[side].provided}
+    return PairView(
+        a=pair.a,
+        b=pair.b,
+        figure=pair.figure,
+        ratio=pair.ratio,
+        low=pair.low,
+        high=pair.high,
+        worst_low=pair.worst_low,
+        worst_high=pair.worst_high,
+        later_low=pair.later_low,
+        later_high=pair.later_high,
+        horizon_s=pair.horizon_s,
+        claim=pair.claim,
+        at_least=pair.at_least,
+        within=pair.within,
+        better=pair.better,
+        settles=pair.settles,
+        sources=tuple(
+            SourceView(one.name, one.bias.low, one.bias.high, one.cancelled) for one in pair.sources
+        ),
+        provided=tuple(conditions.values()),
+        sentence=sentence(pair),
+        basis="" if pair.low is None else basis(pair, compared.confidence, compared.family),
+        where=where,
+    )
 
 
 def _compared(
-    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, band: float = BAND
+    cells: Sequence[CellView],
+    figure: str,
+    *,
+    looks: Looks | None = None,
+    band: float = BAND,
 ) -> Comparison | None:
-    """Controls take no part; rejected trials are known to the comparison and do not count. None when no trial
-    has the figure.
+    """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
+    when no trial has the figure.
     """
     trials = [trial for cell in cells for trial in cell.trials]
     if not any(figure in trial.figures for trial in trials):
         return None
-    samples = [sample(t.record, t.judgement, t.figures.get(figure), t.rejected_because or "") for t in trials]
+    samples = [sample(t.record, t.judgement, t.figures, figure) for t in trials]
     servers = list(dict.fromkeys(cell.cell.server for cell in cells))
-    drifts = {cell.cell.server: cell.drift for cell in cells} if figure in DRIFTING else {}
-    known = {server: bound for server, bound in drifts.items() if bound is not None}
-    return compare(samples, figure, servers=servers, looks=looks, band=band, drift=known)
+    took_s = [(t.record.ended_at - t.record.started_at).total_seconds() for t in trials]
+    return compare(
+        samples,
+        figure,
+        servers=servers,
+        looks=looks,
+        band=band,
+        later=_later(cells, figure),
+        block_s=fmean(took_s) * len(servers) if took_s else None,
+    )
+
+
+def _later(cells: Sequence[CellView], figure: str) -> Later | None:
+    """What is still to come of a figure of these cells."""
+    trials = {cell.cell.server: [t.record.evidence for t in cell.counting] for cell in cells}
+    counting = [trial for cell in cells for trial in cell.counting]
+    return later(trials, figure, SteadyWindowLimits.among(_limits(counting)))
+
+
+def _with_plateau(cell: CellView) -> CellView:
+    figure = compared_figure(cell.cell.trial.load)
+    found = _later([cell], figure)
+    if found is None:
+        return cell
+    plateau = plateau_of(found.coming.get(cell.cell.server), found.sign, found.horizon_s)
+    return replace(cell, plateau=plateau)
 
 
 def _warnings(view: ResultView) -> list[str]:
@@ -426,22 +468,23 @@ def _warnings(view: ResultView) -> list[str]:
         found.append(f"Server and client shared CPUs: {view.partition.note}")
     repeated = [cell.label for cell in view.cells if any(map(_disturbed, cell.superseded))]
     if repeated:
-        found.append(f"Disturbed trials were repeated: {join(repeated)}; the rejected ones are listed below.")
+        found.append(f"Disturbed trials were repeated: {join(repeated)}; the earlier ones are in no figure.")
     for cell in view.cells:
         found += [said for control in cell.controls if (said := _agreement(cell, control)) is not None]
     return found
 
 
 def _judged_again(stored: Sequence[StoredTrial]) -> str:
-    """When trials were judged again, under which limits, and what the first verdicts were."""
+    """When trials were judged again, and under which limits; or that they are now, without being stored."""
+    if any(one.judgements[-1].stale for one in stored):
+        which = stored[0].record.experiment_id
+        return f"Judged as by Prony {__version__}; what is stored is older: prony results rejudge {which}"
     newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
     if not newest:
         return ""
     limits = {key: value for one in newest for key, value in one.judgement.limits.items()}
     under = f" (limits: {', '.join(f'{key}={value:g}' for key, value in limits.items())})" if limits else ""
-    tally = Counter(one.first.judgement.verdict.value for one in stored if len(one.judgements) > 1)
-    first = ", ".join(f"{n} {verdict}" for verdict, n in tally.items())
-    return f"Judged again on {max(one.made for one in newest):%Y-%m-%d}{under}; first verdicts: {first}."
+    return f"Judged again on {max(one.made for one in newest):%Y-%m-%d}{under}."
 
 
 def _disturbed(trial: TrialView) -> bool:
@@ -458,13 +501,11 @@ def _cut_short(cell: CellView, trial: TrialView) -> str:
 def _agreement(cell: CellView, control: TrialView) -> str | None:
     """Do both ways of warming up agree? The control is one trial, so this is a look and not a test."""
     mine, others = control.figure(HEADLINE), cell.figure(HEADLINE)
-    if mine is None or others is None or control.rejected_because is not None:
+    if mine is None or others is None or not control.conforms:
         return None
     inside = others.low * 0.98 <= mine <= others.high * 1.02
-    verdict = (
-        "within their range (± 2 %)" if inside else "outside their range: the faster warm-up is in doubt"
-    )
+    where = "within their range (± 2 %)" if inside else "outside their range: the faster warm-up is in doubt"
     return (
         f"Control of {cell.label}, pinned from the start: {mine:,.0f} requests/s, trials warmed up on all "
-        f"CPUs {others.low:,.0f} to {others.high:,.0f}: {verdict}."
+        f"CPUs {others.low:,.0f} to {others.high:,.0f}: {where}."
     )

@@ -37,7 +37,7 @@ def recorded(view: ResultView) -> list[Recorded]:
     found = [one for trial in view.trials if trial.counts and (one := _recorded(trial)) is not None]
     if not found:
         raise UsageError(
-            f"{view.id} has no trial whose times may be printed: all were rejected, or have no window; "
+            f"{view.id} has no trial whose times may be printed: none conforms, or none has a window; "
             f"prony results show {view.id} says why"
         )
     return found
@@ -66,7 +66,7 @@ def note(view: ResultView, found: Sequence[Recorded]) -> str:
     said = []
     out = len(view.trials) - len(found)
     if out:
-        said.append(f"left out: {counted(out, 'trial')}, rejected, a control or without times")
+        said.append(f"left out: {counted(out, 'trial')}, without a figure, a control or without times")
     failed = sum(without_response(one.trial.record.evidence) for one in found)
     if failed:
         said.append(

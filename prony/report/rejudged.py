@@ -12,26 +12,30 @@ from rich.padding import Padding
 
 from prony import __version__
 from prony.experiment.rejudge import Change, Rejudged
-from prony.report.out import Out, Verdict
+from prony.judge.finding import Judgement, Kind
+from prony.report.out import Out
+from prony.report.style import KIND_WORDS
+from prony.report.wording import counted
 
 
 class ChangeOut(Out):
     """One check that found something else, or says it in other words."""
 
     check: str
-    before: Verdict | None = Field(description="null: there was no finding")
-    after: Verdict | None
+    code: str
+    before: Kind | None = Field(description="null: there was no finding, or an earlier Prony made it")
+    after: Kind | None
     limit: str = Field(description="the limit that is in force now, in words")
     reason: str
 
 
 class RejudgedTrialOut(Out):
-    """One trial and its two verdicts."""
+    """One trial and its two judgements."""
 
     id: str
     server: str
-    before: Verdict
-    after: Verdict
+    conformed: bool
+    conforms: bool
     changes: list[ChangeOut]
     figures_changed: list[str]
 
@@ -39,7 +43,7 @@ class RejudgedTrialOut(Out):
 class RejudgedOut(Out):
     """`prony results rejudge --json`."""
 
-    schema_: Literal[2] = Field(default=2, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     kind: Literal["rejudge"] = "rejudge"
     id: str
     prony_version: str
@@ -57,8 +61,8 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
             RejudgedTrialOut(
                 id=one.record.id,
                 server=one.record.server,
-                before=one.before.verdict.value,
-                after=one.after.verdict.value,
+                conformed=one.before.conforms,
+                conforms=one.after.conforms,
                 changes=[_change(change) for change in one.changes],
                 figures_changed=list(one.figures_changed),
             )
@@ -68,35 +72,53 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
 
 
 def _change(change: Change) -> ChangeOut:
-    before, after = change.statuses
+    before, after = change.kinds
     return ChangeOut(
         check=change.shown.check,
-        before=before and before.value,
-        after=after and after.value,
+        code=change.shown.code,
+        before=before,
+        after=after,
         limit=change.shown.limit,
         reason=change.shown.reason,
     )
 
 
 def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged], console: Console) -> None:
-    """A line of summary, then the checks whose status differs, trial by trial."""
+    """A line of summary, then the checks that found another kind of thing, trial by trial."""
     under = ", ".join(f"{key}={value:g}" for key, value in limits.items())
     changed = sum(one.changed for one in found)
-    verdicts = sum(one.before.verdict is not one.after.verdict for one in found)
+    before, after = (sum(judged.conforms for judged in every) for every in _judgements(found))
     console.print(
-        f"{identifier}: {len(found)} trials judged again by Prony {__version__}, limits of the plan"
-        + (f" and {under}" if under else "")
-        + f". {verdicts} verdicts differ; {changed} new judgements stored, the earlier ones kept."
+        f"{identifier}: {counted(len(found), 'trial')} judged again by Prony {__version__}, limits of the "
+        + (f"plan and {under}" if under else "plan")
+        + f". {after} conform{'' if before == after else f', before {before}'}; {changed} new judgements "
+        "stored, the earlier ones kept."
     )
     for one in found:
-        differing = [change for change in one.changes if change.statuses[0] is not change.statuses[1]]
-        if differing or one.before.verdict is not one.after.verdict:
-            verdict = _arrow(one.before.verdict, one.after.verdict)
-            console.print(f"\n[bold]{escape(one.record.id)}[/bold]  {escape(one.record.server)}: {verdict}")
+        differing = [change for change in one.changes if _differs(*change.kinds)]
+        if differing or one.figures_changed:
+            conforms = _arrow(_word(one.before), _word(one.after))
+            console.print(f"\n[bold]{escape(one.record.id)}[/bold]  {escape(one.record.server)}: {conforms}")
         for change in differing:
-            said = f"{change.shown.check}: {_arrow(*change.statuses)}; limit: {change.shown.limit}"
-            console.print(Padding(escape(said), (0, 0, 0, 2)))
+            words = (None if kind is None else KIND_WORDS[kind] for kind in change.kinds)
+            limit = f"; limit: {change.shown.limit}" if change.shown.limit else ""
+            console.print(Padding(escape(f"{change.shown.check}: {_arrow(*words)}{limit}"), (0, 0, 0, 2)))
             console.print(Padding(escape(change.shown.reason), (0, 0, 0, 4)))
+        if one.figures_changed:
+            console.print(Padding(f"figures: {', '.join(one.figures_changed)}", (0, 0, 0, 2)))
+
+
+def _judgements(found: Sequence[Rejudged]) -> tuple[list[Judgement], list[Judgement]]:
+    return [one.before for one in found], [one.after for one in found]
+
+
+def _differs(before: Kind | None, after: Kind | None) -> bool:
+    """Whether it is worth a line: not where nothing was found, and nothing is."""
+    return before is not after and {before, after} != {None, Kind.FINE}
+
+
+def _word(judgement: Judgement) -> str:
+    return KIND_WORDS[Kind.FINE if judgement.conforms else Kind.NOT_CONFORMING]
 
 
 def _arrow(before: str | None, after: str | None) -> str:

@@ -13,17 +13,20 @@ from datetime import datetime
 from functools import cached_property
 
 from prony.compare.capacity import Found, Outcome
+from prony.compare.claim import Claim, Settles
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
 from prony.compare.noninferiority import Change
 from prony.compare.position import PositionEffect
 from prony.compare.scaling import Scaling
 from prony.compare.shared import CarryOver, LoadRatio
+from prony.compare.summary import half_width
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.explain.explanation import ExplanationView
 from prony.judge.checks.samples import SamplesLimits
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.estimate import Estimate, estimates
+from prony.judge.finding import Bias, Finding, Judgement, Plateau, added
 from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.cell import Cell
@@ -35,15 +38,8 @@ from prony.report.aa import OnRecord
 from prony.report.gate import GateView
 from prony.store.rows import Note
 
-SEVERITY: Mapping[Status, int] = {Status.INVALID: 0, Status.SUSPECT: 1, Status.UNKNOWN: 2, Status.VALID: 3}
-"""Worst first."""
 HEADLINE = "requests_per_s"
 """The figure that a pair's first sentence is about."""
-
-
-def worst(statuses: Iterable[Status], default: Status = Status.INVALID) -> Status:
-    """The worst of several; `default` when there is none."""
-    return min(statuses, key=lambda status: SEVERITY[status], default=default)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,34 +64,32 @@ class TrialView:
     """Where the level of throughput changed, in the engine's time."""
 
     @property
+    def conforms(self) -> bool:
+        """Whether what was asked for happened, as far as anything tells: only then it has figures."""
+        return self.record.failure is None and self.judgement.conforms
+
+    @property
     def counts(self) -> bool:
-        """Whether its figures are printed and compared: finished, not a control, not judged invalid."""
-        return self.rejected_because is None and self.record.kind == "trial"
+        """Whether its figures are printed and compared: it conforms, and is no control."""
+        return self.conforms and self.record.kind == "trial"
 
     @property
-    def status(self) -> Status:
-        """Its verdict; invalid when it could not be finished."""
-        return Status.INVALID if self.rejected_because is not None else self.judgement.verdict
-
-    @property
-    def rejected_because(self) -> str | None:
-        """The cause in one sentence when its figures are not printed."""
+    def why_not(self) -> str | None:
+        """Why it does not conform, in one sentence; None where it does."""
         if self.record.failure is not None:
             return self.record.failure
-        if self.judgement.verdict is not Status.INVALID:
+        if self.judgement.conforms:
             return None
-        first = self.judgement.worst
+        first, *others = self.judgement.not_conforming or (None,)
         if first is None:
-            return "judged invalid"
-        others = [f.check for f in self.judgement.findings if f.status is Status.INVALID and f is not first]
-        also = f" (also invalid: {', '.join(others)})" if others else ""
+            return "not conforming"
+        also = f"; so do {', '.join(one.check for one in others if one)}" if others else ""
         return f"{first.check}: {first.reason}{also}"
 
-    @property
-    def why(self) -> str:
-        """The cause of a verdict other than valid, in one sentence; else empty."""
-        first = self.judgement.worst
-        return self.rejected_because or (f"{first.check}: {first.reason}" if first is not None else "")
+    @cached_property
+    def estimates(self) -> Mapping[str, Estimate]:
+        """Its figures with interval, budget and plateau; empty where it does not conform."""
+        return estimates(self.record.evidence, self.judgement, self.figures) if self.conforms else {}
 
     @cached_property
     def percentiles(self) -> Mapping[str, Percentile]:
@@ -155,8 +149,70 @@ def spread(
 
 
 @dataclass(frozen=True, slots=True)
+class SourceView:
+    """One source of a ratio's budget: relative bounds, None where not bounded."""
+
+    source: str
+    """The check's name; `missing`, `position`, and `steady` for the drift to the horizon."""
+    low: float | None
+    high: float | None
+    cancelled: float
+    """By how much less that is than both sides' bounds together, because it bends both alike: on the log
+    scale.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """What a claim rests on where nothing bounds it."""
+
+    check: str
+    code: str
+    text: str
+    """Completes "provided that …"."""
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetLine:
+    """One line of a cell's budget of a figure: relative bounds, the mean over its trials."""
+
+    source: str
+    """The check's name, or `missing`."""
+    code: str
+    low: float | None
+    high: float | None
+    assumption: str = ""
+    advice: str = ""
+
+    @property
+    def bias(self) -> Bias:
+        """As bounds that add up."""
+        return Bias(low=self.low, high=self.high)
+
+
+@dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """How far a cell's figure may be off: the interval of its trials' (geometric) mean, and the budget, each
+    relative to the mean; None where not bounded, or (of the interval) not known.
+    """
+
+    low: float | None
+    high: float | None
+    bias_low: float | None
+    bias_high: float | None
+
+    @property
+    def worst(self) -> tuple[float | None, float | None]:
+        """Both together at their worst, relative; the interval left out where it is not known."""
+        return (
+            None if self.bias_low is None else (1 + (self.low or 0.0)) * (1 + self.bias_low) - 1,
+            None if self.bias_high is None else (1 + (self.high or 0.0)) * (1 + self.bias_high) - 1,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class PairView:
-    """One figure of two servers: `ratio` is a ÷ b with its interval; the sentence says what follows."""
+    """One figure of two servers: `ratio` is a ÷ b with its interval; the sentence says what holds."""
 
     a: str
     b: str
@@ -164,13 +220,36 @@ class PairView:
     ratio: float | None
     low: float | None
     high: float | None
-    verdict: str
+    worst_low: float | None
+    worst_high: float | None
+    """The interval with every source of the budget at its worst; None: not bounded."""
+    later_low: float | None
+    later_high: float | None
+    """The same up to `horizon_s` after the window; None, too, where no plateau is claimed."""
+    horizon_s: float | None
+    claim: Claim
+    at_least: float | None
+    """Of a difference: the near end, as a factor above 1."""
+    within: float | None
+    """Of an equivalence: the margin, as a share."""
+    better: str | None
+    """Which of the two is better, where they are shown to differ and the figure has a direction."""
+    settles: Settles | None
+    """What would settle an open pair, or show for later what is shown for the window."""
+    sources: tuple[SourceView, ...]
+    """What may bend the ratio, the largest first."""
+    provided: tuple[Condition, ...]
+    """What the claim rests on where nothing bounds it."""
     sentence: str
     basis: str = ""
-    """What the interval rests on, as the sentence has it in brackets."""
-    more_trials: int | None = None
+    """What the interval rests on: level, trials, family."""
     where: str = ""
     """Workload and load, where a part has several."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is shown, for the window at least."""
+        return self.claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW}
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,9 +299,9 @@ class CellView:
     """Trials with a profiler: in no figure and no statistic."""
     superseded: tuple[TrialView, ...] = ()
     """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
-    drift: float | None = None
-    """Upper bound on what is still to come in the trials that count, pooled (0.02 is 2 %); infinite where
-    their rows cannot tell, None where it is not asked.
+    plateau: Plateau | None = None
+    """What is still to come of the headline figure, pooled over the trials that count; None where no plateau
+    is claimed.
     """
 
     @property
@@ -236,21 +315,68 @@ class CellView:
         return tuple(trial for trial in self.trials if trial.counts)
 
     @property
-    def rejected(self) -> tuple[TrialView, ...]:
-        """The trials whose figures are not printed."""
+    def not_conforming(self) -> tuple[TrialView, ...]:
+        """The trials without a figure."""
         return tuple(trial for trial in self.trials if not trial.counts)
 
     @property
-    def status(self) -> Status | None:
-        """Invalid when no trial counts, suspect when some were rejected, else the worst of those that count;
-        None before any ended.
+    def conforms(self) -> bool | None:
+        """Whether any of its trials does, and so it has a figure; None before any ended."""
+        return bool(self.counting) if self.trials else None
+
+    def budget(self, name: str) -> tuple[BudgetLine, ...]:
+        """What may bend a figure, the largest first: the mean over the trials that count, and trials without
+        a figure at the worst values that any trial of the cell had.
         """
-        if not self.trials:
+        found: dict[str, list[tuple[Finding, Bias]]] = {}
+        for trial in self.counting:
+            for finding, bias in trial.judgement.budget(name):
+                found.setdefault(finding.check, []).append((finding, bias))
+        n = len(self.counting)
+        lines = []
+        for check, parts in found.items():
+            gravest = max(parts, key=lambda part: part[1].size)[0]
+            bias = Bias.of_logs(sum(b.down for _, b in parts) / n, sum(b.up for _, b in parts) / n)
+            lines.append(
+                BudgetLine(check, gravest.code, bias.low, bias.high, gravest.assumption, gravest.advice)
+            )
+        values = [value for trial in self.counting if (value := trial.figure(name)) and value > 0]
+        missing = len(self.trials) - len(values)
+        if missing and values:
+            logs = [math.log(value) for value in values]
+            mean, share = sum(logs) / len(logs), missing / len(self.trials)
+            bias = Bias.of_logs(share * (mean - min(logs)), share * (max(logs) - mean))
+            why = "trials without a figure lie between the lowest and the highest that were seen"
+            lines.append(BudgetLine("missing", "missing", bias.low, bias.high, why))
+        return tuple(sorted(lines, key=lambda line: -line.bias.size))
+
+    def uncertainty(self, name: str) -> Uncertainty | None:
+        """How far a figure may be off; None without one."""
+        values = [value for trial in self.counting if (value := trial.figure(name)) and value > 0]
+        if not values:
             return None
-        statuses = [trial.status for trial in self.counting]
-        if statuses and len(statuses) < len(self.trials):
-            statuses.append(Status.SUSPECT)
-        return worst(statuses)
+        whole = added(line.bias for line in self.budget(name))
+        low = high = None
+        if len(values) == 1:
+            one = next(t.estimates.get(name) for t in self.counting if t.figure(name))
+            if one is not None and one.low is not None:
+                low = one.low / one.value - 1
+            if one is not None and one.high is not None:
+                high = one.high / one.value - 1
+        else:
+            half = half_width(values)
+            low, high = (None, None) if math.isinf(half) else (math.expm1(-half), math.expm1(half))
+        return Uncertainty(low, high, whole.low, whole.high)
+
+    @property
+    def provided(self) -> tuple[Condition, ...]:
+        """What its figures rest on, each once."""
+        found = {
+            (one.check, one.code): Condition(one.check, one.code, one.provided)
+            for trial in self.counting
+            for one in trial.judgement.provided
+        }
+        return tuple(found.values())
 
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""
@@ -275,12 +401,12 @@ class CellView:
         return ", ".join(b if len(tally) == 1 else f"{b} ({n} of {len(bounds)})" for b, n in tally.items())
 
     @property
-    def why(self) -> tuple[str, ...]:
-        """What made trials other than valid: each check once."""
+    def why_not(self) -> tuple[str, ...]:
+        """Why trials do not conform: each check once."""
         found: dict[str, str] = {}
         for trial in self.trials:
-            if trial.why:
-                found.setdefault(trial.why.partition(":")[0], trial.why)
+            if trial.why_not:
+                found.setdefault(trial.why_not.partition(":")[0], trial.why_not)
         return tuple(found.values())
 
     @property
@@ -397,7 +523,7 @@ class PartView:
     @property
     def usable(self) -> bool:
         """Whether it answers what was asked: each cell, a sweep any point, a search a rate that held."""
-        if self.failure or any(finding.status is Status.INVALID for finding in self.findings):
+        if self.failure or any(not finding.conforms for finding in self.findings):
             return False
         if self.search is not None:
             return self.search.found.held_per_s is not None
@@ -408,22 +534,6 @@ class PartView:
         if self.part.shape == "sweep":
             return bool(self.counting)
         return all(view.counting for view in self.cells)
-
-    @property
-    def status(self) -> Status:
-        """The worst of its cells; of a sweep or a search that of the trials its answer rests on."""
-        if self.failure:
-            return Status.INVALID
-        if self.search is not None:
-            found = self.search.found
-            above = found.undecided_per_s if found.failed_per_s is None else found.failed_per_s
-            ends = {found.held_per_s, above} if found.held_per_s is not None else set()
-            return worst(t.trial.status for t in self.search.tried if t.rate_per_s in ends and t.trial.counts)
-        known = [status for view in self.cells if (status := view.status) is not None]
-        known += [f.status for f in self.findings if f.status in {Status.SUSPECT, Status.INVALID}]
-        if self.part.shape == "sweep" and self.counting:
-            known = [Status.SUSPECT if status is Status.INVALID else status for status in known]
-        return worst(known)
 
 
 @dataclass(frozen=True)
@@ -477,18 +587,9 @@ class ResultView:
         return bool(self.trials) and all(part.external for part in self.parts if part.trials)
 
     @property
-    def status(self) -> Status:
-        """The worst of all parts; invalid when nothing was measured, or a finished part lacks a figure."""
-        if self.state == "finished" and not self.usable:
-            return Status.INVALID
-        return worst(known for part in self.parts if (known := self.status_of(part)) is not None)
-
-    def status_of(self, part: PartView) -> Status | None:
-        """That of one of its parts; None where an interrupt came before its turn, or nothing of it was to be
-        run.
-        """
-        begun = part.trials or part.failure or (self.state == "finished" and part.cells)
-        return part.status if begun else None
+    def conforms(self) -> bool:
+        """Whether every trial that was to be measured did as was asked."""
+        return bool(self.trials) and all(trial.conforms for trial in self.trials)
 
     @property
     def usable(self) -> bool:

@@ -6,11 +6,13 @@ import math
 
 from prony.compare.capacity import End
 from prony.compare.scaling import Estimate, Scaling
+from prony.judge.finding import Kind
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.cells_table import cell_verdict
+from prony.report.cells_table import cell_trials
 from prony.report.comparison import figure_cell
 from prony.report.labels import named, rounded
-from prony.report.result import CellView, PartView, SearchView, Tried
+from prony.report.result import CellView, PartView, SearchView, TrialView, Tried
+from prony.report.style import KIND_WORDS
 from prony.report.wording import ABSENT, number, significant
 
 NOTHING = 1e-9
@@ -36,7 +38,7 @@ def _points(cells: list[CellView], law: Scaling | None) -> Table:
             (
                 *(figure_cell(figure, cell.figure(figure), cell) for figure in FIGURES),
                 TableCell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
-                cell_verdict(cell),
+                cell_trials(cell),
             ),
         )
         for cell in cells
@@ -44,7 +46,7 @@ def _points(cells: list[CellView], law: Scaling | None) -> Table:
     columns = (
         *(Column(named(figure), rank=place + 1) for place, figure in enumerate(FIGURES)),
         Column("by the law", rank=len(FIGURES) + 1),
-        Column("verdict", number=False),
+        Column("trials", number=False),
     )
     return Table(columns, (Section(rows),), heading="users", caption="Points")
 
@@ -121,7 +123,7 @@ def capacity_blocks(part: PartView) -> list[Block]:
         Column("p99, ms", rank=1),
         Column("of allowed", rank=2),
         Column("outcome", number=False),
-        Column("verdict", number=False),
+        Column("trial", number=False),
     )
     rows = tuple(_tried(one) for one in search.tried)
     return [
@@ -143,9 +145,14 @@ def _tried(one: Tried) -> Row:
             ),
             TableCell(share),
             TableCell(one.outcome.value),
-            TableCell(trial.status.value, status=trial.status),
+            _conforming(trial),
         ),
     )
+
+
+def _conforming(trial: TrialView) -> TableCell:
+    kind = Kind.FINE if trial.conforms else Kind.NOT_CONFORMING
+    return TableCell(KIND_WORDS[kind], kind=kind)
 
 
 def capacity_words(search: SearchView) -> str:
@@ -167,7 +174,7 @@ def capacity_words(search: SearchView) -> str:
     if found.end is End.CLIENT and held is not None:
         return f"At least {held}: this client could not offer {client} ({trials})."
     if found.end is End.CLIENT:
-        return f"Unknown: this client could not even offer {client} ({trials})."
+        return f"No answer: this client could not even offer {client} ({trials})."
     if found.end is End.NEVER:
         return f"Not even {failed} held; a lower rate has too few requests for the percentile ({trials})."
     if found.end is End.HIGHEST:
@@ -179,4 +186,4 @@ def capacity_words(search: SearchView) -> str:
         return f"The search was interrupted after {trials}: {known}."
     if found.end is End.TRIALS:
         return f"The search ended after {trials}: {known}; allow more with --search-trials."
-    return f"Trials at the same rate were invalid twice ({trials}): {known}; the findings say why."
+    return f"Trials at the same rate did not conform twice ({trials}): {known}; the checks say why."

@@ -2,7 +2,7 @@
 
 `schema` is raised when a key is renamed, removed or changes its meaning; new keys may appear at any time.
 Units are in the names. A figure that was not measured, or that the number of samples does not support, is
-absent; so are all figures of a trial that was judged invalid.
+absent; so are all figures of a trial that does not conform.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pydantic import Field
 from prony.compare.cross_check import Opinion
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
-from prony.compare.scaling import Estimate
+from prony.compare.scaling import Estimate as LawEstimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import ProcessFacts
 from prony.explain.budget import Budget
@@ -22,7 +22,8 @@ from prony.explain.cost import ProfilerCost
 from prony.explain.difference import Difference
 from prony.explain.explanation import Allocated
 from prony.explain.slow import SlowRequests
-from prony.judge.finding import Finding
+from prony.judge.estimate import Estimate
+from prony.judge.finding import Finding, Plateau
 from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective
 from prony.plan.plan import Skipped
@@ -40,9 +41,17 @@ from prony.report.listings import (
     PruneOut,
     ServersOut,
 )
-from prony.report.out import Out, Verdict
+from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
-from prony.report.result import PairView, PositionView, ServerView, SharedView, Spread
+from prony.report.result import (
+    Condition,
+    PairView,
+    PositionView,
+    ServerView,
+    SharedView,
+    Spread,
+    Uncertainty,
+)
 from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.report.trial_tables import StepLine, TimePart
 
@@ -85,6 +94,25 @@ class CountsOut(Out):
     tls_resumptions: int | None = Field(default=None, description="whole run")
 
 
+class NotConformingOut(Out):
+    """Why a trial has no figure."""
+
+    code: str = Field(description="check.code")
+    reason: str
+
+
+class BudgetOut(Out):
+    """One line of a figure's budget."""
+
+    source: str = Field(description="the check's name")
+    code: str
+    figure: str
+    low: float | None = Field(description="relative: -0.03 is 3 % lower; null where not bounded")
+    high: float | None
+    assumption: str
+    advice: str
+
+
 class TrialOut(Out):
     """One trial: a fresh server process, or one run against a URL."""
 
@@ -98,14 +126,19 @@ class TrialOut(Out):
         default=None,
         description="where it measured several loads: which process, and the place of this load in it",
     )
-    verdict: Verdict
+    conforms: bool = Field(description="whether what was asked for happened; only then it has figures")
+    not_conforming: list[NotConformingOut]
     counts: bool = Field(description="whether it enters the figures of its cell and the pairs")
-    rejected_because: str | None
     repeated: bool = Field(description="whether a later trial of the same block stands in its place")
     bound_by: str = Field(description="what bound the throughput")
     driver: str | None = Field(description="io_uring or epoll")
     duration_s: float | None = Field(description="length of the measured window")
-    figures: dict[str, float] = Field(description="names carry units; times of an open loop are latencies")
+    figures: dict[str, Estimate] = Field(
+        description="names carry units; times of an open loop are latencies. low, high: 95 % interval; "
+        "bias_low, bias_high: the budget's sum, relative; plateau_low, plateau_high: from now on up to "
+        "horizon_s, with everything at its worst. null: not bounded, or not known"
+    )
+    budget: list[BudgetOut]
     service_time: TimesOut | None = Field(description="from the actual send to the end of the response")
     response_time: TimesOut | None = Field(
         description="closed loop: from the start of the connect; null where no request opened a connection"
@@ -138,13 +171,18 @@ class CellOut(Out):
     load: str
     users: int | None = Field(description="of a closed loop")
     offered_per_s: float | None = Field(description="of an open loop with one rate")
-    verdict: Verdict | None = Field(description="null before any trial ended; invalid when none counts")
-    why: list[str] = Field(description="what made trials other than valid, each check once")
+    conforms: bool | None = Field(description="whether any trial does; null before any ended")
+    not_conforming: list[str] = Field(description="why trials do not conform, each check once")
     bound_by: str
-    drift: float | None = Field(
-        description="upper bound (95 %) on what is still to come, over its trials together, as a share; null "
-        "where no plateau is claimed, or the rows cannot tell"
+    plateau: Plateau | None = Field(
+        description="what is still to come of the figure that is asked for, pooled over its trials; null "
+        "where no plateau is claimed"
     )
+    uncertainty: dict[str, Uncertainty] = Field(
+        description="by figure: interval of the mean over trials, and the budget, relative"
+    )
+    budget: list[BudgetOut] = Field(description="by figure and source, the mean over its trials")
+    provided: list[Condition] = Field(description="what its figures rest on where nothing bounds it")
     planned_trials: int
     ended_trials: int
     counting_trials: int = Field(description="those whose figures are printed")
@@ -158,12 +196,12 @@ class LawOut(Out):
 
     server: str
     rising: bool = Field(description="whether throughput still rises at the largest number of users")
-    rate_1_per_s: Estimate
-    alpha: Estimate = Field(description="contention")
-    beta: Estimate = Field(description="coherency")
-    peak_users: Estimate
+    rate_1_per_s: LawEstimate
+    alpha: LawEstimate = Field(description="contention")
+    beta: LawEstimate = Field(description="coherency")
+    peak_users: LawEstimate
     peak_seen: bool
-    sweet_spot_users: Estimate
+    sweet_spot_users: LawEstimate
     miss: float = Field(description="root mean square of the log residuals")
     poor: bool
     confidence: float
@@ -228,8 +266,8 @@ class PartOut(Out):
     title: str
     note: str
     shape: Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
-    verdict: Verdict | None = Field(
-        description="null where an interrupt came before its turn, or nothing of it was to be run"
+    conforms: bool | None = Field(
+        description="whether everything asked has a figure; null where an interrupt came before its turn"
     )
     explanations: list[ExplanationOut] = Field(default_factory=list, description="empty unless asked for")
     differences: list[Difference] = Field(
@@ -258,7 +296,7 @@ class PartOut(Out):
 class ResultOut(Out):
     """One stored experiment, whatever command made it."""
 
-    schema_: Literal[2] = Field(default=2, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     kind: Literal["result"] = "result"
     id: str
     title: str
@@ -269,8 +307,8 @@ class ResultOut(Out):
     created: str = Field(description="ISO 8601")
     status: Literal["running", "finished", "interrupted"]
     quick: bool
-    verdict: Verdict = Field(description="the worst of all parts; invalid when one has no answer")
-    sentence: str
+    conforms: bool = Field(description="whether every trial did as was asked")
+    sentence: str = Field(description="what is shown, in one sentence")
     planned_trials: int = Field(description="as far as the plan has been drawn up; at most, with until_clear")
     ended_trials: int
     warnings: list[str]
@@ -313,7 +351,7 @@ class TwoFiguresOut(Out):
 class TwoResultsOut(Out):
     """`prony compare-results --json`."""
 
-    schema_: Literal[2] = Field(default=2, alias="schema")
+    schema_: Literal[3] = Field(default=3, alias="schema")
     kind: Literal["compare-results"] = "compare-results"
     confounded: bool
     words: str

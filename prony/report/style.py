@@ -1,12 +1,18 @@
-"""Terminal styles of a verdict. Must not know where they are used."""
+"""Terminal styles of what a finding does to a result. Must not know where they are used."""
 
 from __future__ import annotations
 
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 
-STATUS_STYLE = {
-    Status.VALID: "green",
-    Status.SUSPECT: "yellow",
-    Status.INVALID: "bold red",
-    Status.UNKNOWN: "cyan",
+KIND_STYLE = {
+    Kind.NOT_CONFORMING: "bold red",
+    Kind.BUDGET: "yellow",
+    Kind.PROVIDED: "cyan",
+    Kind.FINE: "green",
+}
+KIND_WORDS = {
+    Kind.NOT_CONFORMING: "does not conform",
+    Kind.BUDGET: "budget",
+    Kind.PROVIDED: "provided that",
+    Kind.FINE: "conforms",
 }

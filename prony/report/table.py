@@ -16,7 +16,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from prony.report.blocks import Column, Row, Table, TableCell
-from prony.report.style import STATUS_STYLE
+from prony.report.style import KIND_STYLE
 
 BEST = "bold underline"
 GAP, INDENT = 2, 2
@@ -79,7 +79,7 @@ def _layout(table: Table, mark: str, words: int, *, beside: bool) -> _Layout:
         else:
             widths.append(max(found, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
     ranges = tuple(
-        max([cell_len(row.cells[place].beside) for row in rows if row.cells[place].status is None], default=0)
+        max([cell_len(row.cells[place].beside) for row in rows if row.cells[place].kind is None], default=0)
         for place in range(len(table.columns))
     )
     return _Layout(label, tuple(widths), ranges, beside, mark)
@@ -94,7 +94,7 @@ def _indent(table: Table, *, beside: bool) -> int:
 def _width(cell: TableCell, column: Column, words: int, *, beside: bool) -> int:
     """What a cell needs; words may be wrapped at `words`, numbers not."""
     text, below = cell_len(cell.text), cell_len(cell.beside)
-    if not column.number or cell.status is not None or not cell.text[:1].isdigit():
+    if not column.number or cell.kind is not None or not cell.text[:1].isdigit():
         whole = text + (below + 2) * bool(below) if beside else max(text, below)
         longest = max(map(cell_len, (*cell.text.split(), "")))
         return max(longest, min(whole, words))
@@ -169,11 +169,11 @@ def _cells(row: Row, layout: _Layout, places: Sequence[int], indent: int) -> Ite
 
 
 def _cell(cell: TableCell, layout: _Layout, widest_range: int) -> Text:
-    style = STATUS_STYLE[cell.status] if cell.status else BEST if cell.best else ""
+    style = KIND_STYLE[cell.kind] if cell.kind else BEST if cell.best else ""
     text = Text(cell.text, style=style)
     if not layout.beside:
         return Text.assemble(text, "\n", (cell.beside, "dim")) if cell.spread else text
-    if cell.status is not None:
+    if cell.kind is not None:
         return Text.assemble(text, (f", {cell.spread}" if cell.spread else "", "dim"))
     if widest_range and (cell.spread or cell.text[:1].isdigit()):
         return Text.assemble(text, (f" {cell.beside.ljust(widest_range)}", "dim"))

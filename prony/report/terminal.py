@@ -1,4 +1,4 @@
-"""The result on a terminal: verdict first, then part by part the tables, the sentences, the findings.
+"""The result on a terminal: the answer, and on request part by part the tables, the sentences, the checks.
 
 Must not know what a part's shape means, nor where the view came from. Everything goes through a rich console,
 which knows whether colour is wanted (NO_COLOR, a pipe) and how wide a line may be.
@@ -11,66 +11,66 @@ from collections.abc import Iterable
 from rich.console import Console, RenderableType
 from rich.text import Text
 
-from prony.compare.noninferiority import Change
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.report import explained
+from prony.report.answer import Answer, answer, provided, quick_words
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.result import PartView, ResultView
-from prony.report.shapes import blocks, hosts, left_out, rejected
-from prony.report.style import STATUS_STYLE
+from prony.report.shapes import blocks, hosts, left_out, not_conforming
+from prony.report.style import KIND_STYLE, KIND_WORDS
 from prony.report.table import drawn
 from prony.report.two_results import TwoResults
 from prony.report.two_results import blocks as two_blocks
-from prony.report.wording import counted
-from prony.report.words import verdict_words
 
-CHANGE_STYLE = {
-    Change.NO_WORSE: "green",
-    Change.WORSE: "red",
-    Change.CANNOT_TELL: "yellow",
-    Change.NOT_MEASURABLE: "red",
-}
 QUICK = "quick"
 MOST_WIDTH = 160
 """Lines longer than this are hard to read on any screen."""
 
 
-def render(view: ResultView, console: Console) -> None:
-    """Print the whole result."""
+def render(view: ResultView, console: Console, *, details: bool = False) -> None:
+    """Print the answer, and with `details` every table and check behind it."""
     out = _Printer(console, QUICK if view.quick else "")
+    found = answer(view)
+    several = len(found.parts) > 1
     out.line()
-    for gate in (part.gate for part in view.parts if part.gate is not None):
-        word = (gate.change.value.upper(), f"bold {CHANGE_STYLE[gate.change]}")
-        out.text(Text.assemble(word, "  ", (gate.sentence, "bold")))
-    status = view.status
-    head = (status.value.upper(), f"bold {STATUS_STYLE[status]}")
-    out.text(Text.assemble(head, "  ", (verdict_words(view), "bold")))
-    out.text(Text(f"{view.title} · {view.created:%Y-%m-%d %H:%M} · {view.id}", style="dim"))
-    if view.plan.note:
-        out.text(Text(view.plan.note, style="dim"))
-    if view.quick:
-        out.text(Text(quick_words(view), style="yellow"))
-    for warning in view.warnings:
-        out.text(Text(f"Note: {warning}", style="yellow"))
-    for part in view.parts:
-        _part(view, part, out)
+    for part in found.parts:
+        if several:
+            out.text(Text(part.title, style="bold dim"))
+        for sentence in part.sentences:
+            out.text(Text(sentence, style="bold"), 2 if several else 0)
+        if part.failure:
+            out.text(Text(part.failure, style=KIND_STYLE[Kind.NOT_CONFORMING]), 2 if several else 0)
+        if part.rows is not None:
+            out.block(part.rows)
+        if part.largest:
+            out.text(Text(part.largest, style="yellow"), 2 if several else 0)
+    for line in (*provided(found), *view.warnings):
+        out.text(Text(line, style="dim"))
+    out.text(Text(_foot(view, found, details), style="dim"))
+    if details:
+        if view.plan.note:
+            out.text(Text(view.plan.note, style="dim"))
+        for one in view.parts:
+            _part(view, one, out)
     out.line()
+
+
+def _foot(view: ResultView, found: Answer, details: bool) -> str:
+    """How many trials conform, and where the rest is."""
+    quick = f"quick: {quick_words(view)}" if view.quick else ""
+    where = view.id if details else f"all of it: prony results show {view.id} --details"
+    first = found.conforming[:1].upper() + found.conforming[1:]
+    return " · ".join(filter(None, (first, quick, where)))
 
 
 def render_two(found: TwoResults, console: Console) -> None:
     """Print two results beside each other."""
     out = _Printer(console, "")
-    verdict = "CONFOUNDED" if found.confounded else "SAME FINGERPRINT"
-    out.text(Text.assemble((verdict, "bold yellow"), "  ", found.words))
+    word = "CONFOUNDED" if found.confounded else "SAME FINGERPRINT"
+    out.text(Text.assemble((word, "bold yellow"), "  ", found.words))
     for block in two_blocks(found):
         out.block(block)
-
-
-def quick_words(view: ResultView) -> str:
-    """What a quick run is worth."""
-    trials = max((len(cell.trials) for cell in view.cells), default=0)
-    return f"Quick run: {counted(trials, 'trial')} each, a first look. Every line that rests on it is marked."
 
 
 def _part(view: ResultView, part: PartView, out: _Printer) -> None:
@@ -80,12 +80,12 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
             out.text(Text(part.part.note, style="dim"))
     if part.failure:
         out.line()
-        out.text(Text.assemble(("invalid", STATUS_STYLE[Status.INVALID]), f"  {part.failure}"), 2)
+        out.text(Text(part.failure, style=KIND_STYLE[Kind.NOT_CONFORMING]), 2)
     for block in (
         *blocks(part),
         *explained.blocks(part.explanation),
         *hosts(part),
-        rejected(part),
+        not_conforming(part),
         left_out(part),
     ):
         if block is not None:
@@ -96,16 +96,16 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
 def _findings(groups: Iterable[FindingGroup], out: _Printer) -> None:
     shown = list(groups)
     if shown:
-        out.heading("Findings", "every check that is not valid, and what to do")
+        out.heading("Checks", "what does not conform, what may bend a figure, and what cannot be known")
     for group in shown:
         place = f"  {group.where}" if group.where else ""
-        status = (group.status.value, STATUS_STYLE[group.status])
-        out.text(Text.assemble(status, (f" {group.check}", "bold"), (place, "dim")), 2)
+        kind = (KIND_WORDS[group.kind], KIND_STYLE[group.kind])
+        out.text(Text.assemble((group.check, "bold"), "  ", kind, (place, "dim")), 2)
         for reason in group.reasons:
             out.text(Text(reason), 4)
         if group.more:
             out.text(Text(f"… and {group.more} more like it", style="dim"), 4)
-        if group.limit and group.status is not Status.UNKNOWN:
+        if group.limit and group.kind is not Kind.PROVIDED:
             out.text(Text(f"limit: {group.limit}", style="dim"), 4)
         for advice in group.advice:
             out.text(Text.assemble(("→ ", "bold"), advice), 4)

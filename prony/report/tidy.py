@@ -1,6 +1,6 @@
 """One row per trial and figure, as values: what CSV and Parquet write. Pure; must not know any format.
 
-A rejected trial has one row, without a figure: it is on record, and no number of it may be used.
+A trial that does not conform has one row, without a figure: it is on record, and no number of it may be used.
 """
 
 from __future__ import annotations
@@ -16,16 +16,24 @@ from prony.report.result import CellView, PartView, ResultView, TrialView
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One figure of one trial. `low` and `high`: of a percentile its 95 % interval. A percentile that falls
-    among failed requests has no value; it exceeds `above`, and so does an end that is missing unless it is
-    `open`: then nothing bounds it.
+    """One figure of one trial, as in `Estimate`. A percentile that falls among failed requests has no value;
+    it exceeds `above`, and so does an end of its interval that is missing unless it is `open`: then nothing
+    bounds it.
     """
 
     value: float | None
     low: float | None = None
     high: float | None = None
+    bias_low: float | None = None
+    bias_high: float | None = None
+    plateau_low: float | None = None
+    plateau_high: float | None = None
     above: float | None = None
     open: bool = False
+
+
+ESTIMATED = ("value", "low", "high", "bias_low", "bias_high", "plateau_low", "plateau_high")
+"""What is known of a figure: its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +52,7 @@ class Row:
     kind: str
     """trial, control, or repeated: one that was run again."""
     started: datetime
-    verdict: str
+    conforms: bool
     figure: str = ""
     value: Value | None = None
     unit: str = ""
@@ -69,17 +77,20 @@ def every(part: PartView) -> list[tuple[CellView, TrialView]]:
 
 
 def values(trial: TrialView) -> dict[str, Value]:
-    """Its figures by name; none of a rejected trial."""
-    if trial.rejected_because is not None:
-        return {}
-    found = {name: Value(v) for name in trial.figures if (v := trial.figure(name)) is not None}
-    for name, one in trial.percentiles.items():
+    """Its figures by name; none of a trial that does not conform."""
+    found = {
+        name: Value(**{field: getattr(one, field) for field in ESTIMATED})
+        for name, one in trial.estimates.items()
+    }
+    for name, one in trial.percentiles.items() if trial.conforms else ():
         if name in found or math.isinf(one.value_ms):
             low = one.low_ms if math.isfinite(one.low_ms) else None
             high = one.high_ms if math.isfinite(one.high_ms) and not one.open else None
             value = trial.figures.get(name, math.inf)
             above = one.above_ms if math.inf in (value, one.low_ms, one.high_ms) else None
-            found[name] = Value(value if math.isfinite(value) else None, low, high, above, one.open)
+            known = value if math.isfinite(value) else None
+            made = found.get(name, Value(known))
+            found[name] = replace(made, value=known, low=low, high=high, above=above, open=one.open)
     return found
 
 
@@ -106,5 +117,5 @@ def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -
         block=record.block + 1,
         kind=kind(cell, trial),
         started=record.started_at,
-        verdict=trial.status.value,
+        conforms=trial.conforms,
     )

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from prony.report.labels import stored_unit
-from prony.report.out import Out, Verdict
+from prony.report.out import Out
 from prony.report.trends import Break, ChangePoint, TrendTrial, TrendView, change_words, direction
 
 
@@ -18,9 +18,9 @@ class TrendTrialOut(Out):
     experiment: str
     started: str = Field(description="ISO 8601")
     setting: int = Field(description="place in `settings`, from 0")
-    verdict: Verdict
+    conforms: bool
     value: float | None = Field(description="null where no figure is printed")
-    counts: bool = Field(description="valid, of full length, no control: takes part in the search")
+    counts: bool = Field(description="conforms, of full length, no control: takes part in the search")
     quick: bool
     versions: dict[str, str]
     reason: str
@@ -63,7 +63,7 @@ class ChangePointOut(Out):
 class TrendOut(Out):
     """`GET /api/trend`: one figure of a server under a workload and a load over time."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
+    schema_: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["trend"] = "trend"
     server: str
     workload: str
@@ -121,7 +121,7 @@ def _trial(one: TrendTrial, setting: int) -> TrendTrialOut:
         experiment=one.experiment_id,
         started=one.started.isoformat(),
         setting=setting,
-        verdict=one.verdict.value,
+        conforms=one.conforms,
         value=one.value,
         counts=one.counts,
         quick=one.quick,

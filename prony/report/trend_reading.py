@@ -11,7 +11,6 @@ from typing import Any
 from prony.errors import StoreError
 from prony.evidence.host import Fingerprint
 from prony.host.fingerprint import differences as host_differences
-from prony.judge.finding import Status
 from prony.report.trends import JDK, Difference, Setting, TrendTrial, TrendView, trend
 from prony.store import SeriesTrial, Store, StoredTrial
 
@@ -48,15 +47,15 @@ def figures_of(series: Sequence[SeriesTrial]) -> tuple[str, ...]:
 
 
 def trend_trial(one: SeriesTrial, figure: str) -> TrendTrial:
-    """A trial of the store; no figure of one that was judged invalid is printed."""
-    printed = one.failure is None and one.verdict is not Status.INVALID
+    """A trial of the store; one that does not conform has no figure."""
+    conforms = one.failure is None and one.conforms
     return TrendTrial(
         id=one.trial_id,
         experiment_id=one.experiment_id,
         started=one.started,
         setting=Setting(one.fingerprint_key, one.versions.get(JDK, ""), one.plan_key),
-        verdict=Status.INVALID if one.failure is not None else one.verdict,
-        value=one.figures.get(figure) if printed else None,
+        conforms=conforms,
+        value=one.figures.get(figure) if conforms else None,
         quick=one.quick,
         control=one.kind != "trial",
         versions=one.versions,

@@ -1,9 +1,9 @@
 """One figure of a server under a workload and a load over time: every stored trial, where the host or the JDK
 changed, and where the figure's level did. Pure, but for what a caller hands in to look a trial up.
 
-A setting is one fingerprint, one JDK and one plan of the cell. Levels are sought among the valid trials of
-one setting, so what differs between two hosts is a break and never a change of the server. Must not know the
-database or a page.
+A setting is one fingerprint, one JDK and one plan of the cell. Levels are sought among the conforming trials
+of one setting, so what differs between two hosts is a break and never a change of the server. Must not know
+the database or a page.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from prony.compare.trend import FEWEST, FEWEST_EACH, Change, Detector, changes
 from prony.errors import EnvironmentFault
 from prony.evidence.server import COMMIT
 from prony.judge.figures import FIGURE
-from prony.judge.finding import Status
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.wording import counted, number
 
@@ -58,7 +57,7 @@ class TrendTrial:
     experiment_id: str
     started: datetime
     setting: Setting
-    verdict: Status
+    conforms: bool
     value: float | None
     """None where no figure may be printed, or the trial has none of this name."""
     quick: bool = False
@@ -66,13 +65,13 @@ class TrendTrial:
     versions: Mapping[str, str] = field(default_factory=dict)
     """Of the server."""
     reason: str = ""
-    """Why it is not valid, or was rejected."""
+    """Why it does not conform."""
 
     @property
     def counts(self) -> bool:
-        """Whether its value takes part in the search: valid, of full length, no control."""
+        """Whether its value takes part in the search: it conforms, is of full length, and no control."""
         printed = self.value is not None and math.isfinite(self.value) and self.value > 0
-        return printed and self.verdict is Status.VALID and not self.quick and not self.control
+        return printed and self.conforms and not self.quick and not self.control
 
     @property
     def commit(self) -> str:
@@ -147,7 +146,7 @@ class TrendView:
         """What was found, in a sentence or two."""
         if self.note:
             return self.note
-        n = f"{counted(self.counting, 'valid trial')} of {counted(len(self.trials), 'trial')}"
+        n = f"{self.counting} of {counted(len(self.trials), 'trial')}"
         broken = (
             f" Host, JDK or plan changed {counted(len(self.breaks), 'time')}; nothing is compared across it."
             if self.breaks
@@ -183,7 +182,7 @@ def trend(
             levels += _levels(own, points)
         if not any(sum(t.counts for t in ordered if t.setting == one) >= FEWEST for one in settings):
             note = (
-                f"Changes are not sought: no setting has {FEWEST} valid trials of full length yet "
+                f"Changes are not sought: no setting has {FEWEST} trials that count yet "
                 f"({FEWEST_EACH} on either side of a change)."
             )
     except EnvironmentFault as missing:

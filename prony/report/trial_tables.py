@@ -64,7 +64,7 @@ class TimePart:
 def steps_of(trial: TrialView) -> list[StepLine]:
     """The steps of one trial; none when the workload has a single one or its figures are not printed."""
     window = measured(trial.record.evidence)
-    if window is None or trial.rejected_because is not None:
+    if window is None or not trial.conforms:
         return []
     return [
         StepLine(
@@ -84,7 +84,7 @@ def time_parts_of(trial: TrialView) -> list[TimePart]:
     Connecting and the TLS handshake are there when connections were opened within the window.
     """
     window = measured(trial.record.evidence)
-    if window is None or window.wait_time is None or trial.rejected_because is not None:
+    if window is None or window.wait_time is None or not trial.conforms:
         return []
     found: Mapping[str, Histogram | None] = {
         "connect": window.connect_time,

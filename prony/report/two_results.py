@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from prony.compare.claim import Claim
 from prony.evidence.host import Fingerprint
 from prony.experiment.clear import compared_figure
 from prony.report import schema as out
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.comparison import CLAIM_WORDS
 from prony.report.intervals import between, over_trials
 from prony.report.labels import named
 from prony.report.reading import FEWEST, figure_pairs
@@ -47,10 +49,9 @@ class Ratio:
         left, right = self.sides
         if left is None or right is None:
             return "only on one host"
-        unclear = {"inconclusive", "unknown"}
-        if left.verdict in unclear or right.verdict in unclear:
+        if Claim.OPEN in (left.claim, right.claim):
             return "undecided"
-        return "the same order" if left.verdict == right.verdict else "another order"
+        return "the same order" if left.better == right.better else "another order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,9 +197,9 @@ def _ratio(pair: PairView | None) -> str:
     if pair is None:
         return "–"
     if pair.ratio is None:
-        return pair.verdict
+        return "no figure"
     interval = "" if pair.low is None else f" [{ratio(pair.low)}, {ratio(pair.high)}]"
-    return f"{ratio(pair.ratio)}{interval} {pair.verdict}"
+    return f"{ratio(pair.ratio)}{interval} {CLAIM_WORDS[pair.claim]}"
 
 
 def _range(found: Spread | None, figure: str) -> str:

@@ -25,7 +25,7 @@ BASE, CANDIDATE = "a", "b"
 FIGURES = ("first", "second", "third")
 ROUNDS = 1000
 SPREADS = (0.0025, 0.005, 0.01, 0.02)
-KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, balanced", "slow starts rejected")
+KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, balanced", "slow starts without a figure")
 """Of the worlds that break an assumption those that a gate in turns can meet."""
 
 Losses = Sequence[float]
@@ -56,7 +56,7 @@ def of_world(world: World) -> Draw:
 
 
 def of_unkind(world: UnkindWorld) -> Draw:
-    """Its trials, with their order and what was rejected."""
+    """Its trials, with their order and what has no figure."""
     return world.trials
 
 
@@ -97,7 +97,7 @@ def share(ended: Sequence[Ended], change: Change) -> Rate:
 
 def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = SEED) -> Rate:
     """What a fixed threshold on one run each does: an unchanged candidate called worse. The runs are the
-    first block of a gate, rejected or not: nobody judges them.
+    first block of a gate, conforming or not: nobody judges them.
     """
     rng = np.random.default_rng(seed)
     false = 0

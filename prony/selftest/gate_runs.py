@@ -21,7 +21,6 @@ from prony.errors import ExitCode
 from prony.selftest.proportion import CONFIDENCE, upper_bound
 from prony.selftest.tables import Say, prose, table
 
-SAME, SLOWER = 60, 40
 WORK_US, SLOWER_WORK_US = 400, 420
 """CPU time per request; 5 % more. Large against what the kernel adds to a request."""
 OPTIONS = (
@@ -63,14 +62,14 @@ class RealGate:
     """Candidate ÷ base, requests per second."""
 
 
-def real_gates(same: int, slower: int, say: Say) -> str:
-    """Both series as Markdown."""
+def real_gates(runs: int, say: Say) -> str:
+    """Both series as Markdown, so many gates each."""
     with tempfile.TemporaryDirectory(prefix="prony-gates-") as made:
         folder = Path(made)
         for name, work_us in (("base", WORK_US), ("again", WORK_US), ("slower", SLOWER_WORK_US)):
             _server(folder / name, work_us)
-        unchanged = _series(folder, "again", same, say)
-        worse = _series(folder, "slower", slower, say)
+        unchanged = _series(folder, "again", runs, say)
+        worse = _series(folder, "slower", runs, say)
     return gates_table(unchanged, worse)
 
 
@@ -124,7 +123,7 @@ CODES = {
     Change.NO_WORSE: ExitCode.OK,
     Change.WORSE: ExitCode.WORSE,
     Change.CANNOT_TELL: ExitCode.UNDECIDED,
-    Change.NOT_MEASURABLE: ExitCode.INVALID,
+    Change.NOT_MEASURABLE: ExitCode.NO_FIGURE,
 }
 
 

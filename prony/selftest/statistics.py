@@ -6,16 +6,16 @@ Runs the functions that reports use, not copies of them. Pure but for its random
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 from scipy import stats as untyped_stats
 
-from prony.compare import Looks, RatioResult, Sample, Verdict, compare, ratio
-from prony.compare.comparison import BAND
-from prony.compare.ratio import repeated_ratio, verdict
+from prony.compare import BAND, Claim, Looks, RatioResult, Sample, compare, ratio
+from prony.compare.claim import claim_of, margin_of
+from prony.compare.ratio import repeated_ratio
 from prony.selftest.unkind import UnkindWorld
 from prony.selftest.worlds import World, log_normal
 
@@ -24,7 +24,7 @@ stats: Any = untyped_stats
 SEED = 20261121
 TRUTH = math.log(1.05)
 """The ratio that intervals must cover."""
-DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
+DIFFERENT = frozenset({Claim.SHOWN, Claim.SHOWN_FOR_WINDOW})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +64,11 @@ def _covers(low: float | None, high: float | None, truth: float) -> bool:
     return low is not None and high is not None and low <= math.exp(truth) <= high
 
 
+def claimed(found: RatioResult) -> Claim:
+    """What an interval alone shows."""
+    return claim_of((found.low, found.high), None, BAND)
+
+
 def coverage(
     world: World, blocks: int, rounds: int, method: Literal["paired", "welch"] = "paired", seed: int = SEED
 ) -> Rate:
@@ -79,7 +84,7 @@ def coverage(
 
 
 def false_difference(world: World, blocks: int, servers: int, rounds: int, seed: int = SEED) -> Rate:
-    """How often the same server under several names is called faster or slower anywhere in the family."""
+    """How often the same server under several names is shown to differ anywhere in the family."""
 
     def once(rng: np.random.Generator) -> bool:
         samples = [
@@ -87,54 +92,57 @@ def false_difference(world: World, blocks: int, servers: int, rounds: int, seed:
             for server, values in enumerate(world.draw(rng, servers, blocks))
             for block, value in enumerate(values)
         ]
-        return any(pair.verdict in DIFFERENT for pair in compare(samples).pairs)
+        return any(pair.differs for pair in compare(samples).pairs)
 
     return _count(rounds, seed, once)
 
 
-def false_difference_in(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> tuple[Rate, Rate]:
-    """How often equal servers are called faster or slower: by the report, and by the interval alone of the
-    trials that count.
-    """
+@dataclass(frozen=True, slots=True)
+class Unkind:
+    """What a comparison makes of two equal servers in a world that breaks an assumption."""
+
+    worst: Rate
+    """Shown to differ, with every missing trial at its worst."""
+    alone: Rate
+    """What the interval alone of the trials that have a figure would say."""
+    covered: Rate
+    """The worst-case interval contains the true ratio, 1."""
+
+
+def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Unkind:
+    """Of this many blocks, all of which are run before anything is said."""
     rng = np.random.default_rng(seed)
-    said = alone = 0
+    worst = alone = covered = 0
     for _ in range(rounds):
         (pair,) = compare(world.trials(rng, blocks)).pairs
-        said += pair.verdict in DIFFERENT
-        alone += verdict(pair.low, pair.high, BAND) in DIFFERENT
-    return Rate(said, rounds), Rate(alone, rounds)
+        worst += pair.differs
+        alone += claim_of((pair.low, pair.high), None, BAND) in DIFFERENT
+        covered += (pair.worst_low or 0.0) <= 1 <= (math.inf if pair.worst_high is None else pair.worst_high)
+    return Unkind(Rate(worst, rounds), Rate(alone, rounds), Rate(covered, rounds))
 
 
 def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:
-    """How often equal servers are called faster or slower where blocks are added until it is clear: by the
-    interval alone of the blocks without a rejected trial.
-    """
+    """How often equal servers are shown to differ where blocks are added until it is clear."""
     rng = np.random.default_rng(seed)
     false = 0
     for _ in range(rounds):
         trials = world.trials(rng, looks.most)
-        gone = {one.block for one in trials if not one.valid}
-        of = [
-            [one.value or math.nan for one in trials if one.server == name and one.block not in gone]
-            for name in "ab"
-        ]
-        for blocks in range(looks.first, len(of[0]) + 1):
-            a, b = (values[:blocks] for values in of)
-            found = repeated_ratio(a, b, range(blocks), range(blocks), looks)
-            said = verdict(found.low, found.high, BAND)
-            if said is not Verdict.INCONCLUSIVE:
-                false += said is not Verdict.EQUIVALENT
+        for blocks in range(looks.first, looks.most + 1):
+            (pair,) = compare((one for one in trials if one.block < blocks), looks=looks).pairs
+            if pair.claim is not Claim.OPEN:
+                false += pair.differs
                 break
     return Rate(false, rounds)
 
 
 def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) -> Rate:
-    """How often servers that differ by exactly the practical band are called equivalent."""
+    """How often servers that differ by exactly the practical band are called equivalent within less."""
 
     def once(rng: np.random.Generator) -> bool:
         a, b = _shifted(world, rng, blocks, math.log1p(BAND))
         found = ratio(a, b, range(blocks), range(blocks))
-        return verdict(found.low, found.high, BAND) is Verdict.EQUIVALENT
+        within = margin_of((found.low, found.high))
+        return claimed(found) is Claim.EQUIVALENT and within is not None and within < BAND
 
     return _count(rounds, seed, once)
 
@@ -144,39 +152,57 @@ class Power:
     """What a comparison of this many trials says about a true difference."""
 
     right: Rate
-    """The faster server is called faster."""
+    """Shown, and the right way round."""
     equivalent: Rate
     wrong: Rate
-    """The faster server is called slower."""
+    """Shown, and the wrong way round."""
     blocks: float
     """Trials per server that were run, on average."""
 
 
 def power(difference: float, blocks: int, spread: float, rounds: int, seed: int = SEED) -> Power:
-    """Verdicts on a server that is faster by `difference` (0.05: 5 %) where trials differ by `spread`."""
+    """Claims about a server that is faster by `difference` (0.05: 5 %) where trials differ by `spread`."""
     rng = np.random.default_rng(seed)
     world = log_normal(spread)
-    said: list[Verdict] = []
+    said: list[Said] = []
     for _ in range(rounds):
         a, b = _shifted(world, rng, blocks, math.log1p(difference))
         found = ratio(a, b, range(blocks), range(blocks))
-        said.append(verdict(found.low, found.high, BAND))
+        said.append(Said(claimed(found), found.ratio > 1))
     return _power(said, float(blocks))
 
 
-def _power(said: list[Verdict], blocks: float) -> Power:
-    def rate(word: Verdict) -> Rate:
-        return Rate(sum(v is word for v in said), len(said))
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A claim, and whether the first server was the faster one."""
 
-    return Power(rate(Verdict.FASTER), rate(Verdict.EQUIVALENT), rate(Verdict.SLOWER), blocks)
+    claim: Claim
+    first_faster: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is shown."""
+        return self.claim in DIFFERENT
+
+
+def _power(said: Sequence[Said], blocks: float) -> Power:
+    def rate(holds: Callable[[Said], bool]) -> Rate:
+        return Rate(sum(holds(one) for one in said), len(said))
+
+    return Power(
+        rate(lambda one: one.differs and one.first_faster),
+        rate(lambda one: one.claim is Claim.EQUIVALENT),
+        rate(lambda one: one.differs and not one.first_faster),
+        blocks,
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """One experiment in which trials were added until the verdict was clear."""
+    """One experiment in which trials were added until the claim was clear."""
 
     blocks: int
-    verdict: Verdict
+    said: Said
     covered: bool
     """Whether the interval covered the truth at every look, had all of them been taken."""
 
@@ -203,22 +229,22 @@ def until_clear(
     seed: int = SEED,
     every_look: bool = False,
 ) -> list[Stopped]:
-    """Experiments that add blocks until the verdict is clear or the last look is reached.
+    """Experiments that add blocks until the claim is clear or the last look is reached.
 
-    With `every_look` the looks go on after the verdict, to see whether all of them covered.
+    With `every_look` the looks go on after that, to see whether all of them covered.
     """
     rng = np.random.default_rng(seed)
     use = rule or sequential_rule(looks)
     ended: list[Stopped] = []
     for _ in range(rounds):
         a, b = _shifted(world, rng, looks.most, truth)
-        first: tuple[int, Verdict] | None = None
+        first: tuple[int, Said] | None = None
         covered = True
         for blocks in range(looks.first, looks.most + 1):
             found = use(a, b, blocks)
             covered = covered and _covers(found.low, found.high, truth)
-            said = verdict(found.low, found.high, BAND)
-            if first is None and (said is not Verdict.INCONCLUSIVE or blocks == looks.most):
+            said = Said(claimed(found), found.ratio > 1)
+            if first is None and (said.claim is not Claim.OPEN or blocks == looks.most):
                 first = blocks, said
             if first is not None and not (every_look and covered):
                 break
@@ -233,6 +259,6 @@ def share(ended: list[Stopped], what: Callable[[Stopped], bool]) -> Rate:
 
 
 def sequential_power(difference: float, looks: Looks, spread: float, rounds: int) -> Power:
-    """As `power`, where trials are added until the verdict is clear."""
+    """As `power`, where trials are added until the claim is clear."""
     ended = until_clear(log_normal(spread), looks, math.log1p(difference), rounds)
-    return _power([one.verdict for one in ended], sum(one.blocks for one in ended) / len(ended))
+    return _power([one.said for one in ended], sum(one.blocks for one in ended) / len(ended))

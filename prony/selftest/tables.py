@@ -8,19 +8,18 @@ from dataclasses import dataclass
 
 from prony.compare import Looks
 from prony.selftest.statistics import (
-    DIFFERENT,
     SEED,
     TRUTH,
     Power,
     coverage,
     false_difference,
-    false_difference_in,
     false_equivalence,
     false_until_clear,
     naive_rule,
     power,
     sequential_power,
     share,
+    unkind,
     until_clear,
 )
 from prony.selftest.unkind import UNKIND
@@ -38,11 +37,11 @@ class Repetitions:
     """How many experiments are made up per cell."""
 
     intervals: int = 10_000
-    verdicts: int = 4_000
+    claims: int = 4_000
 
     def times(self, share: float) -> Repetitions:
         """This many times as many, 20 at least."""
-        return Repetitions(max(20, int(self.intervals * share)), max(20, int(self.verdicts * share)))
+        return Repetitions(max(20, int(self.intervals * share)), max(20, int(self.claims * share)))
 
 
 def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
@@ -50,8 +49,8 @@ def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
     parts = [
         prose(
             f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
-            f"{rounds.verdicts:,} for the others. "
-            f"A share of 5 % is then known to ± {_error(rounds.verdicts) * 100:.1f} percentage points "
+            f"{rounds.claims:,} for the others. "
+            f"A share of 5 % is then known to ± {_error(rounds.claims) * 100:.1f} percentage points "
             "(95 %)."
         ),
         _worlds(),
@@ -110,9 +109,9 @@ def _false(rounds: Repetitions, say: Say) -> str:
     rows: list[tuple[object, ...]] = []
     for world in WORLDS:
         say(f"the same server under several names: {world.name}")
-        two = [false_difference(world, trials, 2, rounds.verdicts) for trials in TRIALS]
-        three = false_difference(world, TRIALS[0], 3, rounds.verdicts)
-        same = [false_equivalence(world, trials, rounds.verdicts) for trials in TRIALS]
+        two = [false_difference(world, trials, 2, rounds.claims) for trials in TRIALS]
+        three = false_difference(world, TRIALS[0], 3, rounds.claims)
+        same = [false_equivalence(world, trials, rounds.claims) for trials in TRIALS]
         rows.append((world.name, *two, three, *same))
     head = (
         "world",
@@ -121,9 +120,9 @@ def _false(rounds: Repetitions, say: Say) -> str:
         *(f"*equivalent*, n = {n}" for n in TRIALS),
     )
     text = (
-        "**The same server under several names** (A/A): how often *any* pair is called faster or "
-        "slower (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
-        "band of 2 %: how often they are called *equivalent* (at most 2.5 %)."
+        "**The same server under several names** (A/A): how often *any* pair is shown to "
+        "differ (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
+        "band of 2 %: how often they are called *equivalent* within less (at most 2.5 %)."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
@@ -132,32 +131,32 @@ def _until_clear(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in WORLDS:
         say(f"trials added until it is clear: {world.name}")
-        rule = until_clear(world, LOOKS, 0.0, rounds.verdicts)
-        naive = until_clear(world, LOOKS, 0.0, rounds.verdicts, naive_rule())
-        every = until_clear(world, LOOKS, TRUTH, rounds.verdicts, every_look=True)
+        rule = until_clear(world, LOOKS, 0.0, rounds.claims)
+        naive = until_clear(world, LOOKS, 0.0, rounds.claims, naive_rule())
+        every = until_clear(world, LOOKS, TRUTH, rounds.claims, every_look=True)
         rows.append(
             (
                 world.name,
-                share(rule, lambda one: one.verdict in DIFFERENT),
+                share(rule, lambda one: one.said.differs),
                 share(every, lambda one: one.covered),
-                share(naive, lambda one: one.verdict in DIFFERENT),
+                share(naive, lambda one: one.said.differs),
             )
         )
     head = (
         "world",
-        "false faster/slower by the rule",
+        "false differences by the rule",
         "all intervals of all looks cover",
-        "false faster/slower when one peeks with the ordinary interval",
+        "false differences when one peeks with the ordinary interval",
     )
     text = (
-        f"**Trials added until the verdict is clear**: looks after each block from {LOOKS.first} to "
+        f"**Trials added until the claim is clear**: looks after each block from {LOOKS.first} to "
         f"{LOOKS.most}. The rule promises at most 5 % in the first column and at least 95 % in the "
         "second; the last column is what happens without a rule."
     )
     return prose(text) + "\n\n" + table(head, rows)
 
 
-def _verdicts(found: Power) -> str:
+def _claims(found: Power) -> str:
     return f"{found.right} / {found.equivalent}" + (f" ({found.wrong} wrong)" if found.wrong.hits else "")
 
 
@@ -166,20 +165,20 @@ def _power(rounds: Repetitions, say: Say) -> str:
     for spread in SPREADS:
         for difference in DIFFERENCES:
             say(f"power: {difference:.0%} where trials differ by {spread:.0%}")
-            fixed = [_verdicts(power(difference, n, spread, rounds.verdicts)) for n in TRIALS]
-            added = sequential_power(difference, LOOKS, spread, rounds.verdicts // 2)
+            fixed = [_claims(power(difference, n, spread, rounds.claims)) for n in TRIALS]
+            added = sequential_power(difference, LOOKS, spread, rounds.claims // 2)
             rows.append(
                 (
                     f"{spread * 100:g} %",
                     f"{difference * 100:g} %",
                     *fixed,
-                    f"{_verdicts(added)}, {added.blocks:.1f} trials",
+                    f"{_claims(added)}, {added.blocks:.1f} trials",
                 )
             )
     head = ("trials differ by", "true difference", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
     text = (
-        "**Power**: how often the faster server is called *faster* / the two are called *equivalent* "
-        "(the rest is *inconclusive*; a faster server called *slower* would be marked wrong), by the "
+        "**Power**: how often the difference is *shown* / the two are called *equivalent* "
+        "(the rest is *open*; one that is shown the wrong way round would be marked), by the "
         "true difference and by how much trials of one server differ. The last column adds trials "
         "until it is clear and says how many per server that took on average."
     )
@@ -191,12 +190,12 @@ def _one_sided(rounds: Repetitions, say: Say) -> str:
     for world in ONE_SIDED:
         say(f"where it cannot hold: {world.name}")
         fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
-        added = until_clear(world, LOOKS, 0.0, rounds.verdicts)
-        rows.append((world.name, *fixed, share(added, lambda one: one.verdict in DIFFERENT)))
+        added = until_clear(world, LOOKS, 0.0, rounds.claims)
+        rows.append((world.name, *fixed, share(added, lambda one: one.said.differs)))
     head = (
         "slow starts of one server only",
         *(f"coverage, n = {n}" for n in TRIALS),
-        "false faster/slower, until clear",
+        "false differences, until clear",
     )
     text = (
         "**Where it does not hold**: one of two servers has a slow start now and then, the other has "
@@ -213,20 +212,19 @@ def _unkind(rounds: Repetitions, say: Say) -> str:
     rows = []
     for world in UNKIND:
         say(f"assumptions broken: {world.name}")
-        found = [false_difference_in(world, trials, rounds.verdicts) for trials in TRIALS]
-        added = false_until_clear(world, LOOKS, rounds.verdicts)
-        rows.append((world.name, world.told, *(f"{said} ({alone})" for said, alone in found), added))
+        found = [unkind(world, trials, rounds.claims) for trials in TRIALS]
+        added = false_until_clear(world, LOOKS, rounds.claims)
+        cells = (f"{one.worst} ({one.alone}), {one.covered}" for one in found)
+        rows.append((world.name, world.told, *cells, added))
     head = ("world", "what happens there", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
     text = (
-        "**Broken assumptions**: how often two equal servers are called faster or slower, and in brackets "
-        "how often the interval alone of the trials that count would say so; in the last column, where "
-        "blocks are added until it is clear, by the interval alone. At most 5 % is promised. A long tail to "
-        "one side is allowed for from ten trials on, and at every look where trials are added. A fixed order "
-        "makes carry-over look like a server, and no test sees it; in Prony's balanced orders it cancels on "
-        "average. Trials that were rejected for what happened in them leave a pair undecided where they "
-        "could have made the difference. Short of the aim: a long tail of one server with 5 trials, and "
-        "where trials are added; and slow starts of one server only with fewer than 20, which may all be "
-        "unseen (see above)."
+        "**Broken assumptions**: how often two equal servers are shown to differ, in brackets how often the "
+        "interval alone of the trials with a figure would say so, and how often the worst-case interval "
+        "contains the truth; in the last column, false differences where blocks are added until it is clear. "
+        "At most 5 % is promised. A long tail to one side is allowed for from ten trials on, and at every "
+        "look where trials are added. A fixed order makes carry-over look like a server, and no test sees "
+        "it; in Prony's balanced orders it cancels on average. A trial without a figure counts at its worst: "
+        "as low or as high as any trial of either server."
     )
     return prose(text) + "\n\n" + table(head, rows)
 

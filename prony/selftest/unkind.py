@@ -1,5 +1,5 @@
 """Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with their order
-and what was rejected. Must not know how they are judged.
+and what does not conform. Must not know how they are judged.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ class UnkindWorld:
     trials: Callable[[np.random.Generator, int], list[Sample]]
 
 
-def _samples(logs: Floats, orders: Iterator[tuple[int, ...]], rejected: Floats | None = None) -> list[Sample]:
+def _samples(logs: Floats, orders: Iterator[tuple[int, ...]], missing: Floats | None = None) -> list[Sample]:
     made = []
     for block, order in enumerate(islice(orders, logs.shape[1])):
         for position, server in enumerate(order):
-            gone = rejected is not None and bool(rejected[server, block])
+            gone = missing is not None and bool(missing[server, block])
             made.append(
                 Sample(
                     "ab"[server],
                     block,
                     math.exp(logs[server, block]),
-                    valid=not gone,
-                    why="steady",
+                    conforms=not gone,
+                    why="errors: slow start",
                     position=position,
                 )
             )
@@ -106,9 +106,9 @@ def _selected(both: bool) -> Callable[[np.random.Generator, int], list[Sample]]:
         logs = _noise(rng, blocks, (TRIAL_SPREAD, TRIAL_SPREAD)) + np.where(slow, SLOW_START, 0.0)
         if not both:
             logs[0] -= SLOW_SHARE * SLOW_START
-        rejected = slow.astype(np.float64)
-        rejected[1] = 0
-        return _samples(logs, _balanced(rng), rejected)
+        missing = slow.astype(np.float64)
+        missing[1] = 0
+        return _samples(logs, _balanced(rng), missing)
 
     return trials
 
@@ -122,13 +122,13 @@ UNKIND: tuple[UnkindWorld, ...] = (
     UnkindWorld("carry-over, drawn order", "the same; each block's order is drawn", _carried(_drawn)),
     UnkindWorld("carry-over, balanced", "the same; Prony's balanced orders", _carried(_balanced)),
     UnkindWorld(
-        "slow starts rejected",
-        "15 % of the starts of both are 20 % slow; those of a are judged invalid",
+        "slow starts without a figure",
+        "15 % of the starts of both are 20 % slow; those of a do not conform",
         _selected(both=True),
     ),
     UnkindWorld(
         "only a has them",
-        "only a has slow starts, which are judged invalid; equal on average with them",
+        "only a has slow starts, which do not conform; equal on average with them",
         _selected(both=False),
     ),
 )

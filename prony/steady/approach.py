@@ -1,14 +1,14 @@
-"""An upper bound on how far a window is from its plateau, and on its trend. Must not know what the rows mean,
-or who sets the limit.
+"""How far a series may still move after its window: to its plateau, or up to a horizon. Must not know what
+the rows mean, or who sets a limit.
 
-Pure arithmetic on arrays. An undetected change is no proof that there is none: this bound is what lets a
-window be called steady.
+Pure arithmetic on arrays. An undetected change is no proof that there is none: this bound says how large one
+may be.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +24,9 @@ it, and says so.
 TIME_CONSTANTS = 28
 """Values on the grid, evenly spaced on the log scale, 19 % apart."""
 CONFIDENCE = 0.95
-"""One-sided confidence of the bound for one time constant."""
+"""One-sided confidence of the bound for one time constant ..."""
+TWO_SIDED = 0.975
+"""... and of either end of the interval up to a horizon."""
 DISMISSED = 3.84
 """A time constant is dismissed when its fit is worse than the best by this much (chi-square, one degree of
 freedom, 95 %) in units of the long-run variance.
@@ -45,12 +47,11 @@ class Approach:
     """The remaining change, as differences of log levels (0.03 is about 3 %)."""
 
     remaining: float
-    """Best estimate of plateau less mean of the window: positive while the series still rises."""
-    bound: float
-    """The plateau differs from the window's mean by at most this (95 %), either way, for every time constant
-    up to LONGEST_S that the rows do not contradict; and so does the end of the window from its beginning, on
-    a straight line.
+    """Best estimate of the level at the horizon less the mean of the window: positive while the series still
+    rises.
     """
+    coming: tuple[tuple[float, float], ...]
+    """The same for every time constant that the rows do not contradict, each with its half-width (95 %)."""
     time_constant_s: float
     """Of the best fit (infinite: a straight line); meaningless where `remaining` is small."""
     noise: float
@@ -61,15 +62,44 @@ class Approach:
     """
     rows: int
 
+    @property
+    def low(self) -> float:
+        """Lower end over all time constants."""
+        return min(change - half for change, half in self.coming)
+
+    @property
+    def high(self) -> float:
+        """Upper end over all time constants."""
+        return max(change + half for change, half in self.coming)
+
+    @property
+    def bound(self) -> float:
+        """The level at the horizon differs from the window's mean by at most this, either way."""
+        return max(-self.low, self.high)
+
+    def less(self, other: Approach) -> tuple[float, float]:
+        """Interval of the change of this series less that of another, independent one: whatever time constant
+        either has. Errors of independent series add as squares.
+        """
+        ends = [
+            (mine - theirs, math.hypot(half, others_half))
+            for mine, half in self.coming
+            for theirs, others_half in other.coming
+        ]
+        return min(c - half for c, half in ends), max(c + half for c, half in ends)
+
 
 def approach(
     logs: Sequence[float] | Floats,
     at_s: Sequence[float] | Floats,
     window: Sequence[bool] | NDArray[np.bool_],
     regime: Sequence[int] | NDArray[np.int_] | None = None,
+    *,
+    horizon_s: float = math.inf,
 ) -> Approach | None:
     """Fit level - gap x exp(-t / T) to a series on the log scale, for each T of a grid and for a straight
-    line, and bound what remains of the gap in `window`.
+    line, and bound how far the series moves from the mean of `window` until `horizon_s` after the window's
+    end. Without a horizon: to the plateau, and on a straight line over the window's own length.
 
     `at_s`: the middle of each row, from any origin. `regime`: rows of different numbers have levels of their
     own and share the approach (the server was moved to other CPUs between them, or they are of another
@@ -91,7 +121,7 @@ def approach(
     if np.count_nonzero(~np.isnan(y)) < FEWEST_ROWS or not inside.any():
         return None
     series = _thinned(y, t - t.min(), inside, part)
-    found = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau)) is not None]
+    found = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
     if not found:
         return None
     best = min(found, key=lambda fit: fit.misfit)
@@ -99,11 +129,10 @@ def approach(
     unit = max(best.misfit / best.freedom, NOISE_FLOOR**2) * inflation
     kept = [fit for fit in found if fit.misfit - best.misfit <= DISMISSED * unit]
     slower = [fit.tau for fit in found if fit.tau > APART * best.tau and fit not in kept]
-    kept += [fit for tau in slower if (fit := _fit(series, tau, beside=best.tau)) is not None]
-    bound = max(fit.bound for fit in kept)
+    kept += [fit for tau in slower if (fit := _fit(series, tau, horizon_s, best.tau)) is not None]
     return Approach(
         remaining=best.remaining,
-        bound=bound,
+        coming=tuple((fit.remaining, fit.half) for fit in kept),
         time_constant_s=best.tau,
         noise=math.sqrt(best.misfit / best.freedom),
         autocorrelation=best.rho,
@@ -145,7 +174,7 @@ class _Series:
 class _Fit:
     tau: float
     remaining: float
-    bound: float
+    half: float
     misfit: float
     freedom: int
     rho: float
@@ -170,12 +199,12 @@ def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.i
     return _Series(y[parts].mean(axis=1), t[parts].mean(axis=1), inside[first], part[first], known[first])
 
 
-def _fit(series: _Series, tau: float, beside: float | None = None) -> _Fit | None:
+def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = None) -> _Fit | None:
     """`beside`: the time constant of another approach that is fitted with it. None where the rows do not
     determine these time constants.
     """
     known, regimes = series.known, int(series.part.max()) + 1
-    shapes = [_shape(series, one) for one in ((tau,) if beside is None else (tau, beside))]
+    shapes = [_shape(series, one, horizon_s) for one in ((tau,) if beside is None else (tau, beside))]
     y = _centred(series.y[known], series.part[known])  # a level for each regime, taken out beforehand
     seen = np.column_stack([_centred(shape[known], series.part[known]) for shape, _ in shapes])
     design = np.column_stack([_centred(shape, series.part) for shape, _ in shapes])
@@ -191,19 +220,38 @@ def _fit(series: _Series, tau: float, beside: float | None = None) -> _Fit | Non
     variance = max(misfit / freedom, NOISE_FLOOR**2) * inflation
     shares = np.asarray([share for _, share in shapes])
     free = series.y.size / inflation - regimes - len(shapes)
-    t_value = t_quantile(max(free, 1.5), CONFIDENCE)
+    t_value = t_quantile(max(free, 1.5), CONFIDENCE if math.isinf(horizon_s) else TWO_SIDED)
     remaining = -float(slopes @ shares)
     error = math.sqrt(variance * float(shares @ np.linalg.solve(design.T @ design, shares)))
-    return _Fit(tau, remaining, abs(remaining) + t_value * error, misfit, freedom, rho)
+    return _Fit(tau, remaining, t_value * error, misfit, freedom, rho)
 
 
-def _shape(series: _Series, tau: float) -> tuple[Floats, float]:
-    """What is left of a gap of 1 at each row, and in the window on average; of a straight line its rise."""
+def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float]:
+    """What is left of a gap of 1 at each row (of a straight line its rise), and by how much less is left at
+    the horizon than in the window on average; the mean over regimes, as of several trials each has a window
+    of its own.
+    """
     if math.isinf(tau):
-        line = series.t / series.t.max()
-        return line, _rise(line, series)
+        unit = float(series.t.max()) or 1.0
+        line = series.t / unit
+        return line, _mean_over_windows(series, lambda rows: _line_ahead(series.t[rows], horizon_s) / unit)
     decay = np.exp(-series.t / tau)
-    return decay, float(decay[series.inside].mean())
+
+    def left(rows: NDArray[np.bool_]) -> float:
+        end_s = float(series.t[rows].max()) + horizon_s
+        return float(decay[rows].mean()) - math.exp(-end_s / tau)
+
+    return decay, _mean_over_windows(series, left)
+
+
+def _line_ahead(t: Floats, horizon_s: float) -> float:
+    """Mean of the window less the horizon; without one the window's own length, negative as a gap's rest."""
+    return -float(np.ptp(t)) if math.isinf(horizon_s) else float(t.mean() - t.max()) - horizon_s
+
+
+def _mean_over_windows(series: _Series, of: Callable[[NDArray[np.bool_]], float]) -> float:
+    windows = [series.inside & (series.part == number) for number in np.unique(series.part)]
+    return float(np.mean([of(rows) for rows in windows if rows.any()]))
 
 
 def _centred(values: Floats, part: NDArray[np.int_]) -> Floats:
@@ -211,14 +259,6 @@ def _centred(values: Floats, part: NDArray[np.int_]) -> Floats:
     counts = np.maximum(np.bincount(part), 1)
     means = np.bincount(part, values) / counts
     return np.asarray(values - means[part], dtype=np.float64)
-
-
-def _rise(line: Floats, series: _Series) -> float:
-    """Change of a line over the window, negative as a gap's remainder is; the mean over regimes (of several
-    trials each has a window of its own).
-    """
-    windows = [line[series.inside & (series.part == number)] for number in np.unique(series.part)]
-    return -float(np.mean([np.ptp(rows) for rows in windows if rows.size]))
 
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from prony.steady.quantile import t_quantile
 
-LEAST_ROWS = 20
-"""Rows below which the correlation between neighbours is not known."""
+LEAST_ROWS = 10
+"""Rows below which no window ends early: the correlation between neighbours is hardly known."""
 
 
-def half_width(values: Sequence[float]) -> float | None:
-    """Half of the 95 % interval of the mean ÷ the mean; None below LEAST_ROWS, or where the mean is not above
-    0.
+def half_width(values: Sequence[float], least: int = LEAST_ROWS) -> float | None:
+    """Half of the 95 % interval of the mean ÷ the mean; None below `least` rows, or where the mean is not
+    above 0.
 
     Neighbouring rows are correlated: with a correlation of ρ from one row to the next, n rows say as much as
     n (1-ρ)/(1+ρ) independent ones. ρ is estimated too low from few rows, by about (1+4ρ)/n (Kendall 1954),
@@ -24,7 +24,7 @@ def half_width(values: Sequence[float]) -> float | None:
     """
     n = len(values)
     mean = math.fsum(values) / n if n else 0.0
-    if n < LEAST_ROWS or mean <= 0:
+    if n < least or mean <= 0:
         return None
     apart = [value - mean for value in values]
     variance = math.fsum(a * a for a in apart) / (n - 1)

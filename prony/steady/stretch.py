@@ -6,8 +6,10 @@ Must not know phases, trials or findings.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +20,7 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, log_levels, lone_rows
 from prony.steady.detector import HOLD_ROWS, level_rows_at_end
 from prony.steady.limits import SteadyLimits
 
+Series = Literal["rate", "p50", "p99"]
 LONE_SHARE = 0.1
 """At most this share of the rows may be left out as outliers; they belong to the check `stall`."""
 FULL_SHARE = 0.8
@@ -64,23 +67,23 @@ def stretch(
     elsewhere: Sequence[IntervalRow] = (),
     *,
     opens_ms: float | None = None,
-    by_p50: bool = False,
+    series: Series = "rate",
     limits: SteadyLimits | None = None,
 ) -> Stretch | None:
     """The window's rows and as many before them as no significant change separates from it.
 
     `own`: full rows with the server on the window's CPUs, up to the window's end; `elsewhere`: earlier ones
     on other CPUs, of which the last level is taken. `opens_ms`: where the window opens, None when it is yet
-    to come. `by_p50`: of p50, in an open loop, whose schedule sets the throughput. None without rows of its
-    own, or where too many have no value.
+    to come. `series`: which figure of a row; in an open loop the schedule sets the throughput. None without
+    rows of its own, or where too many have no value.
     """
     limits = limits or SteadyLimits()
     inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
     level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
     before = level_rows_at_end(elsewhere, limits, HOLD_ROWS) if len(elsewhere) >= HOLD_ROWS else ()
     rows = [*before, *level]
-    values = [float(row.p50_ns or 0) if by_p50 else row.completed_per_s for row in rows]
-    there = np.asarray(values) > 0 if by_p50 else np.ones(len(rows), dtype=bool)
+    values = [_VALUES[series](row) for row in rows]
+    there = np.ones(len(rows), dtype=bool) if series == "rate" else np.asarray(values) > 0
     if not rows or np.count_nonzero(there) < FULL_SHARE * len(rows):
         return None
     made = Stretch(
@@ -93,9 +96,16 @@ def stretch(
     return kept if kept.regime.any() else None
 
 
-def still_to_come(stretches: Sequence[Stretch]) -> Approach | None:
-    """The bound over these trials together: each has levels of its own, all share the approach. None with too
-    few rows.
+_VALUES: dict[Series, Callable[[IntervalRow], float]] = {
+    "rate": lambda row: row.completed_per_s,
+    "p50": lambda row: float(row.p50_ns or 0),
+    "p99": lambda row: float(row.p99_ns or 0),
+}
+
+
+def still_to_come(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) -> Approach | None:
+    """The bound over these trials together, up to the horizon after their windows: each has levels of its
+    own, all share the approach. None with too few rows.
 
     A trend that is weak in each of five trials is a strong one in all five: pooled, the gap is the mean gap
     of the trials, which is what a mean or median over them is off by.
@@ -108,6 +118,7 @@ def still_to_come(stretches: Sequence[Stretch]) -> Approach | None:
         np.concatenate([one.at_s for one in stretches]),
         np.concatenate([one.window for one in stretches]),
         np.concatenate(regimes),
+        horizon_s=horizon_s,
     )
 
 

@@ -316,7 +316,7 @@ class Store:
         since: datetime | None = None,
         until: datetime | None = None,
     ) -> tuple[SeriesTrial, ...]:
-        """The trials of one series in the order in which they ran, whatever their verdict: of all
+        """The trials of one series in the order in which they ran, whether they conform or not: of all
         experiments, or of those with a tag, on one host, or of a time.
         """
         return self._database.read(

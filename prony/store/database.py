@@ -139,7 +139,8 @@ class Database:
                     schema.create(connection, f"prony {__version__}")
                 elif found < schema.SCHEMA_VERSION:
                     migrations.upgrade(connection, found, schema.SCHEMA_VERSION)
-                    summaries.rebuild(connection)
+                    if found < summaries.FIRST_SCHEMA:
+                        summaries.rebuild(connection)
 
     @contextmanager
     def _older(self, found: int | None) -> Iterator[None]:

@@ -11,8 +11,7 @@ from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Fiel
 
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement, Status
-from prony.store.keeping import trial_values
+from prony.store.keeping import judgement_of, trial_values
 from prony.store.labels import MOST_NOTE_CHARACTERS
 from prony.store.rows import ExperimentStatus
 
@@ -100,14 +99,15 @@ class JudgementColumns(_Row):
     trial_id: _TrialId
     made: _Time
     prony_version: _Word
-    verdict: Status
-    judgement: Json[Judgement]
+    judgement: str
     figures: Json[dict[str, Any]]
+    conforms: bool
 
     @model_validator(mode="after")
-    def _one_verdict(self) -> JudgementColumns:
-        if self.judgement.verdict is not self.verdict:
-            raise ValueError(f"a judgement of {self.trial_id} has two verdicts")
+    def _says_one_thing(self) -> JudgementColumns:
+        found, _ = judgement_of(self.judgement)
+        if found.conforms is not self.conforms:
+            raise ValueError(f"a judgement of {self.trial_id} says that it conforms, and that it does not")
         return self
 
 
@@ -133,7 +133,10 @@ def trial(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def judgement(row: dict[str, Any], of: set[str]) -> dict[str, Any]:
-    """The row, when it judges one of these trials."""
+    """The row, when it judges one of these trials; of a file of schema 2 or before as it is stored now."""
+    if "verdict" in row:
+        earlier = {name: value for name, value in row.items() if name != "verdict"}
+        row = earlier | {"conforms": row["verdict"] != "invalid"}
     if JudgementColumns.model_validate(row).trial_id not in of:
         raise ValueError(f"a judgement is of {row['trial_id']}, which is not in the file")
     return row

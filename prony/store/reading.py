@@ -17,8 +17,7 @@ from prony import __version__
 from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Judgement
-from prony.store import labels, moving, schema
+from prony.store import keeping, labels, moving, schema
 from prony.store.ids import as_typed
 from prony.store.rows import ExperimentRow, StoredJudgement, StoredTrial
 
@@ -107,12 +106,14 @@ def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
             record=TrialRecord.model_validate_json(zlib.decompress(row.record)),
             judgements=tuple(
                 StoredJudgement(
-                    judgement=Judgement.model_validate_json(one.judgement),
+                    judgement=judgement,
                     figures=json.loads(one.figures),
                     made=datetime.fromisoformat(one.made),
                     prony_version=one.prony_version,
+                    stale=stale,
                 )
                 for one in judged
+                for judgement, stale in (keeping.judgement_of(one.judgement),)
             ),
             prony_version=row.prony_version,
         )

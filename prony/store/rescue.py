@@ -16,7 +16,9 @@ from prony.errors import UsageError
 from prony.store import exported
 from prony.store.rows import RawExperiment
 
-FORMAT = 2
+FORMAT = 3
+READABLE = (2, FORMAT)
+"""The judgement of format 2 had a verdict, and is stale."""
 MARK = "prony_rescue"
 
 
@@ -48,7 +50,7 @@ def read(path: Path, text: str) -> RawExperiment:
     """
     try:
         content = json.loads(text)
-        if content[MARK] != FORMAT:
+        if content[MARK] not in READABLE:
             raise UsageError(
                 f"{path} has version {content[MARK]} of the format of a rescued trial and this Prony "
                 f"({__version__}) reads {FORMAT}; use the version that wrote it"

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
 from prony.evidence.host import Fingerprint
 from prony.evidence.server import COMMIT
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import WORST_FIRST, Judgement, Status
+from prony.judge.finding import Judgement
 
 ExperimentStatus = Literal["running", "finished", "interrupted"]
 
@@ -52,6 +52,10 @@ class StoredJudgement:
     figures: dict[str, Any]
     made: datetime
     prony_version: str
+    stale: bool = False
+    """Made by a Prony whose findings this one does not know: none is in `judgement`. What shows it judges the
+    evidence again (prony.experiment.stored).
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,25 +106,15 @@ class FoundExperiment:
     prony_version: str
     fingerprint_key: str
     hostname: str
-    verdicts: dict[Status, int] = field(default_factory=dict)
-    """Trials by the verdict of their newest judgement: controls and repeated ones too, but no explained
-    ones.
-    """
+    trials: int = 0
+    """Stored: controls and repeated ones too, but no explained ones."""
+    conforming: int = 0
+    """So many of them, by their newest judgement."""
     servers: tuple[str, ...] = ()
     workloads: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     """Oldest first."""
-
-    @property
-    def trials(self) -> int:
-        """Number of stored trials."""
-        return sum(self.verdicts.values())
-
-    @property
-    def verdict(self) -> Status | None:
-        """The worst of its trials; None before the first."""
-        return next((one for one in WORST_FIRST if self.verdicts.get(one)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,10 +153,10 @@ class SeriesTrial:
     fingerprint_key: str
     plan_key: str
     """A hash over the target and the trial in the plan; empty where the plan does not say."""
-    verdict: Status
+    conforms: bool
     bound_by: str
     reason: str
-    """What decided the verdict, at most 300 characters; empty when it is valid."""
+    """Why it does not conform, at most 300 characters; empty when it does."""
     failure: str | None
     figures: dict[str, Any]
     versions: dict[str, str]

@@ -49,10 +49,11 @@ class EndedTrial(_Record):
 
     index: int
     server: str
-    verdict: str
+    conforms: bool
     requests_per_s: float | None = None
     took_s: float
-    why: str = ""
+    outcome: str = ""
+    """Its figure and how well it is known, or why it has none."""
 
 
 class Running(_Record):

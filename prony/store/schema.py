@@ -22,7 +22,7 @@ from sqlalchemy import (
     select,
 )
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 RECORD_FORMAT = "json+zlib"
 
@@ -89,9 +89,9 @@ judgements = Table(
     Column("trial_id", String(64), ForeignKey("trials.id"), nullable=False),
     Column("made", String(40), nullable=False),
     Column("prony_version", String(32), nullable=False),
-    Column("verdict", String(16), nullable=False),
     Column("judgement", Text, nullable=False),
     Column("figures", Text, nullable=False),
+    Column("conforms", Boolean, nullable=False),
     Index("judgements_by_trial", "trial_id"),
 )
 """One row per judgement of a trial; the newest counts, older ones stay."""
@@ -116,12 +116,12 @@ trial_summaries = Table(
     Column("trial_id", String(64), ForeignKey("trials.id"), nullable=False, unique=True),
     Column("cell", Text, nullable=False),
     Column("plan_key", String(16), nullable=False),
-    Column("verdict", String(16), nullable=False),
     Column("bound_by", Text, nullable=False),
     Column("reason", Text, nullable=False),
     Column("versions", Text, nullable=False),
     Column("build_key", Text),
     Column("figures", Text, nullable=False),
+    Column("conforms", Boolean, nullable=False),
     sqlite_autoincrement=True,
 )
 """What lists and series need of a record and of its newest judgement. Follows from the other tables."""

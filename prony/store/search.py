@@ -15,7 +15,6 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
 from prony.evidence.host import Fingerprint
-from prony.judge.finding import Status
 from prony.store import moving, schema
 from prony.store.labels import notes_of, tags_of
 from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, SeriesTrial
@@ -24,7 +23,7 @@ _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
 
 EXPLAINED = "explained"
-"""Trials with a profiler: in no list of verdicts, in no series."""
+"""Trials with a profiler: in no count, in no series."""
 MOST_AT_ONCE = 500
 """Ids in one query: databases take some 30,000 values."""
 
@@ -32,14 +31,14 @@ MOST_AT_ONCE = 500
 @dataclass(frozen=True, slots=True)
 class Search:
     """What is looked for; None: anything. `server`, `workload` and `command` are patterns with * and ? (and
-    [...]), in which letters count. With several of server, workload and verdict there is one trial that
-    fulfils all of them.
+    [...]), in which letters count. With several of server, workload and conforming there is one trial
+    that fulfils all of them.
     """
 
     server: str | None = None
     workload: str | None = None
     command: str | None = None
-    verdict: Status | None = None
+    conforming: bool | None = None
     """Of the newest judgement."""
     tag: str | None = None
     text: str | None = None
@@ -101,10 +100,10 @@ def _completed(connection: Connection, found: list[FoundExperiment]) -> list[Fou
     """With what other tables say of them."""
     ids = [one.id for one in found]
     counts = (
-        select(_T.experiment_id, _T.server, _T.workload, _TS.verdict, func.count().label("trials"))
+        select(_T.experiment_id, _T.server, _T.workload, _TS.conforms, func.count().label("trials"))
         .select_from(schema.trials.join(schema.trial_summaries))
         .where(_T.experiment_id.in_(ids), _T.kind != EXPLAINED)
-        .group_by(_T.experiment_id, _T.server, _T.workload, _TS.verdict)
+        .group_by(_T.experiment_id, _T.server, _T.workload, _TS.conforms)
         .order_by(func.min(_TS.number))
     )
     seen: dict[str, list[Row[Any]]] = defaultdict(list)
@@ -113,13 +112,11 @@ def _completed(connection: Connection, found: list[FoundExperiment]) -> list[Fou
     tags, notes = tags_of(connection, ids), notes_of(connection, ids)
     completed = []
     for one in found:
-        verdicts: dict[Status, int] = defaultdict(int)
-        for row in seen[one.id]:
-            verdicts[Status(row.verdict)] += row.trials
         completed.append(
             replace(
                 one,
-                verdicts=dict(verdicts),
+                trials=sum(row.trials for row in seen[one.id]),
+                conforming=sum(row.trials for row in seen[one.id] if row.conforms),
                 servers=tuple(dict.fromkeys(row.server for row in seen[one.id])),
                 workloads=tuple(dict.fromkeys(row.workload for row in seen[one.id])),
                 tags=tuple(tags.get(one.id, ())),
@@ -151,7 +148,7 @@ def _conditions(connection: Connection, wanted: Search) -> list[ColumnElement[bo
         found.append(_E.id.in_(tagged))
     trial = _trial_conditions(connection, wanted)
     if trial:
-        judged = schema.trials if wanted.verdict is None else schema.trials.join(schema.trial_summaries)
+        judged = schema.trials if wanted.conforming is None else schema.trials.join(schema.trial_summaries)
         found.append(_E.id.in_(select(_T.experiment_id).select_from(judged).where(*trial)))
     return found
 
@@ -162,8 +159,8 @@ def _trial_conditions(connection: Connection, wanted: Search) -> list[ColumnElem
         found.append(_T.server.in_(_names(connection, _T.server, wanted.server)))
     if wanted.workload is not None:
         found.append(_T.workload.in_(_names(connection, _T.workload, wanted.workload)))
-    if wanted.verdict is not None:
-        found.append(_TS.verdict == wanted.verdict.value)
+    if wanted.conforming is not None:
+        found.append(_TS.conforms.is_(wanted.conforming))
     return [*found, _T.kind != EXPLAINED] if found else []
 
 
@@ -205,8 +202,8 @@ def series(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> tuple[SeriesTrial, ...]:
-    """The trials of one series in the order in which they ran, whatever their verdict; of an explained one
-    nothing is a figure.
+    """The trials of one series in the order in which they ran, whether they conform or not; of an explained
+    one nothing is a figure.
     """
     conditions = [
         _T.server == server,
@@ -226,7 +223,7 @@ def series(
     query = (
         select(
             *(_T.id, _T.experiment_id, _T.block, _T.kind, _T.quick, _T.started, _T.failure),
-            *(_T.fingerprint_key, _T.prony_version, _TS.cell, _TS.plan_key, _TS.verdict, _TS.bound_by),
+            *(_T.fingerprint_key, _T.prony_version, _TS.cell, _TS.plan_key, _TS.conforms, _TS.bound_by),
             *(_TS.reason, _TS.figures, _TS.versions, _TS.build_key),
         )
         .select_from(
@@ -257,7 +254,7 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
         started=_time(row.started),
         fingerprint_key=row.fingerprint_key,
         plan_key=row.plan_key,
-        verdict=Status(row.verdict),
+        conforms=bool(row.conforms),
         bound_by=row.bound_by,
         reason=row.reason,
         failure=row.failure,

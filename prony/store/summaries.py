@@ -20,10 +20,11 @@ Row = Mapping[str, Any]
 
 UNKNOWN_PLAN = ""
 """Plan key of a trial whose plan does not name its cell, as with experiments of the first version."""
+FIRST_SCHEMA = 2
+"""Stores of an earlier schema had none."""
 MOST_REASON_CHARACTERS = 300
 _OLD_COMMANDS = {"plan": "run", "sweep": "sweep", "capacity": "capacity"}
-_REJECTING = ("invalid", "suspect", "unknown")
-_NOT_JUDGED: Row = {"verdict": "unknown", "judgement": "{}", "figures": "{}"}
+_NOT_JUDGED: Row = {"conforms": False, "judgement": "{}", "figures": "{}"}
 
 
 def of_experiment(experiment: Row) -> dict[str, Any]:
@@ -82,20 +83,23 @@ def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, A
 def _judged(judgement: Row) -> dict[str, Any]:
     found = _mapping(judgement["judgement"])
     return {
-        "verdict": judgement["verdict"],
+        "conforms": judgement["conforms"],
         "bound_by": str(found.get("bound_by") or "unknown"),
-        "reason": _reason(found, judgement["verdict"]),
+        "reason": "" if judgement["conforms"] else _reason(found),
         "figures": judgement["figures"],
     }
 
 
-def _reason(judgement: Row, verdict: str) -> str:
-    """What decided the verdict; empty when it is valid."""
-    if verdict not in _REJECTING:
-        return ""
-    findings = [one for one in judgement.get("findings", ()) if one.get("status") == verdict]
-    essential = [one for one in findings if one.get("essential")] if verdict == "unknown" else findings
-    text = str(essential[0].get("reason", "")) if essential else ""
+def _reason(judgement: Row) -> str:
+    """Why it does not conform; judgements of schema 2 and before said `status` of each finding."""
+    text = next(
+        (
+            str(one.get("reason", ""))
+            for one in judgement.get("findings", ())
+            if one.get("conforms") is False or one.get("status") == "invalid"
+        ),
+        "",
+    )
     return text if len(text) <= MOST_REASON_CHARACTERS else text[: MOST_REASON_CHARACTERS - 1] + "…"
 
 

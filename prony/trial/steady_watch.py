@@ -13,7 +13,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.steady.detector import SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import still_to_come, stretch
+from prony.steady.stretch import Series, still_to_come, stretch
 
 MARGIN = 0.7
 """Of the limit: the window opens when its bound can be expected to be this far below it, since the window's
@@ -26,8 +26,8 @@ class ComingWindow:
     """What a phase must have shown of the window that follows it: that little enough is still to come."""
 
     length_s: float
-    by_p50: bool = False
-    """Asked of p50: an open loop, whose schedule sets the throughput."""
+    series: Series = "rate"
+    """p50 in an open loop, whose schedule sets the throughput."""
     same_cpus: Sequence[IntervalRow] = ()
     """Rows of the phase before, where the server had the window's CPUs."""
     other_cpus: Sequence[IntervalRow] = ()
@@ -36,7 +36,7 @@ class ComingWindow:
     def still_to_come(self, rows: Sequence[IntervalRow], limits: SteadyLimits) -> float | None:
         """The bound to expect for the window (0.03 is 3 %), should it open now; None with too few rows."""
         own = full_rows([*self.same_cpus, *rows])
-        level = stretch(own, full_rows(self.other_cpus), by_p50=self.by_p50, limits=limits)
+        level = stretch(own, full_rows(self.other_cpus), series=self.series, limits=limits)
         found = still_to_come([level.ahead(self.length_s)]) if level is not None else None
         return None if found is None else found.bound
 

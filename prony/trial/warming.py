@@ -133,7 +133,7 @@ class Warming:
         """What must be shown of the window before it opens; None where a level server is enough."""
         if asked.settle_until == "level":
             return None
-        return ComingWindow(self.plan.measured_s, by_p50=self.plan.load.model == "open")
+        return ComingWindow(self.plan.measured_s, series="p50" if self.plan.load.model == "open" else "rate")
 
     def _stretch(
         self,

@@ -6,11 +6,11 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 
-from prony.judge.finding import Status
 from prony.store import Search
 from prony.web.refusal import Refusal
 
-FIELDS = ("q", "server", "workload", "command", "verdict", "tag", "host", "since", "until")
+FIELDS = ("q", "server", "workload", "command", "conforming", "tag", "host", "since", "until")
+YES_OR_NO = ("yes", "no")
 MOST_CHARACTERS = 200
 PAGE_ROWS = 50
 MOST_ROWS = 500
@@ -28,15 +28,15 @@ def asked(query: Mapping[str, str]) -> dict[str, str]:
 
 def search(fields: Mapping[str, str], now: datetime | None = None) -> Search:
     """The search for these fields."""
-    verdict = fields.get("verdict")
-    if verdict is not None and verdict not in {status.value for status in Status}:
-        raise Refusal(400, f"verdict is '{verdict}'; expected valid, suspect, invalid or unknown")
+    conforming = fields.get("conforming")
+    if conforming not in (None, *YES_OR_NO):
+        raise Refusal(400, f"conforming is '{conforming}'; expected yes or no")
     return Search(
         text=fields.get("q"),
         server=_glob(fields.get("server")),
         workload=_glob(fields.get("workload")),
         command=fields.get("command"),
-        verdict=None if verdict is None else Status(verdict),
+        conforming=None if conforming is None else conforming == "yes",
         tag=fields.get("tag"),
         fingerprint_key=fields.get("host"),
         since=moment("since", fields.get("since"), now),

@@ -9,7 +9,6 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from prony.host.fingerprint import describe, differences
-from prony.judge.finding import Status
 from prony.report.html.page import SCRIPT_HASH, SITE_POLICY, render_html
 from prony.report.reading import load_result
 from prony.report.two_results import beside, blocks
@@ -39,7 +38,6 @@ def experiments(site: Site, request: Request) -> Response:
         fields=fields,
         page_number=page,
         last_page=last,
-        verdicts=[status.value for status in Status],
         running=running.running(site.store.where),
     )
 

@@ -232,7 +232,7 @@ def test_commands_are_what_the_parser_calls() -> None:
         (("sweep", "tomcat", "--warmup", "5s"), "--warmup applies to a URL"),
         (("aa", "http://127.0.0.1:1/"), "prony aa compares fresh processes: name a server"),
         (("aa", "tomcat", "--trials", "9"), "--each is 5 and --trials 9; expected at least 3"),
-        (("aa",), "name a server, or --resume ID"),
+        (("aa",), "or --resume ID"),
         (
             ("capacity", "http://127.0.0.1:1/", "--slo", "p99<1s", "--warm-up-cap", "5s"),
             "of a URL give --warmup",

@@ -11,7 +11,7 @@ import pytest
 
 from prony.cli import options
 from prony.errors import UsageError
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 from prony.store import Store
 from tests.cli.conftest import Run
 from tests.store.store_samples import FINGERPRINT, make_trial
@@ -21,10 +21,10 @@ Results = Callable[..., tuple[int, str, str]]
 
 @pytest.fixture
 def ids(tmp_path: Path) -> list[str]:
-    """Two experiments: one with a valid trial of tomcat:async, one with an invalid one of jetty."""
+    """Two experiments: one with a trial of tomcat:async that conforms, one of jetty that does not."""
     store = Store.open(tmp_path / "results.db")
     made = []
-    for server, verdict in (("tomcat:async", Status.VALID), ("jetty", Status.INVALID)):
+    for server, conforms in (("tomcat:async", True), ("jetty", False)):
         identifier = store.create_experiment(
             name=f"{server} [bold]alone",
             spec={"command": "load"},
@@ -32,7 +32,7 @@ def ids(tmp_path: Path) -> list[str]:
             seed=1,
             quick=False,
         )
-        judged = Judgement(verdict=verdict, findings=())
+        judged = Judgement(conforms=conforms, findings=())
         store.add_trial(make_trial(identifier, server=server), judged, {"requests_per_s": 1.0})
         store.finish_experiment(identifier)
         made.append(identifier)
@@ -51,11 +51,11 @@ def results(prony: Run, tmp_path: Path) -> Results:
 
 def test_results_are_found_tagged_and_noted(results: Results, ids: list[str]) -> None:
     tomcat, jetty = ids
-    found = json.loads(
-        results("list", "--server", "tomcat*", "--since", "30d", "--verdict", "valid", "--json")[1]
-    )
+    found = json.loads(results("list", "--server", "tomcat*", "--since", "30d", "--conforming", "--json")[1])
     assert (found["total"], [one["id"] for one in found["experiments"]]) == (1, [tomcat])
-    assert found["experiments"][0]["verdicts"] == {"valid": 1}
+    assert found["experiments"][0]["conforming_trials"] == 1
+    other = json.loads(results("list", "--not-conforming", "--json")[1])
+    assert [one["id"] for one in other["experiments"]] == [jetty]
     assert results("tag", tomcat, "main") == (0, f"tagged {tomcat}: main\n", "")
     assert results("note", "main", "kernel <b>updated</b>")[1] == f"noted on {tomcat}\n"
     listed = results("list", "--tag", "main")[1]
@@ -63,7 +63,7 @@ def test_results_are_found_tagged_and_noted(results: Results, ids: list[str]) ->
     assert "kernel <b>updated</b>" in listed
     assert jetty not in listed
     assert "1 to 1 of 2" in results("list", "--limit", "1")[1]
-    assert "1 (0 valid)" in results("list", "--server", "jetty")[1]
+    assert "0 of 1" in results("list", "--server", "jetty")[1]
     assert results("tag", "main", "main", "--remove")[1] == f"{tomcat} is no longer tagged main\n"
     assert results("list", "--tag", "main")[1] == "No stored experiment matches.\n"
 
@@ -82,7 +82,6 @@ def test_what_somebody_wrote_gives_no_orders_to_the_terminal(results: Results, i
         (("list", "--since", "yesterday"), "--since is 'yesterday'; expected how long ago"),
         (("list", "--since", "3y"), "--since is '3y'; expected hours, days or weeks"),
         (("list", "--since", "1d", "--until", "2d"), "--since 1d is not before --until 2d"),
-        (("list", "--verdict", "good"), "--verdict is 'good'; expected valid, suspect, invalid or unknown"),
         (("tag", "latest", "latest"), "'latest' cannot be a tag"),
         (("tag", "latest", "a b"), "'a b' is not a name for a tag"),
         (("tag", "latest", "a", "--remove"), "has no tag 'a'"),

@@ -79,11 +79,11 @@ def test_no_experiment_is_drawn_twice(count: int, possible: int) -> None:
     assert found.experiments == possible
 
 
-def test_rejected_trials_stay_rejected() -> None:
-    made = [s._replace(valid=s.block % 3 != 0, why="steady") for s in trials(30)]
+def test_trials_without_a_figure_stay_without() -> None:
+    made = [s._replace(conforms=s.block % 3 != 0, why="errors") for s in trials(30)]
     found = false_differences(made, each=5, experiments=50, seed=1)
     assert found is not None
-    assert found.different == 0, "more than a fifth of each name's trials is gone"
+    assert found.different <= 2, "their worst admissible values are in the intervals"
     assert found.trials == 20
     assert found.independent == 2
 

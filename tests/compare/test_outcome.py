@@ -7,7 +7,7 @@ import pytest
 from prony.compare.capacity import Outcome
 from prony.compare.outcome import held_against, lowest_rate, outcome_of, search_of
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.judge.times import headline_times, percentiles
 from prony.plan.objective import objectives
 from prony.plan.part import Search
@@ -16,11 +16,15 @@ from tests.report import factory
 NS = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
 SECONDS_MS = ((5, 8, 12, 20), (15, 25, 60, 140))
 GOAL = objectives("p99<50ms")
-ORDER = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
 
 
-def found(check: str, status: Status) -> Finding:
-    return Finding(check=check, status=status, reason="said so")
+def broken(check: str) -> Finding:
+    return Finding(check=check, code="broken", conforms=False, reason="said so")
+
+
+def late(check: str, share: float) -> Finding:
+    """The load generator made this share of the p99."""
+    return Finding(check=check, code="late", bias={"p99_ms": Bias(low=-share)}, reason="said so")
 
 
 def judged(
@@ -32,9 +36,11 @@ def judged(
         record = factory.constant(record, figures["p99_ms"], blocked=blocked)
     elif failure is None:
         record = record.model_copy(update={"evidence": record.evidence.model_copy(update={"engine": None})})
-    verdict = min((f.status for f in findings), key=ORDER.index, default=Status.VALID)
-    judgement = Judgement(verdict=verdict, findings=findings)
+    judgement = Judgement(conforms=all(one.conforms for one in findings), findings=findings)
     return outcome_of(record, judgement, figures, GOAL)[0]
+
+
+SATURATED = Finding(check="client", code="saturated", reason="said so")
 
 
 @pytest.mark.parametrize(
@@ -43,18 +49,15 @@ def judged(
         (judged({"p99_ms": 49.0}), Outcome.MET),
         (judged({"p99_ms": 50.1}), Outcome.MISSED),
         (judged({}), Outcome.UNUSABLE),
-        (judged({"p99_ms": 1.0}, found("host", Status.INVALID)), Outcome.UNUSABLE),
-        (judged({"p99_ms": 1.0}, found("client", Status.INVALID)), Outcome.CLIENT),
-        (judged({"p99_ms": 90.0}, found("schedule", Status.SUSPECT)), Outcome.CLIENT),
-        (judged({"p99_ms": 1.0}, found("errors", Status.INVALID)), Outcome.MISSED),
+        (judged({"p99_ms": 1.0}, broken("content")), Outcome.UNUSABLE),
+        (judged({"p99_ms": 90.0}, late("client", 0.5)), Outcome.CLIENT),
+        (judged({"p99_ms": 90.0}, late("client", 0.1)), Outcome.MISSED),
+        (judged({"p99_ms": 90.0}, late("schedule", 0.3), late("client", 0.3)), Outcome.CLIENT),
+        (judged({"p99_ms": 1.0}, broken("errors")), Outcome.MISSED),
+        (judged({"p99_ms": 1.0}, broken("schedule")), Outcome.CLIENT),
         (judged({}, failure="the server ended under load"), Outcome.MISSED),
-        (judged({"p99_ms": 1.0}, found("schedule", Status.INVALID), blocked=7), Outcome.MISSED),
-        (
-            judged(
-                {"p99_ms": 1.0}, found("schedule", Status.INVALID), found("client", Status.SUSPECT), blocked=7
-            ),
-            Outcome.CLIENT,
-        ),
+        (judged({"p99_ms": 1.0}, broken("schedule"), blocked=7), Outcome.MISSED),
+        (judged({"p99_ms": 1.0}, broken("schedule"), SATURATED, blocked=7), Outcome.CLIENT),
     ],
 )
 def test_whose_fault_it_was(outcome: Outcome, expected: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""Ratios: by hand, by symmetry, and by coverage simulation; the four verdicts."""
+"""Ratios: by hand, by symmetry, and by coverage simulation."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from prony.compare import RatioResult, Verdict, ratio
-from prony.compare.ratio import verdict
+from prony.compare import RatioResult, ratio
 
 POSITIVE = st.floats(1e-3, 1e6)
 SIDE = st.lists(POSITIVE, min_size=3, max_size=9)
@@ -72,7 +71,6 @@ class TestByHand:
         assert found.low is None
         assert found.p_value is None
         assert found.ratio == pytest.approx(math.sqrt(4.4))
-        assert verdict(found.low, found.high, 0.02) is Verdict.INCONCLUSIVE
 
     @pytest.mark.parametrize("bad", [[], [0.0, 1.0, 2.0], [-1.0, 1.0, 1.0], [math.nan, 1.0, 1.0]])
     def test_what_has_no_ratio_is_refused(self, bad: list[float]) -> None:
@@ -82,28 +80,6 @@ class TestByHand:
     def test_identical_trials(self) -> None:
         assert ratio([5.0] * 3, [5.0] * 3).p_value == 1.0
         assert ratio([6.0] * 3, [5.0] * 3).p_value == 0.0
-
-
-class TestVerdict:
-    @pytest.mark.parametrize(
-        ("low", "high", "expected"),
-        [
-            (1.03, 1.11, Verdict.FASTER),
-            (0.90, 0.97, Verdict.SLOWER),
-            (0.985, 1.015, Verdict.EQUIVALENT),
-            (1.005, 1.015, Verdict.EQUIVALENT),
-            (1.005, 1.03, Verdict.FASTER),
-            (0.97, 1.03, Verdict.INCONCLUSIVE),
-            (0.97, 1.01, Verdict.INCONCLUSIVE),
-        ],
-    )
-    def test_higher_is_better(self, low: float, high: float, expected: Verdict) -> None:
-        assert verdict(low, high, 0.02) is expected
-
-    def test_lower_is_better(self) -> None:
-        assert verdict(1.03, 1.11, 0.02, False) is Verdict.SLOWER
-        assert verdict(0.90, 0.97, 0.02, False) is Verdict.FASTER
-        assert verdict(0.985, 1.015, 0.02, False) is Verdict.EQUIVALENT
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -116,11 +92,6 @@ def test_swapping_the_servers_inverts_everything(a: list[float], b: list[float])
     assert ab.ratio * ba.ratio == pytest.approx(1)
     assert (ab.low or 0) * ba.high == pytest.approx(1)
     assert ab.p_value == pytest.approx(ba.p_value, abs=1e-9)
-    opposite = {Verdict.FASTER: Verdict.SLOWER, Verdict.SLOWER: Verdict.FASTER}
-    one = verdict(ab.low, ab.high, 0.02)
-    assert verdict(1 / ba.high, 1 / ba.low, 0.02) is one
-    assert verdict(ba.low, ba.high, 0.02, False) is one
-    assert verdict(ba.low, ba.high, 0.02) is opposite.get(one, one)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)

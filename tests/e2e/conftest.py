@@ -17,7 +17,7 @@ import pytest
 
 from tests import command
 from tests.command import PRONY
-from tests.verdicts import demanded_code
+from tests.exit_codes import demanded_code
 
 MINE = """
 title: the reference server, {what}

@@ -13,7 +13,7 @@ from contextlib import closing
 import pytest
 
 from tests.e2e.conftest import PATIENCE_S, PROMPT, SHORT, SHORTEST, SLUGGISH, Lab, ended, said_until
-from tests.verdicts import demanded_code
+from tests.exit_codes import demanded_code
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from prony.report.schema import json_schema
 from tests.e2e.conftest import Lab
-from tests.verdicts import demanded_code
+from tests.exit_codes import demanded_code
 
 pytestmark = pytest.mark.e2e
 

@@ -14,7 +14,7 @@ import pytest
 
 from prony.plan.trial import CONFORMANCE_S
 from tests.e2e.conftest import PATIENCE_S, Lab, ended
-from tests.verdicts import demanded_code
+from tests.exit_codes import demanded_code
 
 PLAN = """
 title: Small

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import SHORTEST, Here, Lab
+from tests.exit_codes import demanded_code
 from tests.load.test_load_models import server
-from tests.verdicts import demanded_code
 
 PLAN = """
 title: One server

@@ -18,7 +18,7 @@ from prony.experiment import calibrating, recording, trials
 from prony.experiment.conclude import Conclusion
 from prony.experiment.experiment import Experiment
 from prony.experiment.testbed import Testbed
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Finding, Judgement
 from prony.load.facts import load_facts
 from prony.plan import workload
 from prony.plan.cell import Cell, cell_of
@@ -38,8 +38,8 @@ Answer = tuple[dict[str, float], tuple[Finding, ...]]
 """What a made-up trial comes to: figures and findings that are not valid."""
 
 
-def finding(check: str, status: Status = Status.INVALID, advice: str = "") -> Finding:
-    return Finding(check=check, status=status, reason=f"{check} said so", advice=advice, essential=True)
+def finding(check: str, *, conforms: bool = False, advice: str = "", **more: Any) -> Finding:
+    return Finding(check=check, conforms=conforms, reason=f"{check} said so", advice=advice, **more)
 
 
 def trial_plan(load: Load | None = None, window_s: float = 10.0) -> TrialPlan:
@@ -63,6 +63,7 @@ class FakeTarget:
     """A server under test of which nothing is started."""
 
     name = "made up"
+    owned = True
     built = None
     closes_after = None
     max_connections: int | None = None
@@ -129,11 +130,10 @@ class Notes(SilentProgress):
     def note(self, text: str) -> None:
         self.said.append(text)
 
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
-        del requests_per_s, seconds
-        self.ended.append(f"{verdict.value}: {why}")
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
+        del figures, seconds
+        first = next((f"{one.check}: {one.reason}" for one in judgement.not_conforming), "conforms")
+        self.ended.append(first)
 
 
 @dataclass
@@ -239,10 +239,8 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
         del limits
         assert made.current is not None
         figures, findings = made.answer(made.current, ran_before(made))
-        statuses = {one.status for one in findings}
-        verdict = next((s for s in (Status.INVALID, Status.SUSPECT) if s in statuses), Status.VALID)
-        verdict = Status.INVALID if record.failure is not None else verdict
-        return Conclusion(Judgement(verdict=verdict, findings=findings), figures, None)
+        conforms = record.failure is None and all(one.conforms for one in findings)
+        return Conclusion(Judgement(conforms=conforms, findings=findings), figures)
 
     monkeypatch.setattr(trials.Trials, "run", remembering)
     monkeypatch.setattr(trials, "run_trial", run_trial)

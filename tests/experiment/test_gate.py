@@ -14,11 +14,12 @@ from rich.console import Console
 from prony.cli.showing import exit_code
 from prony.compare.noninferiority import Change
 from prony.errors import ExitCode
-from prony.judge.finding import Status
+from prony.judge.finding import Bias
 from prony.plan.cell import Cell
 from prony.plan.part import GateTest, Part
 from prony.plan.plan import MAIN, Plan
 from prony.report.export import to_json
+from prony.report.gate import against
 from prony.report.gate_files import gate_of
 from prony.report.html import render_html
 from prony.report.reading import load_result
@@ -60,7 +61,7 @@ def ran(bench: Bench, asked: Plan) -> ResultView:
 
 def shown(view: ResultView) -> str:
     stream = io.StringIO()
-    render(view, Console(file=stream, width=1000))
+    render(view, Console(file=stream, width=1000), details=True)
     return " ".join(stream.getvalue().split())
 
 
@@ -73,7 +74,7 @@ def test_an_unchanged_build_is_no_worse_and_needs_no_more_blocks(bench: Bench) -
     assert exit_code(view) is ExitCode.OK
     assert "a gate: the gate has its outcome after 5 blocks" in bench.progress.said
     text = shown(view)
-    assert text.startswith("NO WORSE candidate is no worse than base: the loss of every figure is below 3 %")
+    assert text.startswith("candidate is no worse than base: the loss of every figure is below 3 %")
     assert "Holm over 3 figures" in text
 
 
@@ -103,6 +104,26 @@ def test_a_noisy_host_is_told_what_it_can_see(bench: Bench) -> None:
     assert "prony aa measures what it can see" in text
 
 
+def test_what_may_bend_a_candidate_further_than_the_margin_stands_against_it(bench: Bench) -> None:
+    def answer(of: Cell, number: int) -> Answer:
+        bent = {"requests_per_s": Bias(low=-0.05)} if of.server == CANDIDATE else {}
+        return builds()(of, number)[0], (finding("network", conforms=True, bias=bent),)
+
+    bench.answer = answer
+    view = ran(bench, gate(first=5, most=6))
+    found = gate_of(view)
+    assert found is not None
+    assert (found.change, found.blocks) == (Change.CANNOT_TELL, 6)
+    rate = next(one for one in found.figures if one.figure == "requests_per_s")
+    named = against(rate)
+    assert named is not None
+    assert named.name == "network"
+    assert rate.low is not None
+    assert rate.worst_low == pytest.approx(0.95 * rate.low)
+    assert exit_code(view) is ExitCode.UNDECIDED
+    assert "More trials do not decide requests/s; against it: TCP's timers, −5 %" in shown(view)
+
+
 def test_a_build_of_which_nothing_counts_ends_it_early_with_the_finding(bench: Bench) -> None:
     def answer(of: Cell, number: int) -> Answer:
         figures, _ = builds()(of, number)
@@ -114,20 +135,20 @@ def test_a_build_of_which_nothing_counts_ends_it_early_with_the_finding(bench: B
     assert found is not None
     assert found.change is Change.NOT_MEASURABLE
     assert len(bench.ran) == 10
-    assert exit_code(view) is ExitCode.INVALID
-    assert "not measurable here: no trial of candidate counts: errors: errors said so" in shown(view)
+    assert exit_code(view) is ExitCode.NO_FIGURE
+    assert "not measurable here: no trial of candidate has a figure: errors: errors said so" in shown(view)
 
 
 def test_a_figure_that_no_trial_has_names_the_finding(bench: Bench) -> None:
     def answer(of: Cell, number: int) -> Answer:
         figures, _ = builds()(of, number)
-        few = finding("samples", Status.UNKNOWN)
+        few = finding("samples", conforms=True, provided="the window was long enough")
         return {name: value for name, value in figures.items() if name != "p99_ms"}, (few,)
 
     bench.answer = answer
     view = ran(bench, gate())
-    assert exit_code(view) is ExitCode.INVALID
-    assert "p99_ms was not measured: samples: samples said so" in shown(view)
+    assert exit_code(view) is ExitCode.NO_FIGURE
+    assert "no trial of base has a figure: p99_ms was not measured: samples said so" in shown(view)
 
 
 def test_no_block_begins_that_would_end_after_the_budget(
@@ -164,7 +185,8 @@ def test_the_page_shows_it(bench: Bench) -> None:
     bench.answer = builds(slower=0.05)
     page = render_html(ran(bench, gate()))
     assert "candidate is worse than base by more than 3 %" in page
-    assert "Changes with their intervals." in page
+    assert "candidate ÷ base" in page
+    assert "at worst" in page
 
 
 @pytest.mark.parametrize("more", [{"margin": 0.0}, {"margin": 1.0}, {"figures": ()}])

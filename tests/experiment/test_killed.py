@@ -9,8 +9,8 @@ from pathlib import Path
 
 from prony.store import Store
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.load.test_engine import Reference
-from tests.verdicts import demanded_code
 
 LOAD = ("--users", "1", "--duration", "1s", "--warmup", "0s")
 

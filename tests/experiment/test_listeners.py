@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from prony.experiment.listeners import Listeners
-from prony.judge.finding import Status
+from prony.judge.finding import Judgement
 from prony.report.progress_state import SilentProgress
 
 
@@ -21,10 +23,8 @@ class Heard(SilentProgress):
             raise OSError("the screen is gone")
         self.said.append(text)
 
-    def trial_ended(
-        self, verdict: Status, requests_per_s: float | None, seconds: float, why: str = ""
-    ) -> None:
-        self.said.append(f"{verdict.value} {requests_per_s} {seconds} {why}")
+    def trial_ended(self, judgement: Judgement, figures: Mapping[str, float], seconds: float) -> None:
+        self.said.append(f"{judgement.conforms} {dict(figures)} {seconds}")
 
 
 class Deaf(Heard):
@@ -38,9 +38,9 @@ def test_all_hear_all_and_a_fault_of_one_is_its_own() -> None:
     told.stored_as("261122-aaaa", "A title")
     told.note("fail")
     told.note("on")
-    told.trial_ended(Status.VALID, 10.0, 2.0)
-    assert first.said == last.said == ["261122-aaaa A title", "on", "valid 10.0 2.0 "]
-    assert deaf.said == ["261122-aaaa A title", "valid 10.0 2.0 "]
+    told.trial_ended(Judgement(conforms=True, findings=()), {}, 2.0)
+    assert first.said == last.said == ["261122-aaaa A title", "on", "True {} 2.0"]
+    assert deaf.said == ["261122-aaaa A title", "True {} 2.0"]
 
 
 def test_every_event_of_progress_is_handed_on() -> None:

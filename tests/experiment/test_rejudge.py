@@ -15,14 +15,16 @@ from typer.testing import CliRunner
 from prony.cli.main import app
 from prony.errors import UsageError
 from prony.experiment.rejudge import rejudge
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.report.rejudged import RejudgedOut, render
 from prony.store import Store, transfer
+from tests import seeded_store
 
-EXAMPLE = Path(__file__).parent / "schema1" / "plan.prony.gz"
-"""Six trials on a busy host: `isolation` is invalid in all of them, nothing else is."""
-BUSY = {"isolation_others": 1.0, "isolation_invalid_factor": 1000.0}
-"""Limits under which that host's other processes are no reason to reject."""
+NIGHT = 3
+"""Of its six trials the fifth does not conform: 5 % of its requests failed."""
+AS_MADE = [True, True, True, True, False, True]
+LENIENT = {"errors_share_max": 0.1}
+"""Under this limit it conforms."""
 
 
 @pytest.fixture
@@ -33,8 +35,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(path: Path) -> Store:
     store = Store.open(path)
-    identifier, _ = transfer.read(store, EXAMPLE)
-    rejudge(store, identifier, {})  # in the words of this version
+    seeded_store.seed(store, NIGHT + 1)
     return store
 
 
@@ -56,34 +57,35 @@ def test_other_limits_are_judged_from_the_evidence_and_the_first_judgement_stays
 ) -> None:
     identifier = store.experiment("latest").id
     before, evidence = store.trials(identifier), records(path)
-    found = rejudge(store, identifier, BUSY)
-    assert {one.before.verdict for one in found} == {Status.INVALID}
-    assert Status.INVALID not in {one.after.verdict for one in found}
+    found = rejudge(store, identifier, LENIENT)
+    assert [one.before.conforms for one in found] == AS_MADE
+    assert all(one.after.conforms for one in found)
     for one in found:
-        assert {change.shown.check for change in one.changes} == {"isolation"}
+        assert {change.shown.check for change in one.changes} == {"errors"}
     after = store.trials(identifier)
     assert records(path) == evidence
     for old, new, one in zip(before, after, found, strict=True):
         assert new.judgements[: len(old.judgements)] == old.judgements
         assert new.first == old.first
-        assert (new.judgement, new.judgement.limits) == (one.after, BUSY)
+        assert (new.judgement, new.judgement.limits) == (one.after, LENIENT)
+    assert store.search(limit=1).experiments[0].conforming == 6, "lists show the newest judgement"
     back = rejudge(store, identifier, {})
-    assert {one.after.verdict for one in back} == {Status.INVALID}, "and under the plan's own limits again"
+    assert [one.after.conforms for one in back] == AS_MADE, "and under the plan's own limits again"
 
 
 def test_the_limits_of_the_plan_hold_and_those_that_are_given_go_before_them(store: Store) -> None:
     row = store.experiment("latest")
     for cell in row.spec["cells"]:
-        cell["limits"] = BUSY
+        cell["limits"] = {**LENIENT, "errors_of_old": 0.5}
     store.update_plan(row.id, row.spec)
-    assert Status.INVALID not in {one.after.verdict for one in rejudge(store, row.id, {})}
-    strict = rejudge(store, row.id, {"isolation_others": 0.001, "isolation_invalid_factor": 1.0})
-    assert {one.after.verdict for one in strict} == {Status.INVALID}
+    assert all(one.after.conforms for one in rejudge(store, row.id, {})), "what is no limit any more is none"
+    strict = rejudge(store, row.id, {"errors_share_max": 0.04})
+    assert [one.after.conforms for one in strict] == AS_MADE
 
 
 def test_an_export_takes_all_judgements_along(store: Store, tmp_path: Path) -> None:
     identifier = store.experiment("latest").id
-    rejudge(store, identifier, BUSY)
+    rejudge(store, identifier, LENIENT)
     file, other = tmp_path / "results.prony", Store.open(tmp_path / "other.db")
     transfer.write(store, identifier, file)
     transfer.read(other, file)
@@ -93,31 +95,37 @@ def test_an_export_takes_all_judgements_along(store: Store, tmp_path: Path) -> N
 @pytest.mark.usefixtures("store")
 def test_the_command_says_what_changed(path: Path, tmp_path: Path) -> None:
     limits = tmp_path / "limits.yaml"
-    limits.write_text("isolation_others: 1\n")
+    limits.write_text("errors_share_max: 0.2\n")
     words = ["results", "rejudge", "latest", "--db", str(path), "--limits", str(limits)]
-    words += ["--limits", "isolation_invalid_factor=1000", "--json"]
+    words += ["--limits", "errors_share_max=0.1", "--json"]
     shown = CliRunner().invoke(app, words)
     assert shown.exit_code == 0, shown.output
     out = RejudgedOut.model_validate(json.loads(shown.stdout))
-    assert out.limits == BUSY
-    assert [trial.before for trial in out.trials] == ["invalid"] * 6
-    assert [[(c.check, c.before) for c in trial.changes] for trial in out.trials] == [
-        [("isolation", "invalid")]
-    ] * 6
-    assert all("other processes below 100 %" in trial.changes[0].limit for trial in out.trials)
+    assert out.limits == LENIENT
+    assert [(trial.conformed, trial.conforms) for trial in out.trials] == [(was, True) for was in AS_MADE]
+    (change,) = out.trials[AS_MADE.index(False)].changes
+    assert (change.check, change.code) == ("errors", "failed")
+    assert (change.before, change.after) == (Kind.NOT_CONFORMING, Kind.BUDGET)
+    assert "10 %" in change.limit
 
 
 def test_the_table_names_trials_whose_checks_differ_and_no_others(store: Store) -> None:
     identifier = store.experiment("latest").id
-    unchanged, changed = (
-        _shown(identifier, limits, store) for limits in ({}, {"isolation_invalid_factor": 1000.0})
-    )
+    unchanged, changed = (_shown(identifier, limits, store) for limits in ({}, LENIENT))
     assert "6 trials judged again" in unchanged
-    assert "0 verdicts differ; 0 new judgements stored" in unchanged
-    assert "isolation:" not in unchanged
-    assert "limits of the plan and isolation_invalid_factor=1000." in changed
-    assert "6 new judgements stored" in changed
-    assert changed.count("isolation: invalid → suspect") == 6
+    assert "5 conform; 0 new judgements stored" in unchanged
+    assert f"{identifier}-" not in unchanged
+    assert "limits of the plan and errors_share_max=0.1." in changed
+    assert "6 conform, before 5; 6 new judgements stored" in changed
+    assert changed.count("errors:") == changed.count(f"{identifier}-") == 1
+
+
+def test_what_an_earlier_prony_judged_is_compared_by_what_it_comes_to(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "old.db")
+    identifier, _ = transfer.read(store, Path(__file__).parent / "schema1" / "plan.prony.gz")
+    shown = _shown(identifier, {}, store)
+    assert "6 new judgements stored" in shown
+    assert "errors:" not in shown, "what found nothing then and now is no news"
 
 
 def _shown(identifier: str, limits: dict[str, float], store: Store) -> str:

@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from prony.errors import StoreError, UsageError
-from prony.experiment.stored import cell_of_record, plan_of, resumable
+from prony.experiment.conclude import conclude
+from prony.experiment.rejudge import rejudge
+from prony.experiment.stored import cell_of_record, plan_of, resumable, trials_of
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.part import CrossCheck
 from prony.plan.plan import Plan
@@ -124,6 +126,43 @@ def test_an_old_cross_check_has_the_runs_of_its_tools_in_its_trials(tmp_path: Pa
     assert (own.tool, own.runs[0].counted) == ("prony", 9100)
     assert (wrk.tool, wrk.runs[0].requests, wrk.runs[0].counted) == ("wrk", 9000, 9004)
     assert wrk.ratio == pytest.approx(9004 / own.runs[0].per_s)
+
+
+def test_a_stale_judgement_is_made_again_for_whoever_shows_the_trial(tmp_path: Path) -> None:
+    row, trials = stored("plan", tmp_path)
+    assert all(one.judgements[-1].stale for one in trials)
+    for before, after in zip(trials, trials_of(row, trials), strict=True):
+        assert not after.judgements[-1].stale
+        assert after.judgement == conclude(before.record).judgement
+        assert after.judgement.findings
+        assert after.record == before.record
+    view = result_view(row, trials)
+    assert [one.judgement for one in view.trials] == [one.judgement for one in trials_of(row, trials)]
+
+
+def test_it_is_made_again_under_the_limits_that_it_was_made_under_and_that_there_still_are(
+    tmp_path: Path,
+) -> None:
+    row, trials = stored("plan", tmp_path)
+    limits = {"samples_confidence": 0.9, "errors_of_old": 0.5}
+    (newest,) = trials[0].judgements
+    old = replace(newest, judgement=newest.judgement.model_copy(update={"limits": limits}))
+    (again, *_) = trials_of(row, [replace(trials[0], judgements=(old,)), *trials[1:]])
+    assert again.judgement.limits == {"samples_confidence": 0.9}
+
+
+def test_judging_again_stores_what_is_stale_anew_and_keeps_it(tmp_path: Path) -> None:
+    row, trials = stored("plan", tmp_path)
+    store = Store.open(tmp_path / "results.db")
+    found = rejudge(store, row.id, {})
+    assert all(one.changed for one in found)
+    assert {change.before for one in found for change in one.changes} == {None}
+    now = store.trials(row.id)
+    assert [one.first for one in now] == [one.first for one in trials]
+    again = trials_of(row, trials)
+    assert [one.judgement.findings for one in now] == [one.judgement.findings for one in again]
+    assert not any(one.judgements[-1].stale for one in now)
+    assert not any(one.changed for one in rejudge(store, row.id, {}))
 
 
 def test_an_old_cross_check_cannot_be_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,6 @@ import pytest
 from prony.errors import UsageError
 from prony.judge.histogram import decode
 from prony.report import exports
-from prony.report.result import ResultView
 from tests.programs import program
 from tests.report import factory
 
@@ -74,14 +73,10 @@ def test_the_log_keeps_every_sample_and_the_windows_stand_in_time() -> None:
         assert decode(again).count == decode(window.service_time).count
 
 
-def rejected() -> ResultView:
-    return factory.hopeless()
-
-
 @pytest.mark.parametrize("form", [HGRM, HLOG, exports.named("jtl")])
 def test_a_result_without_a_trial_that_counts_has_no_distribution(form: exports.Format) -> None:
     with pytest.raises(UsageError, match="no trial whose times may be printed"):
-        form.write(rejected())
+        form.write(factory.hopeless())
 
 
 def test_trials_that_do_not_count_and_requests_without_a_response_are_named() -> None:

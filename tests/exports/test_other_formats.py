@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.judge.finding import Status
+from prony.judge.finding import Bias, Kind
 from prony.metrics.figures import in_base_units
 from prony.report import exports
 from prony.report.delivery import as_plain
@@ -53,7 +53,7 @@ def test_parquet_holds_the_rows_of_the_csv_with_types(tmp_path: Path) -> None:
     assert len(found) == text.count("\n") - 1
     for trial in view.trials:
         mine = {row["figure"]: row["value"] for row in found if row["trial"] == trial.record.id}
-        if trial.rejected_because is not None:
+        if not trial.conforms:
             assert mine == {"": None}
         else:
             assert {name: mine[name] for name in trial.figures} == dict(trial.figures)
@@ -142,18 +142,22 @@ def test_a_trial_document_holds_figures_only_where_they_may_be_printed() -> None
     found = {one.body["trial"]["id"]: one.body for one in documents(view) if one.stream == TRIALS}
     for trial in view.trials:
         body = found[trial.record.id]
-        assert body["verdict"] == trial.status.value
-        assert bool(body["figures"]) == (trial.rejected_because is None)
-        if trial.rejected_because is None:
+        assert (body["conforms"], bool(body["figures"])) == (trial.conforms, trial.conforms)
+        assert bool(body["not_conforming"]) == (not trial.conforms)
+        if trial.conforms:
             assert body["figures"]["requests_per_s"] == trial.figures["requests_per_s"]
+            known = trial.estimates["requests_per_s"]
+            said = body["uncertainty"]["requests_per_s"]
+            assert (said["low"], said["high"]) == (known.low, known.high)
+            assert (said["bias_low"], said["bias_high"]) == (known.bias_low, known.bias_high)
         assert {one["check"] for one in body["findings"]} == {
-            one.check for one in trial.judgement.findings if one.status.value != "valid"
+            one.check for one in trial.judgement.findings if one.kind is not Kind.FINE
         }
 
 
 def test_ten_megabytes_of_a_finding_become_a_document_that_is_taken() -> None:
     long = "x" * 10_000_000
-    huge = factory.finding("content", Status.SUSPECT, reason=long, advice=long)
+    huge = factory.finding("content", bias={"requests_per_s": Bias(low=-0.1)}, reason=long, advice=long)
     view = factory.experiment([factory.trial(factory.record("spring-tomcat"), huge)], ["spring-tomcat"])
     (body,) = [one.body for one in documents(view) if one.stream == TRIALS]
     (finding,) = [one for one in body["findings"] if one["check"] == "content"]

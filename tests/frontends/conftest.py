@@ -193,7 +193,7 @@ class Alone:
 
 
 class QuickDesk(Context):
-    """A context whose runs are the load alone: no calibration, no verdict, nothing stored."""
+    """A context whose runs are the load alone: no calibration, no judgement, nothing stored."""
 
     __slots__ = ()
 

@@ -311,7 +311,7 @@ def test_files_are_refused_before_anything_is_sent(tmp_path: Path) -> None:
         parse(["-e", str(tmp_path / "no" / "x.csv"), "http://h/"])
     with pytest.raises(Refused):
         parse(["-Z", "x", "http://h/"])
-    # What goes wrong with a file after the load costs neither the report nor the verdict.
+    # What goes wrong with a file after the load costs neither the report nor the judgement.
     assert _files(AbArguments(csv=tmp_path), [], TIMES) == "Cannot open CSV output file: Is a directory"
     assert (
         _files(AbArguments(gnuplot=tmp_path), [], TIMES) == "Cannot open gnuplot output file: Is a directory"

@@ -12,8 +12,8 @@ from prony.frontends.ab import run
 from prony.frontends.ab.figures import AbFigures
 from prony.frontends.ab.logged import LoggedTimes, gnuplot, kept, times, with_lengths
 from prony.load.request_log import LoggedRequest
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
-from tests.verdicts import demanded_code
 
 ROW = LoggedRequest(
     start_unix_ms=1_700_000_000_500, start_ns=1, latency_ns=9_000_000, service_ns=9_000_000,

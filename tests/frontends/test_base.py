@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,8 @@ from prony.cli.common import Common
 from prony.cli.frontends import divided
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import calibrating
-from prony.frontends.base import Refused, Translated, exit_code, explain
-from prony.judge.finding import Status
+from prony.frontends.base import Ran, Refused, Translated, exit_code, explain, say_judgement
+from prony.judge.finding import Bias, Finding, Judgement, Kind
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_read import read
@@ -25,9 +27,12 @@ from prony.plan.target import TlsOptions, Url, parse_url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
+from prony.store import StoredJudgement, StoredTrial
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
-from tests.verdicts import demanded_code
+from tests.judge.factory import healthy
+from tests.records import record
 
 TEXT = st.text(alphabet=st.characters(min_codepoint=32, max_codepoint=0x2FF), min_size=1, max_size=12)
 
@@ -54,17 +59,19 @@ def test_the_server_sees_the_load_and_nothing_else(serve: Callable[..., Served],
     said = front.err.getvalue().splitlines()
     assert said[0] == "prony: note: a note"
     assert len(said) == 3
-    assert said[1].startswith(f"prony: {ran.verdict.value}: ")
-    content = next(f for f in ran.judgement.findings if f.check == "content")
-    assert content.status is Status.VALID, content.reason
+    assert said[1].startswith("prony: conforms: " if ran.judgement.conforms else "prony: does not conform: ")
+    content = ran.judgement.finding("content")
+    assert content is not None
+    assert content.code == "ok", content.reason
     assert front.store.experiment(ran.identifier).name == "toy"
 
 
 def test_responses_unlike_each_other_are_told(serve: Callable[..., Served], front: Front) -> None:
     server = serve("--wrong-body", "share=0.5")
     ran = front.context().measure(translated(server.url, 600), SilentProgress())
-    content = next(f for f in ran.judgement.findings if f.check == "content")
-    assert content.status is Status.SUSPECT
+    content = ran.judgement.finding("content")
+    assert content is not None
+    assert content.kind is Kind.PROVIDED
     assert "most frequent" in content.reason
 
 
@@ -82,18 +89,56 @@ def test_an_interrupt_after_the_load_costs_the_calibration_and_nothing_else(
     assert ran.evidence.calibration is None
 
 
+def told(*findings: Finding, **figures: float) -> list[str]:
+    """What is said of a run with these findings."""
+    judgement = Judgement(conforms=all(one.conforms for one in findings), findings=findings)
+    stored = StoredJudgement(judgement, dict(figures), datetime.now(UTC), "1")
+    trial = StoredTrial(record(healthy()), (stored,), "1")
+    err = StringIO()
+    say_judgement(Ran("261127-abcd", trial, False, lambda _: None), err)
+    return err.getvalue().splitlines()
+
+
+FINE = Finding(check="errors", reason="no request failed")
+SLOWER = Finding(
+    check="client",
+    code="saturated",
+    reason="the client's thread was busy",
+    advice="give it more CPUs",
+    bias={"requests_per_s": Bias(high=0.02), "p99_ms": Bias(low=-0.04)},
+)
+
+
+def test_two_lines_say_how_good_the_figures_are_and_what_they_rest_on() -> None:
+    flag = Finding(check="identity", code="unread", reason="no owner", provided="nothing answered for it")
+    assert told(FINE, SLOWER, flag, requests_per_s=8000.0) == [
+        "prony: conforms: requests/s good to −0.3 / +2.3 % (261127-abcd)",
+        "prony: largest source: −4 % of p99 by client: the client's thread was busy; give it more CPUs. "
+        "Provided that nothing answered for it",
+    ]
+    assert told(FINE, requests_per_s=8000.0)[1] == "prony: all 1 checks passed"
+
+
+def test_of_a_run_that_does_not_conform_two_lines_say_why() -> None:
+    wrong = Finding(check="errors", conforms=False, reason="12 %\nfailed", advice="look at the log")
+    assert told(SLOWER, wrong, requests_per_s=8000.0) == [
+        "prony: does not conform: the figures above must not be used (261127-abcd)",
+        "prony: errors: 12 % failed; look at the log",
+    ]
+
+
 def test_nobody_listens(front: Front) -> None:
     with pytest.raises(EnvironmentFault, match="nothing takes connections at 127"):
         front.context().measure(translated("http://127.0.0.1:9/"), SilentProgress())
     assert front.store.experiments() == []
 
 
-def test_an_invalid_run_exits_3_unless_the_original_is_asked_for(
+def test_a_run_that_does_not_conform_exits_3_unless_the_original_is_asked_for(
     serve: Callable[..., Served], front: Front
 ) -> None:
     server = serve("--reset", "share=0.5")
     ran = front.context().measure(translated(server.url), SilentProgress())
-    assert ran.verdict is Status.INVALID
+    assert not ran.judgement.conforms
     assert exit_code(ran, exit_like_original=False, original=0) == 3
     assert exit_code(ran, exit_like_original=True, original=22) == 22
 
@@ -140,7 +185,7 @@ def test_prony_run_runs_what_is_explained(serve: Callable[..., Served], tmp_path
     server = serve("--delay", "fixed:5ms")  # 25 responses within a millisecond are no window
     file = tmp_path / "plan.yaml"
     file.write_text(explain(translated(server.url, 25)))
-    done = command.run(["run", file, "--db", tmp_path / "r.db"])
+    done = command.run(["run", file, "--details", "--db", tmp_path / "r.db"])
     assert done.returncode == demanded_code(tmp_path / "r.db"), done.stderr
     assert "25 requests completed" in done.stdout
     assert server.ended()["requests"] == 25

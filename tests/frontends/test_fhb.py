@@ -20,8 +20,8 @@ from prony.frontends.fhb.arguments import parse
 from prony.frontends.fhb.figures import FhbFigures, figures, report
 from prony.plan.load import ClosedLoad, SteadyWindow
 from tests.entries import requests
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
-from tests.verdicts import demanded_code
 
 FINE = FhbFigures(
     per_s=7169.3,

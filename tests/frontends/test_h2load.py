@@ -17,7 +17,6 @@ from prony.frontends.h2load.arguments import parse, seconds
 from prony.frontends.h2load.figures import H2loadTimes, Rows, client_of, figures
 from prony.frontends.h2load.translate import keeps_all
 from prony.frontends.h2load.walks import Ramp, Walk, merged, ramped, walks
-from prony.judge.finding import Status
 from prony.load.request_log import LoggedRequest
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.step import Block
@@ -397,11 +396,11 @@ def test_a_few_requests_over_http_2_are_not_wrong(front: Front, serve: Callable[
     server = serve("--http2", "--delay", "fixed:2ms")
     assert run(["-n", "19", "-c", "2", "-m", "2", server.url], front.context(exit_like_original=True)) == 0
     (trial,) = front.store.trials(front.store.experiment("latest").id)
-    wrong = {one.check: one.reason for one in trial.judgement.findings if one.status is Status.INVALID}
+    wrong = {one.check: one.reason for one in trial.judgement.not_conforming}
     assert {check: why for check, why in wrong.items() if check not in DISTURBED} == {}
 
 
-def test_the_verdict_follows_the_report(front: Front, serve: Callable[..., Served]) -> None:
+def test_the_judgement_follows_the_report(front: Front, serve: Callable[..., Served]) -> None:
     assert run(["--h1", "-n", "20", serve().url], front.context(exit_like_original=True)) == 0
     assert "20 succeeded" in front.out.getvalue()
     assert len([line for line in front.err.getvalue().splitlines() if line.startswith("prony: ")]) == 2

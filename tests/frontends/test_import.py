@@ -22,8 +22,8 @@ from prony.frontends.base import explain
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_read import find
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, explained, from_file, offered
-from tests.verdicts import demanded_code
 
 
 def prony(*words: str | Path) -> subprocess.CompletedProcess[str]:
@@ -123,7 +123,7 @@ def test_two_lines_are_too_many(tmp_path: Path) -> None:
         tool_line(str(script), [])
 
 
-def test_a_reader_who_leaves_costs_neither_load_nor_verdict(
+def test_a_reader_who_leaves_costs_neither_load_nor_judgement(
     serve: Callable[..., Served], tmp_path: Path
 ) -> None:
     server = serve()
@@ -172,7 +172,7 @@ def test_experiment_c_through_ab_is_the_native_plan_in_small(
     assert "Complete requests:      200" in said
     assert "Document Length:        500 bytes" in said
     assert f"{ran.figures['requests_per_s']:.2f} [#/sec]" in said  # the figure that a native run prints
-    assert ran.record.evidence.load.claim == "protocol"  # and the verdict that it gets
+    assert ran.record.evidence.load.claim == "protocol"  # and the judgement that it gets
     assert server.ended()["requests"] == 200
 
 
@@ -194,7 +194,7 @@ def test_ctrl_c_prints_what_there_is(serve: Callable[..., Served], tmp_path: Pat
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=180)
     assert "Traceback" not in err
-    # ab exits with 1 when it is interrupted; an invalid run has the code 3 with any tool.
+    # ab exits with 1 when it is interrupted; a run that does not conform has the code 3 with any tool.
     assert process.returncode == (demanded_code(tmp_path / "r.db") or 1), err
     complete = re.search(r"^Complete requests:\s+(\d+)$", out, re.MULTILINE)
     assert complete is not None, out
@@ -202,7 +202,7 @@ def test_ctrl_c_prints_what_there_is(serve: Callable[..., Served], tmp_path: Pat
     assert "prony: " in err
 
 
-def test_a_server_that_dies_makes_the_run_invalid(serve: Callable[..., Served], tmp_path: Path) -> None:
+def test_a_run_whose_server_dies_does_not_conform(serve: Callable[..., Served], tmp_path: Path) -> None:
     server = serve("--delay", "fixed:20ms")
     process = under_load(server, "ab", "-r", "-t", "60", f"{server.url}/", "--db", tmp_path / "r.db")
     server.process.kill()

@@ -19,10 +19,10 @@ from prony.frontends.jmeter.listeners import COLUMNS
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.step import Block
 from tests.entries import requests
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, explained
 from tests.frontends.jmx_text import PLANS, element, load_of, prop, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
-from tests.verdicts import demanded_code
 
 
 def translated(name: str, *more: str) -> Translated:

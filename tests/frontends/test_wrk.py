@@ -19,9 +19,9 @@ from prony.frontends.base import Refused
 from prony.frontends.counted import CountedValues
 from prony.frontends.wrk import run, translate
 from prony.plan.step import Step
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
 from tests.programs import program
-from tests.verdicts import demanded_code
 
 real_wrk = pytest.mark.needs("wrk")
 Serve = Callable[..., Served]

@@ -20,9 +20,9 @@ from prony.frontends.base import explain
 from prony.frontends.wrk import translate
 from prony.plan.load import WholeRun
 from tests import command
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Served, changed, from_file, offered, read_plan
 from tests.programs import program
-from tests.verdicts import demanded_code
 
 real_wrk = pytest.mark.needs("wrk")
 Serve = Callable[..., Served]

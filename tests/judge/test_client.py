@@ -194,7 +194,7 @@ class TestSignals:
         assert bound_by(busy, LIMITS).of("capacity_per_s").high is None
         level = f.probed(busy, 1.0)
         assert judged(level).of("requests_per_s").high == pytest.approx(1 / 0.99 - 1)
-        assert bound_by(level, LIMITS).code == "ok"
+        assert bound_by(level, LIMITS).code == "server_thread"
         blocked = bound_by(f.probed(busy, 1.0, client_cpu=0.97), LIMITS)
         assert (blocked.code, blocked.of("capacity_per_s").high) == ("client_busy", None)
 

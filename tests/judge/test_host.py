@@ -2,90 +2,83 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
 
 from prony.evidence.host import HostRow
 from prony.evidence.trial import Evidence
-from prony.judge.checks.host import HostLimits, host
-from prony.judge.finding import Finding, Kind
+from prony.judge.checks.host import host
+from prony.judge.finding import Finding
+from prony.judge.limits import CheckLimits
 from tests.judge import factory as f
 
-
-def judged(evidence: Evidence) -> Finding:
-    return host(evidence, HostLimits())
+LIMITS = CheckLimits()
 
 
 def changed(**changes: Any) -> Finding:
-    return judged(f.part(f.healthy(), "host_window", **changes))
+    return host(f.part(f.healthy(), "host_window", **changes), LIMITS)
 
 
-def clocked(*mhz: float, busy: float = 0.97) -> Evidence:
-    """A second of the window each."""
+def clock(mhz: list[float], busy: float = 0.97) -> Evidence:
     rows = [
         HostRow(t_ms=f.OPENED_MS + 1000 * (n + 1), duration_ms=1000, mhz=one, server_cpus_busy=busy)
         for n, one in enumerate(mhz)
     ]
-    return f.healthy().model_copy(update={"host_rows": tuple(rows)})
+    edges = f.part(f.healthy(), "host_window", mhz_open=mhz[0], mhz_close=mhz[-1])
+    return edges.model_copy(update={"host_rows": tuple(rows)})
 
 
-class TestClock:
-    def test_quiet(self) -> None:
-        assert (judged(f.healthy()).kind, judged(f.healthy()).code) == (Kind.FINE, "ok")
-        assert changed(mhz_close=3600.0).kind is Kind.FINE, "it may rise"
+def test_quiet() -> None:
+    finding = host(f.healthy(), LIMITS)
+    assert (finding.code, finding.bias, finding.provided) == ("ok", {}, "")
 
-    def test_a_lower_clock_at_the_end_may_have_been_lower_all_along(self) -> None:
-        """2,340 of 2,600 MHz: of the CPU time that was used 10 % were lost."""
-        found = changed(mhz_close=2340.0)
-        assert (found.kind, found.code, found.outside) == (Kind.BUDGET, "clock", True)
-        assert found.value == pytest.approx(0.1)
-        assert found.of("requests_per_s").high == pytest.approx(0.096 / 0.904)
-        assert found.of("server_cpu_us_per_request").low == pytest.approx(-0.1)
 
-    def test_for_a_part_of_the_window(self) -> None:
-        """2,080 of 2,600 MHz for four of ten seconds: 8 % of the CPU time."""
-        found = judged(clocked(*[2600.0] * 6, *[2080.0] * 4))
-        assert found.value == pytest.approx(0.08)
-        assert found.of("server_cpu_us_per_request").low == pytest.approx(-0.08)
-        assert judged(clocked(*[2600.0] * 9, 2080.0)).kind is Kind.FINE, "one reading between two requests"
+def test_a_slower_clock_bends_by_its_drop_for_its_time() -> None:
+    """Three of ten seconds at 60 % of the clock: a busy server lost 12 % of its cycles."""
+    finding = host(clock([3000.0] * 7 + [1800.0] * 3), LIMITS)
+    assert finding.code == "slower_clock"
+    assert finding.outside
+    assert finding.of("requests_per_s").up == pytest.approx(-math.log(1 - 0.4 * 0.3))
+    assert finding.of("requests_per_s").down == 0
+    assert finding.of("p50_ms").down == finding.of("requests_per_s").up
+    assert finding.of("server_cpu_us_per_request").down == finding.of("requests_per_s").up
+    # The true rate, of the cycles that a level clock would have had, is inside.
+    assert 0.88 * (1 + (finding.bias["requests_per_s"].high or 0)) == pytest.approx(1.0)
 
-    def test_the_clock_of_an_idle_cpu_says_nothing(self) -> None:
-        """Powersave at 20 % load: the clock is whatever it was when last somebody asked."""
-        found = judged(clocked(*[3400.0, 1200.0] * 5, busy=0.2))
-        assert (found.kind, found.code, found.bias) == (Kind.PROVIDED, "unread", {})
+
+def test_the_rate_of_an_open_loop_is_its_schedules() -> None:
+    slower = f.part(f.open_model(), "host_window", mhz_close=1500.0)
+    finding = host(slower, LIMITS)
+    assert finding.of("requests_per_s").size == 0
+    assert finding.of("p99_ms").down > 0
 
 
 @pytest.mark.parametrize(
-    ("changes", "code"),
-    [
-        ({"swap_in_bytes": 4096}, "swap"),
-        ({"kernel_log_lines": 2}, "kernel_log"),
-        ({"sysctls_changed": ("vm.swappiness",)}, "settings"),
-        ({"mhz_open": None}, "unread"),
-        ({"swap_in_bytes": None}, "unread"),
-        ({"kernel_log_lines": None}, "unread"),
-        ({"sysctls_changed": None}, "unread"),
-    ],
+    "changes", [{"swap_in_bytes": 4096}, {"kernel_log_lines": 2}, {"sysctls_changed": ("vm.swappiness",)}]
 )
-def test_what_nothing_bounds_is_a_condition(changes: dict[str, Any], code: str) -> None:
-    found = changed(**changes)
-    assert (found.kind, found.code, bool(found.provided)) == (Kind.PROVIDED, code, True)
+def test_what_nobody_can_bound_is_a_condition(changes: dict[str, Any]) -> None:
+    finding = changed(**changes)
+    assert (finding.code, finding.bias) == ("changed", {})
+    assert finding.provided
 
 
-def test_what_changed_comes_before_what_could_not_be_read() -> None:
-    found = changed(mhz_open=None, swap_in_bytes=4096)
-    assert found.code == "swap"
-    assert found.provided.count(" and ") == 1
+def test_the_clock_of_an_idle_cpu_says_nothing() -> None:
+    """Powersave at 20 % load: the clock is whatever it was when last somebody asked."""
+    swinging = [3400.0, 1200.0] * 5
+    assert host(clock(swinging), LIMITS).code == "slower_clock"
+    idle = host(clock(swinging, busy=0.2), LIMITS)
+    assert (idle.code, idle.bias) == ("unread", {})
+    assert idle.provided
 
 
-def test_of_several_hosts_each_is_looked_at_but_only_the_servers_clock_counts() -> None:
-    three = f.on_hosts(3)
-    swapping = judged(f.host(three, "load1", host_window={"swap_in_bytes": 2**21}))
-    assert (swapping.code, swapping.reason) == ("swap", "load1: 2 MiB swapped in")
-    assert judged(f.host(three, "load1", host_window={"mhz_close": 2000.0})).kind is Kind.FINE
-    assert judged(f.host(three, "server", host_window={"mhz_close": 2000.0})).code == "clock"
-    gone = tuple(one.model_copy(update={"lost": "no sign of life"}) for one in three.hosts)
-    lost = three.model_copy(update={"hosts": gone})
-    assert judged(lost).code == "unread"
-    assert judged(f.healthy().model_copy(update={"host_window": None})).code == "unread"
+def test_a_clock_that_rises_is_fine() -> None:
+    assert changed(mhz_close=3600.0).code == "ok"
+
+
+@pytest.mark.parametrize("name", ["mhz_open", "swap_in_bytes", "kernel_log_lines", "sysctls_changed"])
+def test_what_was_not_read_is_no_pass(name: str) -> None:
+    finding = changed(**{name: None})
+    assert finding.code == "unread"
+    assert bool(finding.provided) is (name == "mhz_open"), "counters that stay zero for years are named only"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
 from prony.evidence.trial import Evidence
 from prony.judge.checks.memory import MemoryLimits, memory
-from prony.judge.finding import Finding, Kind
+from prony.judge.finding import Finding
 from tests.judge import factory as f
 
 LIMITS = MemoryLimits()
@@ -29,9 +28,10 @@ def judged(evidence: Evidence) -> Finding:
 
 def test_a_leak_without_a_slowdown() -> None:
     found = judged(native([100 + 10 * second for second in range(10)]))
-    assert (found.kind, found.code, bool(found.provided)) == (Kind.PROVIDED, "growing", True)
+    assert found.code == "growing"
     assert found.value == pytest.approx(0.9)
-    assert "from 100 to 190 MiB: 540 MiB/min" in found.reason
+    assert found.provided
+    assert not found.bias
 
 
 @pytest.mark.parametrize(
@@ -44,8 +44,8 @@ def test_a_leak_without_a_slowdown() -> None:
     ],
     ids=["levels off", "one step", "a sawtooth", "too little"],
 )
-def test_what_is_no_leak_is_left_alone(rss_mib: Sequence[float]) -> None:
-    assert (judged(native(rss_mib)).kind, judged(native(rss_mib)).code) == (Kind.FINE, "ok")
+def test_what_is_no_leak_raises_nothing(rss_mib: Sequence[float]) -> None:
+    assert judged(native(rss_mib)).code == "ok"
 
 
 def test_a_slow_leak_shows_in_a_long_window() -> None:
@@ -63,7 +63,6 @@ def test_a_jvm_may_touch_its_heap() -> None:
     jvm = f.part(f.healthy(), "server_window", jvm_close=closed)
     found = judged(jvm.model_copy(update={"host_rows": f.memory_rows(range(300, 900, 60))}))
     assert found.code == "ok"
-    assert "within its heap" in found.reason
     beyond = f.memory_rows(range(1000, 1600, 60))
     assert judged(jvm.model_copy(update={"host_rows": beyond})).code == "growing"
 
@@ -74,33 +73,30 @@ def test_a_native_leak_shows_under_a_large_heap_that_is_not_used() -> None:
     assert judged(f.healthy().model_copy(update={"host_rows": rows})).code == "growing"
 
 
-@pytest.mark.parametrize(
-    ("server", "perhaps"),
-    [
-        ({"owned": False, "runtime": ""}, True),
-        ({"runtime": "jvm"}, True),
-        ({"owned": False, "runtime": "java"}, True),
-        ({"owned": False, "runtime": "nginx"}, False),
-    ],
-)
-def test_what_grows_may_be_a_heap_that_was_not_read(server: dict[str, Any], perhaps: bool) -> None:
-    found = judged(f.part(native([100 + 10 * second for second in range(10)]), "server", **server))
-    assert found.code == "growing"
-    assert ("perhaps a heap" in found.reason) is perhaps
+def test_a_foreign_process_may_be_a_heap() -> None:
+    leak = native([100 + 10 * second for second in range(10)])
+    found = judged(f.part(leak, "server", owned=False, runtime=""))
+    assert found.code == "unread"
+    assert found.provided
+    assert judged(f.part(leak, "server", runtime="jvm")).code == "unread"
+    assert judged(f.part(leak, "server", owned=False, runtime="java")).code == "unread"
+    assert judged(f.part(leak, "server", owned=False, runtime="nginx")).code == "growing"
 
 
-def test_a_heap_that_was_not_collected() -> None:
-    """200 MiB of 1 GiB in 10 s: a collection is due within 38 s."""
-    opened = f.snapshot(40, 20.0)
-    filled = {"heap_used_bytes": opened.heap_used_bytes + 200 * f.MIB, "gc_count": opened.gc_count}
-    closed = f.snapshot(50, 20.03).model_copy(update=filled)
-    found = judged(f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
-    assert (found.kind, found.code, bool(found.provided)) == (Kind.PROVIDED, "uncollected", True)
-    assert "within 38 s" in found.advice
-
-
-def test_few_readings_are_a_condition_and_a_protocol_from_the_start_is_left_out() -> None:
-    few = judged(native([100, 200]))
-    assert (few.kind, few.code, bool(few.provided)) == (Kind.PROVIDED, "unread", True)
+def test_few_readings_say_nothing_and_a_protocol_from_the_start_is_left_out() -> None:
+    assert judged(native([100, 200])).code == "unread"
     protocol = f.part(native([100 + 10 * second for second in range(10)]), "load", claim="protocol")
     assert memory(protocol, LIMITS) is None
+
+
+def test_a_heap_that_fills_without_a_collection_is_a_condition() -> None:
+    server = f.healthy().server_window
+    assert server is not None
+    assert server.jvm_open is not None
+    assert server.jvm_close is not None
+    closed = server.jvm_close.model_copy(
+        update={"gc_count": server.jvm_open.gc_count, "heap_used_bytes": 300 * f.MIB}
+    )
+    found = judged(f.part(f.healthy(), "server_window", jvm_close=closed))
+    assert found.code == "not_collected"
+    assert found.provided

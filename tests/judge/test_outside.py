@@ -1,50 +1,37 @@
-"""Which trials are run again for what happened outside of client and server."""
+"""Which trials are worth repeating: those that something outside of client and server bent."""
 
 from __future__ import annotations
 
 import pytest
 
-from prony.evidence.server import CgroupThrottle
-from prony.evidence.trial import Evidence
-from prony.judge.checks.isolation import IsolationLimits, isolation
-from prony.judge.finding import Finding, Judgement
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.judge.outside import disturbed
-from tests.judge import factory as f
 
 
-def quota(evidence: Evidence) -> Evidence:
-    throttle = CgroupThrottle(periods=100, throttled_periods=96, throttled_s=5.0)
-    return f.part(evidence, "server_window", throttle=throttle)
-
-
-def others(evidence: Evidence, share: float = 0.06) -> Evidence:
-    return f.part(evidence, "host_window", others_on_server_cpus=share)
-
-
-def judgement(evidence: Evidence, **limits: float) -> Judgement:
-    found = isolation(evidence, IsolationLimits())
-    return Judgement(conforms=True, findings=(found,), limits=limits)
+def judgement(high: float | None, *, outside: bool = True, conforms: bool = True) -> Judgement:
+    found = Finding(
+        check="isolation",
+        code="other_processes",
+        bias={"requests_per_s": Bias(high=high)},
+        outside=outside,
+        reason="said so",
+    )
+    return Judgement(conforms=conforms, findings=(found,))
 
 
 @pytest.mark.parametrize(
-    ("evidence", "expected"),
+    ("found", "failure", "expected"),
     [
-        (f.healthy(), False),
-        (others(f.healthy()), True),
-        (others(f.healthy(), 0.04), False),
-        (quota(f.healthy()), False),
-        (others(quota(f.healthy())), False),
-        (others(f.open_model(), 0.02), True),
+        (judgement(0.3), None, True),
+        (judgement(None), None, True),
+        (judgement(0.02), None, False),
+        (judgement(0.3, outside=False), None, False),
+        (judgement(0.3, conforms=False), None, False),
+        (judgement(0.3), "the server died", False),
     ],
-    ids=["quiet", "other processes", "fewer", "quota of its own group", "both", "only its times are off"],
+    ids=["much", "not bounded", "little", "its own quota", "not conforming", "failed"],
 )
-def test_it_is_run_again(evidence: Evidence, expected: bool) -> None:
-    assert disturbed(judgement(evidence), None) is expected
-
-
-def test_not_a_trial_that_failed_or_does_not_conform_or_is_asked_for_less() -> None:
-    bad = judgement(others(f.healthy()))
-    assert not disturbed(bad, "the server died")
-    wrong = Finding(check="content", conforms=False, reason="wrong")
-    assert not disturbed(bad.model_copy(update={"conforms": False, "findings": (*bad.findings, wrong)}), None)
-    assert not disturbed(judgement(others(f.healthy()), isolation_repeat_min=0.1), None)
+def test_only_what_came_from_outside_and_matters(
+    found: Judgement, failure: str | None, expected: bool
+) -> None:
+    assert disturbed(found, failure) is expected

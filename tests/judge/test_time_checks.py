@@ -1,22 +1,19 @@
-"""steady: what changed inside the window."""
+"""steady and warm: what is still to come after the window, and what was being compiled in it."""
 
 from __future__ import annotations
 
 import math
-import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from prony.evidence.engine import IntervalRow
-from prony.evidence.trial import Evidence, Phase
+from prony.evidence.trial import Evidence
 from prony.judge.check import Check
-from prony.judge.checks.steady import SteadyWindowLimits, _more, _to_come, steady, whole_trial
-from prony.judge.drift import level_stretch
-from prony.judge.finding import Finding, Status
+from prony.judge.checks.steady import steady
+from prony.judge.checks.warm import warm
+from prony.judge.finding import Finding, Plateau
 from prony.judge.limits import CheckLimits
-from prony.steady.approach import Approach
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()
@@ -29,174 +26,130 @@ def found_by(check: Check[Finding | None], evidence: Evidence) -> Finding:
     return finding
 
 
-def long_window(rates: list[float]) -> Evidence:
-    """A window over exactly these rows, after ten rows of something else."""
-    made = f.rows([1000.0] * 10 + rates)
-    return f.window(f.engine(f.healthy(), rows=made), opened_ms=10_000.0, duration_s=float(len(rates)))
+def long_window(rates: list[float], before: list[float] | None = None) -> Evidence:
+    """A window over exactly these rows, after these (ten of another level)."""
+    first = [1000.0] * 10 if before is None else before
+    made = f.rows([*first, *rates])
+    opened_ms = 1000.0 * len(first)
+    return f.window(f.engine(f.healthy(), rows=made), opened_ms=opened_ms, duration_s=float(len(rates)))
+
+
+def plateau(finding: Finding, figure: str = "requests_per_s") -> Plateau:
+    return finding.plateau[figure]
 
 
 class TestSteady:
-    def test_quiet(self) -> None:
+    def test_a_level_window_is_bounded_on_both_sides(self) -> None:
         finding = found_by(steady, f.healthy())
-        assert finding.status is Status.VALID
-        assert "still to come (95 %, from 50 rows" in finding.reason
+        assert (finding.code, finding.conforms, finding.bias) == ("level", True, {})
+        found = plateau(finding)
+        assert found.low is not None
+        assert found.high is not None
+        assert -0.1 < found.low < 0 < found.high < 0.1
+        assert found.horizon_s == 60
 
-    def test_a_bound_above_everything_is_not_printed_as_a_figure(self) -> None:
-        wild = Approach(0.0, 21.1, math.inf, 0.2, 0.9, 12)
-        assert _to_come(wild).startswith("what is still to come cannot be bounded (95 %")
-        assert _to_come(replace(wild, bound=0.02)).startswith("at most 2")
+    def test_exact_rows_do_not_move(self) -> None:
+        found = plateau(found_by(steady, long_window([8000.0] * 30)))
+        assert found.low == pytest.approx(0, abs=0.01)
+        assert found.high == pytest.approx(0, abs=0.01)
 
-    def test_exact_rows_are_level(self) -> None:
-        assert found_by(steady, long_window([8000.0] * 30)).status is Status.VALID
+    def test_few_noisy_rows_leave_much_to_come_and_say_what_bounds_it(self) -> None:
+        few = found_by(steady, long_window(f.noisy(8000, 12, 0.01, seed=3)))
+        many = found_by(steady, long_window(f.noisy(8000, 150, 0.01, seed=3)))
+        assert (plateau(few).high or math.inf) > 3 * (plateau(many).high or 0)
+        assert few.advice
+        assert few.conforms
 
-    def test_noise_that_hides_a_change_is_no_proof_that_there_is_none(self) -> None:
-        """Level rows, but too few of them: nothing is found, and nothing is shown."""
-        finding = found_by(steady, long_window(f.noisy(8000, 12, 0.01, seed=3)))
-        assert finding.status is Status.UNKNOWN
-        assert finding.reason.startswith("what is still to come cannot"), "what decided"
-        assert "; no change above the limit in 12 rows (a step below" in finding.reason
-        assert "would not show" in finding.reason
-        assert re.search(r"for about \d+ s more", finding.advice)
-        longer = found_by(steady, long_window(f.noisy(8000, 150, 0.01, seed=3)))
-        assert (longer.status, longer.advice) == (Status.VALID, "")
+    @pytest.mark.parametrize("seed", range(5))
+    def test_a_creeping_plateau_is_held(self, seed: int) -> None:
+        """15 % to come, a time constant of 60 s, 1.5 % noise, a window of 10 s."""
+        at = np.arange(10) + 0.5
+        level = 8000 * (1 - 0.15 * np.exp(-at / 60.0))
+        rates = level * np.exp(0.015 * np.random.default_rng(seed).standard_normal(10))
+        found = plateau(found_by(steady, long_window(list(rates), before=[])))
+        then = 8000 * (1 - 0.15 * math.exp(-70 / 60.0)) / float(level.mean()) - 1
+        assert found.low is None or found.low <= then
+        assert found.high is None or found.high >= then
 
-    def test_a_fit_within_its_own_error_is_no_level_that_moves(self) -> None:
-        """ "Warm up longer: the fit says..." stood beside "flat, level since 0 s"."""
-        limits = SteadyWindowLimits()
-        level = level_stretch(long_window(f.noisy(8000, 12, 0.01, seed=3)), limits.steady)
-        within = _more(Approach(0.05, 0.2, math.inf, 0.01, 0.0, 12), level, limits)
-        assert re.search(r"for about \d+ s more", within)
-        beyond = _more(Approach(-0.05, 0.08, 20.0, 0.01, 0.0, 12), level, limits)
-        assert beyond == "warm up longer: the level is still moving, with about 5.13 % to come"
+    def test_a_warm_up_that_goes_on_is_moving(self) -> None:
+        rates = np.array(f.noisy(8000, 40, 0.003, seed=4)) * np.linspace(0.8, 1.0, 40)
+        finding = found_by(steady, long_window(list(rates)))
+        assert finding.code == "moving"
+        assert (plateau(finding).low or 0) > 0
+        # The mean time falls as the rate rises.
+        assert (plateau(finding, "mean_ms").high or 0) < 0
 
-    def test_a_trial_without_a_step_is_called_nothing_more(self) -> None:
-        rows = f.rows(f.noisy(8000, 60, 0.01, seed=2))
-        evidence = f.window(f.engine(f.healthy(), rows=rows), opened_ms=30_000.0, duration_s=30.0)
-        quiet = found_by(steady, evidence.model_copy(update={"phases": ()}))
-        assert "; no change of level seen from the first request on" in quiet.reason
-        assert "flat" not in quiet.reason
-
-    def test_what_the_cap_of_the_warm_up_cut_off_is_said(self) -> None:
-        capped = f.part(long_window(f.noisy(8000, 12, 0.01, seed=3)), "warm_up", still_to_come=0.2)
-        assert "the warm-up ended at its cap, with up to 22.1 % to come" in found_by(steady, capped).reason
-
-    @pytest.mark.parametrize(
-        ("step", "status"), [(1.05, Status.SUSPECT), (0.95, Status.SUSPECT), (1.3, Status.INVALID)]
-    )
-    def test_a_step_fires(self, step: float, status: Status) -> None:
+    @pytest.mark.parametrize("step", [1.05, 0.95, 1.3])
+    def test_a_step_within_the_window_is_named_and_widens_what_is_to_come(self, step: float) -> None:
         rates = np.array(f.noisy(8000, 30, 0.01, seed=3))
+        level = plateau(found_by(steady, long_window(list(rates))))
         rates[15:] *= step
         finding = found_by(steady, long_window(list(rates)))
-        assert finding.status is status
-        assert finding.value == pytest.approx(abs(step - 1), rel=0.25)
-        assert "stepped" in finding.reason
+        assert finding.code in {"stepped", "moving"}
+        assert finding.conforms
+        found = plateau(finding)
+        width = (found.high or math.inf) - (found.low or -1.0)
+        assert width > (level.high or 0) - (level.low or 0)
 
-    def test_a_warm_up_that_goes_on_fires(self) -> None:
-        rates = np.array(f.noisy(8000, 30, 0.01, seed=4)) * np.linspace(0.9, 1.0, 30)
-        finding = found_by(steady, long_window(list(rates)))
-        assert finding.status in {Status.SUSPECT, Status.INVALID}
-        assert "warm up longer" in finding.advice
-
-    def test_a_slowdown_fires(self) -> None:
-        rates = np.array(f.noisy(8000, 60, 0.01, seed=5)) * np.exp(-0.002 * np.arange(60))
-        finding = found_by(steady, long_window(list(rates)))
-        assert finding.status in {Status.SUSPECT, Status.INVALID}
-
-    def test_p50_alone_fires(self) -> None:
+    def test_p50_tells_of_times_where_the_rate_is_given(self) -> None:
         """An open loop keeps its rate while the server gets slower."""
         rng = np.random.default_rng(6)
         made = tuple(
-            row.model_copy(
-                update={"p50_ns": int(1e6 * (1.2 if i >= 25 else 1.0) * np.exp(0.01 * rng.normal()))}
-            )
+            row.model_copy(update={"p50_ns": int(1e6 * math.exp(0.01 * i) * np.exp(0.005 * rng.normal()))})
             for i, row in enumerate(f.rows([8000.0] * 40))
         )
-        evidence = f.window(f.engine(f.healthy(), rows=made), opened_ms=10_000.0, duration_s=30.0)
+        evidence = f.window(f.engine(f.open_model(), rows=made), opened_ms=10_000.0, duration_s=30.0)
         finding = found_by(steady, evidence)
-        assert finding.status is Status.INVALID
-        assert finding.reason.startswith("p50 stepped by +20")
+        assert finding.code == "moving"
+        assert "requests_per_s" not in finding.plateau
+        assert (plateau(finding, "p50_ms").low or 0) > 0
+
+    def test_p99_has_a_plateau_of_its_own(self) -> None:
+        grows = tuple(
+            row.model_copy(update={"p99_ns": int(2e6 * 1.05**at)})
+            for at, row in enumerate(f.rows(f.noisy(8000, 40, 0.005)))
+        )
+        evidence = f.window(f.engine(f.healthy(), rows=grows), opened_ms=10_000.0, duration_s=30.0)
+        finding = found_by(steady, evidence)
+        low = plateau(finding, "p99_ms").low
+        assert low is None or low > 0.5
+        assert (plateau(finding, "p50_ms").high or 0) < 0.2
 
     def test_what_happens_outside_the_window_is_not_its_business(self) -> None:
         cold = f.rows(f.noisy(2000, 10, 0.01)) + f.rows(f.noisy(8000, 42, 0.003), first_s=10)
-        assert found_by(steady, f.engine(f.healthy(), rows=cold)).status is Status.VALID
+        assert found_by(steady, f.engine(f.healthy(), rows=cold)).code == "level"
 
     def test_partial_rows_at_the_borders_are_left_out(self) -> None:
         """The row in which the window opened belongs to both worlds."""
         made = list(f.rows([8000.0] * 52))
         made[40] = made[40].model_copy(update={"completed": 1000})
         made[50] = made[50].model_copy(update={"completed": 1000})
-        assert found_by(steady, f.engine(f.healthy(), rows=tuple(made))).status is Status.VALID
+        assert found_by(steady, f.engine(f.healthy(), rows=tuple(made))).code == "level"
 
-    def test_a_short_window_is_unknown(self) -> None:
-        short = f.window(f.healthy(), duration_s=4.0)
-        assert found_by(steady, short).status is Status.UNKNOWN
+    def test_too_few_rows_bound_nothing_and_the_window_conforms_all_the_same(self) -> None:
+        short = long_window([8000.0, 8010.0, 7990.0, 8005.0], before=[])
+        finding = found_by(steady, short)
+        assert (finding.code, finding.conforms) == ("too_short", True)
+        assert (plateau(finding).low, plateau(finding).high) == (None, None)
 
-    def test_never_steady_and_drifting_is_suspect(self) -> None:
-        rates = np.array(f.noisy(8000, 12, 0.02, seed=2)) * np.linspace(0.95, 1.0, 12)
-        drifting = long_window(list(rates))
-        assert found_by(steady, drifting).status is Status.UNKNOWN  # too little to tell
-        never = f.part(drifting, "warm_up", steady=False)
-        finding = found_by(steady, never)
-        assert finding.status is Status.SUSPECT
-        assert finding.reason.startswith(
-            "never steady within 60 s of warm-up; a trend over the window that is not significant by itself "
-            "(throughput +6.57 %, p50 -6.17 %) in 12 rows"
-        )
+    def test_a_fixed_protocol_claims_no_plateau(self) -> None:
+        finding = found_by(steady, f.part(f.healthy(), "load", claim="protocol"))
+        assert (finding.code, finding.plateau) == ("protocol", {})
 
-    def test_a_watch_that_only_saw_noise_convicts_nobody(self) -> None:
-        assert found_by(steady, f.part(f.healthy(), "warm_up", steady=False)).status is Status.VALID
+    def test_a_rate_that_changes_by_plan_has_none(self) -> None:
+        assert steady(f.part(f.open_model(), "load", phased=True), LIMITS) is None
 
-    def test_seconds_without_a_response(self) -> None:
+    def test_a_silent_second_is_no_change_of_level(self) -> None:
         rates = [8000.0] * 30
         rates[7] = 0.0
-        finding = found_by(steady, long_window(rates))
-        assert finding.status is Status.VALID  # one silent second is a stall, not a change of level
+        assert found_by(steady, long_window(rates)).code == "level"
 
-    def test_what_could_not_have_shown_ten_percent_is_unknown(self) -> None:
-        """Twelve rows that differ by 8 %: a step that would make the figure worthless could hide in them."""
-        finding = found_by(steady, long_window(f.noisy(8000, 12, 0.08, seed=3)))
-        assert finding.status is Status.UNKNOWN
-        assert "would not show" in finding.reason
-
-    def test_in_an_open_loop_it_is_p50_that_must_show_it(self) -> None:
-        """The rate is given there, so that it shows nothing of the server."""
-        rng = np.random.default_rng(1)
-        loose = tuple(
-            row.model_copy(update={"p50_ns": int(1e6 * np.exp(0.2 * rng.normal()))})
-            for row in f.rows([8000.0] * 30)
-        )
-        evidence = f.window(f.engine(f.open_model(), rows=loose), opened_ms=0.0, duration_s=30.0)
-        assert found_by(steady, evidence).status is Status.UNKNOWN
-        closed = f.window(f.engine(f.healthy(), rows=loose), opened_ms=0.0, duration_s=30.0)
-        assert found_by(steady, closed).status is Status.VALID
-
-    def test_the_whole_trial_has_a_class(self) -> None:
-        cold = f.rows(f.noisy(2000, 20, 0.01) + f.noisy(8000, 40, 0.01, seed=2))
-        evidence = f.window(f.engine(f.healthy(), rows=cold), opened_ms=30_000.0, duration_s=30.0)
-        alone = evidence.model_copy(update={"phases": ()})
-        found = whole_trial(alone)
-        assert found is not None
-        assert (found.klass, found.since_ms) == ("warm-up", 20_000.0)
-        assert "from the first request: warm-up, level since 20 s" in found_by(steady, alone).reason
-
-    def test_time_on_other_cpus_is_no_part_of_it(self) -> None:
-        """Twice as fast on two CPUs while warming up, then moved: not a slowdown of the server."""
-        rates = f.noisy(16_000, 20, 0.01) + f.noisy(8000, 40, 0.01, seed=2)
-        evidence = f.window(f.engine(f.healthy(), rows=f.rows(rates)), opened_ms=30_000.0, duration_s=30.0)
-        phases = (
-            Phase(name="warm-up", start_ms=0, end_ms=20_000, server_cpus=(0, 1)),
-            Phase(name="settle", start_ms=20_000, end_ms=30_000, server_cpus=(0,)),
-            Phase(name="window", start_ms=30_000, end_ms=60_000, server_cpus=(0,)),
-        )
-        found = whole_trial(evidence.model_copy(update={"phases": phases}))
-        assert found is not None
-        assert found.klass == "flat"
-
-    def test_eight_hours_are_looked_at_in_a_moment(self) -> None:
+    def test_eight_hours_take_a_moment_and_say_their_drift(self) -> None:
         rates = np.array(f.noisy(8000, 28_800, 0.03, seed=8))
-        assert found_by(steady, long_window(list(rates))).status is Status.VALID
+        level = plateau(found_by(steady, long_window(list(rates))))
+        assert (level.high or 1) < 0.01
         rates[14_000:] *= 0.97
-        assert found_by(steady, long_window(list(rates))).status is Status.SUSPECT
+        assert found_by(steady, long_window(list(rates))).code in {"stepped", "moving"}
 
     def test_integer_noise_of_a_slow_server(self) -> None:
         """66 or 67 responses a second from ten users and 150 ms: rounding, not a change."""
@@ -205,4 +158,109 @@ class TestSteady:
         for row in f.rows([float(c) for c in counts]):
             made.append(row.model_copy(update={"p50_ns": 150_000_000}))
         evidence = f.window(f.engine(f.healthy(), rows=tuple(made)), opened_ms=0.0, duration_s=90.0)
-        assert found_by(steady, evidence).status is Status.VALID
+        assert found_by(steady, evidence).code == "level"
+
+    def test_no_window(self) -> None:
+        assert not found_by(steady, f.engine(f.healthy(), window=None)).conforms
+
+
+class TestWarm:
+    def jit(self, seconds: float, classes: int = 0) -> Evidence:
+        return f.part(
+            f.healthy(),
+            "server_window",
+            jvm_open=f.snapshot(40, 20.0),
+            jvm_close=f.snapshot(50, 20.0 + seconds, classes=9000 + classes),
+        )
+
+    def starved(self, waited_s: float = 4.98) -> Evidence:
+        """Compilations took so long, and 0.02 s of CPU; the warm-up went from 2,000/s to 8,000/s."""
+        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
+        closed = f.snapshot(50, 20.02 + waited_s).model_copy(update={"compilers_cpu_s": 7.02})
+        made = f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed)
+        return f.engine(made, rows=f.rows([2000.0] * 20 + [8000.0] * 32))
+
+    def test_quiet(self) -> None:
+        finding = found_by(warm, f.healthy())
+        assert finding.code == "ok"
+        assert finding.of("requests_per_s").size < 0.01
+
+    @pytest.mark.parametrize("seconds", [0.2, 2.0])
+    def test_compiling_took_its_share_of_a_full_cpu(self, seconds: float) -> None:
+        finding = found_by(warm, self.jit(seconds))
+        share = seconds / 9.6
+        assert (finding.code, finding.conforms) == ("compiling", True)
+        assert finding.value == pytest.approx(share)
+        assert finding.of("requests_per_s").up == pytest.approx(-math.log(1 - share))
+        assert finding.of("requests_per_s").down == 0
+        assert finding.of("mean_ms").down == pytest.approx(-math.log(1 - share))
+        assert finding.of("server_cpu_us_per_request").down == pytest.approx(-math.log(1 - share))
+        # What the requests would have had of the CPU without it is within the bound, exactly.
+        assert (finding.bias["requests_per_s"].high or 0) + 1 == pytest.approx(9.6 / (9.6 - seconds))
+
+    def test_where_the_server_has_cpu_left_compiling_takes_hardly_anything_from_the_rate(self) -> None:
+        """All of its worker threads wait: 2.1 s of 20 s are used, and 0.34 s of them are the compiler's."""
+        waits = f.part(self.jit(0.34), "server_window", cpu_user_s=1.0, cpu_system_s=0.06)
+        finding = found_by(warm, waits)
+        assert finding.of("requests_per_s").up == pytest.approx(-math.log(1 - 0.034), rel=0.01)
+        assert finding.of("server_cpu_us_per_request").down == pytest.approx(-math.log(1 - 0.34 / 1.06))
+
+    def test_more_elapsed_time_than_cpu_bounds_nothing(self) -> None:
+        """The JVM counts elapsed time; starved, that is more than the CPU time there was."""
+        finding = found_by(warm, self.jit(40.0))
+        assert finding.value == 1.0
+        assert finding.bias["requests_per_s"].high is None
+
+    def test_the_compilers_cpu_time_counts_where_it_was_read(self) -> None:
+        """Not the ten seconds in which a compilation waited for a CPU."""
+        opened = f.snapshot(40, 20.0).model_copy(update={"compilers_cpu_s": 7.0})
+        closed = f.snapshot(50, 22.0).model_copy(update={"compilers_cpu_s": 7.3})
+        finding = found_by(warm, f.part(f.healthy(), "server_window", jvm_open=opened, jvm_close=closed))
+        assert finding.code == "compiling"
+        assert finding.value == pytest.approx(0.3 / 9.6)
+
+    def test_a_starved_compiler_is_bounded_by_what_the_warm_up_brought(self) -> None:
+        """For half of the window compilations waited, and the warm-up made the server four times as fast."""
+        finding = found_by(warm, self.starved())
+        assert finding.code == "starved"
+        gain = math.log1p(0.498 * (4 - 1))
+        assert finding.of("requests_per_s").up == pytest.approx(gain, rel=0.02)
+        assert finding.advice
+
+    def test_without_a_warm_up_a_starved_compiler_is_not_bounded(self) -> None:
+        made = f.window(self.starved(), opened_ms=0.0)
+        assert found_by(warm, made).bias["requests_per_s"].high is None
+
+    def test_where_a_few_users_came_first_the_advice_is_another(self) -> None:
+        starved = self.starved()
+        assert starved.warm_up is not None
+        had = starved.warm_up.model_copy(update={"closed_users": 4, "closed_s": 6.0})
+        other = found_by(warm, starved.model_copy(update={"warm_up": had}))
+        assert other.advice != found_by(warm, starved).advice
+
+    def test_a_compilation_that_waits_now_and_then_is_none_to_speak_of(self) -> None:
+        assert found_by(warm, self.starved(waited_s=1.0)).code == "ok"
+
+    def test_class_loading_counts(self) -> None:
+        assert found_by(warm, self.jit(0.0, classes=100)).code == "ok"
+        assert found_by(warm, self.jit(0.0, classes=500)).code == "compiling"
+
+    def test_a_fixed_protocol_includes_its_warm_up(self) -> None:
+        finding = found_by(warm, f.part(self.jit(2.0), "load", claim="protocol"))
+        assert (finding.code, finding.bias) == ("compiling", {})
+
+    def test_left_out_for_another_runtime(self) -> None:
+        node = f.part(f.healthy(), "server", runtime="node")
+        node = f.part(node, "server_window", jvm_open=None, jvm_close=None)
+        assert warm(node, LIMITS) is None
+
+    def test_an_unread_jvm_is_no_pass(self) -> None:
+        no_jit = f.snapshot(50, 1).model_copy(update={"jit_time_s": None})
+        for blind in (
+            f.part(f.healthy(), "server_window", jvm_open=None),
+            f.by_url(),
+            f.part(f.healthy(), "server_window", jvm_close=no_jit),
+        ):
+            finding = found_by(warm, blind)
+            assert finding.code == "unread"
+            assert finding.provided

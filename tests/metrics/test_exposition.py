@@ -17,7 +17,6 @@ FAMILIES = (
         (Sample(0.001, {"quantile": "0.5"}), Sample(3.5, {}, "_sum"), Sample(100, {}, "_count")),
     ),
     Family("prony_build", "info", "Build", (Sample(1, {"version": "1"}),)),
-    Family("prony_verdict", "stateset", "Verdict", (Sample(True, {"prony_verdict": "valid"}),)),
     Family("prony_nothing", "gauge", "Left out", ()),
 )
 
@@ -40,9 +39,6 @@ def test_openmetrics() -> None:
         "# TYPE prony_build info\n"
         "# HELP prony_build Build\n"
         'prony_build_info{version="1"} 1\n'
-        "# TYPE prony_verdict stateset\n"
-        "# HELP prony_verdict Verdict\n"
-        'prony_verdict{prony_verdict="valid"} 1\n'
         "# EOF\n"
     )
 
@@ -52,7 +48,6 @@ def test_the_older_format_names_counters_with_their_suffix_and_has_times_in_ms()
     assert "# TYPE prony_requests_sent_total counter\n" in text
     assert "prony_lag_seconds 0.25 1700000000500\n" in text
     assert "# TYPE prony_build_info gauge\n" in text
-    assert "# TYPE prony_verdict gauge\n" in text
     assert "# UNIT" not in text
     assert "# EOF" not in text
 

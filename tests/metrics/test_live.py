@@ -1,10 +1,11 @@
-"""What a running measurement tells: counters that add up, gauges of the last row, the worst verdict so far;
+"""What a running measurement tells: counters that add up, gauges of the last row, the last trial's figures;
 and a real Prometheus that scrapes a real load.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import socket
 import subprocess
 import time
@@ -18,7 +19,7 @@ import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Status
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.metrics.endpoint import address, served
 from prony.metrics.exposition import classic, openmetrics
 from prony.metrics.live import LiveMetrics
@@ -87,18 +88,37 @@ def test_counters_add_up_and_gauges_are_of_the_last_row() -> None:
     assert found["prony_trials_planned"] == 3
 
 
-def test_the_verdict_so_far_is_the_worst_and_unknown_before_the_first() -> None:
+def test_the_figures_of_the_last_trial_are_told_with_how_far_they_may_be_off() -> None:
     metrics = running()
-    assert values(metrics)['prony_verdict{prony_verdict="unknown"}'] == 1
-    metrics.trial_ended(Status.VALID, 100.0, 5.0)
-    assert values(metrics)['prony_verdict{prony_verdict="valid"}'] == 1
-    metrics.trial_ended(Status.SUSPECT, 100.0, 5.0, "x")
-    metrics.trial_ended(Status.VALID, 100.0, 5.0)
+    assert not [name for name in values(metrics) if name.startswith(("prony_figure", "prony_trial_conf"))]
+    bias = {"requests_per_s": Bias(high=0.02), "p99_ms": Bias(low=None, high=None)}
+    slower = Finding(check="isolation", reason="other processes", bias=bias)
+    metrics.trial_ended(
+        Judgement(conforms=True, findings=(slower,)), {"requests_per_s": 100.0, "p99_ms": 5.0, "x": 1.0}, 5.0
+    )
     found = values(metrics)
-    assert found['prony_verdict{prony_verdict="suspect"}'] == 1
-    assert found['prony_verdict{prony_verdict="valid"}'] == 0
-    assert found['prony_trials_ended_total{verdict="valid"}'] == 2
+    assert found['prony_trials_ended_total{conforms="true"}'] == 1
+    assert found['prony_trial_conforms{server="tomcat"}'] == 1
+    rate, p99 = ('server="tomcat",figure="requests_per_second"', 'server="tomcat",figure="p99_seconds"')
+    assert found[f"prony_figure{{{rate}}}"] == 100
+    assert found[f"prony_figure{{{p99}}}"] == 0.005
+    assert found[f'prony_figure_bias_ratio{{{rate},side="low"}}'] == 0
+    assert found[f'prony_figure_bias_ratio{{{rate},side="high"}}'] == pytest.approx(0.02)
+    assert found[f'prony_figure_bias_ratio{{{p99},side="low"}}'] == -1
+    assert found[f'prony_figure_bias_ratio{{{p99},side="high"}}'] == math.inf
     assert 'prony_requests_in_flight{server="tomcat"}' not in found, "no load between trials"
+
+
+def test_a_trial_that_does_not_conform_has_no_figure() -> None:
+    metrics = running()
+    metrics.trial_ended(Judgement(conforms=True, findings=()), {"requests_per_s": 100.0}, 5.0)
+    wrong = Finding(check="errors", conforms=False, reason="12 % failed")
+    metrics.trial_ended(Judgement(conforms=False, findings=(wrong,)), {"requests_per_s": 100.0}, 5.0)
+    found = values(metrics)
+    assert found['prony_trials_ended_total{conforms="true"}'] == 1
+    assert found['prony_trials_ended_total{conforms="false"}'] == 1
+    assert found['prony_trial_conforms{server="tomcat"}'] == 0
+    assert not [name for name in found if name.startswith("prony_figure")]
 
 
 @pytest.mark.parametrize("text", ["9400", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:99999", "[::1:9400", ""])
@@ -196,7 +216,7 @@ def test_a_real_prometheus_scrapes_a_running_load(lab: Lab, reference_server: st
             "completed": 'prony_requests_completed_total{measured="true"} > 0',
             "quantile": 'prony_service_time_seconds{quantile="0.99"}',
             "lag": "prony_send_lag_p99_seconds",
-            "verdict": 'prony_verdict{prony_verdict="unknown"} == 1',
+            "ended": 'prony_trials_ended_total{conforms="true"} == 0',
         }
         until = time.monotonic() + 90
         while len(seen) < len(wanted) and time.monotonic() < until and load.poll() is None:

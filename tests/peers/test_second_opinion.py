@@ -37,8 +37,8 @@ from prony.server import proc
 from prony.store import Store
 from prony.trial import beside
 from tests import command as prony
+from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, front, serve  # noqa: F401 - fixtures
-from tests.verdicts import demanded_code
 
 URL = "http://127.0.0.1:8080/a?b=1"
 CLOSED = Offer(connections=4)
@@ -110,7 +110,7 @@ def test_a_round_over_http_2(tmp_path: Path) -> None:
              "--http-version", "2", "--streams", "3", "--json", "--db", tmp_path / "r.db"],
         )  # fmt: skip
     assert found.returncode == demanded_code(tmp_path / "r.db"), found.stderr
-    shown = prony.run(["results", "show", "latest", "--db", tmp_path / "r.db"])
+    shown = prony.run(["results", "show", "latest", "--details", "--db", tmp_path / "r.db"])
     assert "2 connections x 3 streams of HTTP/2, 1 s each" in " ".join(shown.stdout.split())
     result = json.loads(found.stdout)["parts"][0]["cross_check"]
     assert result["left_out"]["wrk"] == "it speaks HTTP/1 only"

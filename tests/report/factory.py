@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -25,7 +25,7 @@ from prony.evidence.host import CpuPartition, CpuUse, Fingerprint, HostWindow
 from prony.evidence.server import JvmSnapshot, Probe, ProcessSample, ServerIdentity, ServerWindow, StartUp
 from prony.evidence.trial import Evidence, LoadFacts, Phase, TrialRecord, WarmUp
 from prony.experiment.conclude import conclude
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.plan import workload
 from prony.plan.cell import PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
@@ -345,21 +345,28 @@ def record(
 
 def finding(
     check: str,
-    status: Status = Status.VALID,
     *,
+    conforms: bool = True,
+    bias: Mapping[str, Bias] | None = None,
+    provided: str = "",
     reason: str = "",
     advice: str = "",
     value: float | None = None,
+    outside: bool = False,
 ) -> Finding:
     """One finding, in words that a check could have used."""
     return Finding(
         check=check,
-        status=status,
+        code="ok" if conforms and not bias and not provided else "found",
+        conforms=conforms,
+        bias=dict(bias or {}),
+        provided=provided,
         value=value,
         limit="1 %",
         reason=reason or f"{check} is within its limit",
         advice=advice,
         source="METHOD",
+        outside=outside,
     )
 
 
@@ -367,12 +374,11 @@ CHECKS = ("errors", "little", "client", "bound_by", "connections", "steady", "wa
 
 
 def judgement(*troubles: Finding, bound_by: str = "server-cpu") -> Judgement:
-    """Valid findings for every check that has no trouble; the verdict is the worst of all."""
+    """Findings of every check, fine where it has no trouble."""
     named = {trouble.check for trouble in troubles}
     findings = (*(finding(check) for check in CHECKS if check not in named), *troubles)
-    statuses = [f.status for f in findings]
-    order = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN, Status.VALID)
-    return Judgement(verdict=next(s for s in order if s in statuses), findings=findings, bound_by=bound_by)
+    conforms = all(one.conforms for one in findings)
+    return Judgement(conforms=conforms, findings=findings, bound_by=bound_by)
 
 
 def trial(made: TrialRecord, *troubles: Finding) -> TrialView:
@@ -504,27 +510,38 @@ def with_pairs(view: ResultView, pairs: Sequence[PairView]) -> ResultView:
     return replace(view, parts=(replace(part, pairs=tuple(pairs)),))
 
 
-STEP_FOUND = finding(
-    "steady",
-    Status.INVALID,
-    reason="throughput stepped by 14.2 % 4 s into the window",
-    advice="Give the warm-up more time: --warm-up-cap 120s.",
+FAILING = finding(
+    "errors",
+    conforms=False,
+    reason="14.2 % of 72,000 requests failed",
+    advice="Look at the server's log.",
     value=0.142,
 )
 NOISY = finding(
     "isolation",
-    Status.SUSPECT,
-    reason="other processes used 7.1 % of the client's CPU (dockerd)",
+    bias={"requests_per_s": Bias(high=0.071), "p99_ms": Bias(low=-0.071)},
+    reason="other processes used 7.1 % of the server's CPU (dockerd)",
     advice="Stop dockerd, or measure on other CPUs.",
     value=0.071,
+    outside=True,
+)
+SATURATED = finding(
+    "client",
+    bias={"requests_per_s": Bias(high=None)},
+    reason="the client's busiest thread used 99 % of its CPU",
+    advice="Give the client another CPU.",
+    value=0.99,
 )
 BLIND = finding(
-    "warm", Status.UNKNOWN, reason="the agent could not be read", advice="Start it with the agent."
+    "warm",
+    provided="no code was being compiled",
+    reason="the agent could not be read",
+    advice="Start it with the agent.",
 )
 
 
 def troubled(blocks: int = 3) -> ResultView:
-    """One trial rejected, three suspect, one whose server died; everywhere a check that was blind."""
+    """One trial that failed, three that were disturbed, one whose server died; everywhere a blind check."""
     trials = []
     for block in range(blocks):
         for position, server in enumerate(SERVERS):
@@ -532,7 +549,7 @@ def troubled(blocks: int = 3) -> ResultView:
             if block == 1:
                 troubles.append(NOISY)
             if (block, server) == (2, "spring-jetty"):
-                troubles.append(STEP_FOUND)
+                troubles.append(FAILING)
             died = "the server died: exit code 137" if (block, server) == (0, "spring-undertow") else None
             trials.append(trial(record(server, block, position, failure=died), *troubles))
     return experiment(trials)
@@ -544,12 +561,12 @@ def four_troubled() -> ResultView:
 
 
 def hopeless() -> ResultView:
-    """All trials invalid."""
-    return experiment([trial(record(s, b, p), STEP_FOUND) for b in range(2) for p, s in enumerate(SERVERS)])
+    """No trial conforms."""
+    return experiment([trial(record(s, b, p), FAILING) for b in range(2) for p, s in enumerate(SERVERS)])
 
 
 def full() -> ResultView:
-    """Five trials of each server, all valid."""
+    """Five trials of each server; all conform."""
     return experiment(quick=False, blocks=5)
 
 
@@ -599,7 +616,8 @@ HOSTILE = '<script>alert("1")</script>&[red]x[/red] \'"'
 def hostile() -> ResultView:
     """Names and texts that mean something in HTML, in SVG, in rich's markup or in a URL."""
     names = ["a<b>&\"c'", "[bold]jetty[/bold]", "tomcat:async#(1)"]
-    bad = finding("content", Status.SUSPECT, reason=HOSTILE, advice=HOSTILE)
+    bias = {"requests_per_s": Bias(high=0.01)}
+    bad = finding("content", bias=bias, provided=HOSTILE, reason=HOSTILE, advice=HOSTILE)
     trials = [trial(record(name, b, p), bad) for b in range(3) for p, name in enumerate(names)]
     shown = experiment(trials, names, title=HOSTILE, warnings=[HOSTILE])
     return replace(shown, plan_text=f"title: '{HOSTILE}'\n")

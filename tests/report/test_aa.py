@@ -96,7 +96,7 @@ def itself(identifier: str, server: str = TOMCAT, trials: int = 12, **more: Any)
 
 def shown(view: ResultView) -> str:
     stream = io.StringIO()
-    render(view, Console(file=stream, width=1000))
+    render(view, Console(file=stream, width=1000), details=True)
     return " ".join(stream.getvalue().split())
 
 

@@ -33,7 +33,7 @@ def test_it_opens_without_a_word_of_complaint_and_without_the_network(page: Path
     assert dom.all("h1")[0].text == factory.TITLE
     sections = {e.attributes.get("id") for e in dom.all("section")}
     assert {"results", "ratios", "latency", "throughput", "findings", "trials", "host", "plan"} <= sections
-    assert len([e for e in dom.all("svg") if e.attributes.get("role") == "img"]) == 31
+    assert len([e for e in dom.all("svg") if e.attributes.get("role") == "img"]) == 27
     assert len([e for e in dom.all("path") if "svg" in e.inside]) > 100
 
 
@@ -62,7 +62,7 @@ BELOW = "Math.round(document.querySelector('{}').getBoundingClientRect().bottom)
 
 
 @pytest.mark.parametrize(("width", "height"), SCREENS)
-def test_the_first_screen_says_which_by_how_much_and_whether_to_believe_it(
+def test_the_first_screen_says_which_by_how_much_and_how_sure(
     width: int, height: int, tmp_path: Path
 ) -> None:
     few, many, none = (tmp_path / f"{name}.html" for name in ("few", "many", "none"))
@@ -76,26 +76,41 @@ def test_the_first_screen_says_which_by_how_much_and_whether_to_believe_it(
             assert tab.run("document.documentElement.scrollWidth") <= width, page.name
             return int(tab.run(BELOW.format(what)))
 
-        assert ends_at(few, ".verdict .badge") < height
-        assert ends_at(few, ".ranking tbody tr:last-child") < height
-        assert ends_at(many, f".ranking tbody tr:nth-child({20 if width > 1000 else 5})") < height
-        assert ends_at(none, ".concerns li:first-child") < height
-        assert tab.run("document.querySelectorAll('.ranking').length") == 0
+        wide = width > 1000
+        assert ends_at(few, ".said") < height
+        assert ends_at(few, f".answer tbody tr:nth-child({3 if wide else 1}) .drawing.budget") < height
+        if wide:
+            assert ends_at(few, ".foot") < height
+        assert ends_at(many, f".answer tbody tr:nth-child({15 if wide else 1})") < height
+        assert ends_at(none, ".said.not_conforming") < height
+        assert tab.run("document.querySelectorAll('.answer').length") == 0
 
 
 @pytest.mark.parametrize("width", [1280, 375, 320])
-def test_bars_of_a_ranking_have_one_scale_whatever_is_said_beside_them(width: int, tmp_path: Path) -> None:
+def test_drawings_of_a_table_have_one_scale_whatever_is_said_beside_them(width: int, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     results = Path(__file__).resolve().parents[2] / "docs" / "results" / "sync-vs-async" / "results.prony"
     write_text(render_html(load_exported(results)), page)
     with browsing(tmp_path, width=width, height=800) as tab:
         tab.go(page.as_uri())
         assert tab.run("document.documentElement.scrollWidth") <= width
-        widths = tab.run(
-            "Array.from(document.querySelectorAll('.ranking td.bar'), one => Math.round(one.clientWidth))"
-        )
-    assert len(widths) == 7, "verdicts of different lengths"
-    assert len(set(widths)) == 1
+        tab.run("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+        assert tab.run("document.documentElement.scrollWidth") <= width
+        for which, rows in (("td.drawing:not(.budget)", 7), ("tbody td.budget", 7)):
+            widths = tab.run(
+                f"Array.from(document.querySelectorAll('.answer {which} svg.row'), one => "
+                "Math.round(one.getBoundingClientRect().width))"
+            )
+            assert len(widths) == rows
+            assert len(set(widths)) == 1
+            assert widths[0] > 90
+
+
+def test_a_link_to_what_is_folded_unfolds_it(page: Path, tmp_path: Path) -> None:
+    with browsing(tmp_path) as tab:
+        tab.go(f"{page.as_uri()}#trials")
+        tab.wait("document.querySelector('#trials').closest('details').open")
+        assert tab.run("document.querySelectorAll('details[open]').length") == 1
 
 
 FLAME = "document.querySelector('svg.flame')"

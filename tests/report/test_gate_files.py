@@ -4,20 +4,29 @@ drawing.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from xml.etree import ElementTree
 
 import pytest
 
 from prony.compare.noninferiority import Change, FigureChange
-from prony.report.gate import GateView, change_numbers
+from prony.compare.worst import Source
+from prony.report.gate import GateView, against, change_numbers, undecided_because
 from prony.report.gate_files import junit, junit_fault, markdown, markdown_fault, svg
 from prony.report.result import ResultView
 from tests.report import factory
 
-RATE = FigureChange("requests_per_s", Change.NO_WORSE, 0.995, 0.985, 1.006, 0.975, 1 / 1.03, 7)
-TAIL = FigureChange("p99_ms", Change.WORSE, 1.08, 1.05, 1.11, 0.98, 1.03, 7)
-CPU = FigureChange("server_cpu_us_per_request", Change.CANNOT_TELL, 1.02, 1.0, 1.04, 0.95, 1.03, 7, "noisy")
+RATE = FigureChange("requests_per_s", Change.NO_WORSE, 0.995, 0.985, 1.006, 0.975, 1 / 1.03, 7, 0.985, 1.006)
+TAIL = FigureChange("p99_ms", Change.WORSE, 1.08, 1.05, 1.11, 0.98, 1.03, 7, 1.04, 1.12)
+CPU = FigureChange(
+    "server_cpu_us_per_request", Change.CANNOT_TELL, 1.02, 1.0, 1.04, 0.95, 1.03, 7, 1.0, 1.04, why="noisy"
+)
+OPEN = FigureChange(
+    "p99_ms", Change.CANNOT_TELL, 1.0, 0.99, 1.01, 0.95, 1.03, 7, 0.99, 1.06,
+    sources=(Source("isolation", 0.0, 0.045), Source("network", 0.0, 0.005)),
+)  # fmt: skip
+"""Decided by its trials alone, but not against what other processes took."""
 GATE = GateView(
     change=Change.WORSE,
     sentence="candidate is worse than base by more than 3 %: p99 +8.0 %",
@@ -58,7 +67,7 @@ def test_junit_has_a_case_per_figure_and_counts_them() -> None:
     counts = {key: suite.get(key) for key in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "3", "failures": "1", "errors": "0", "skipped": "1"}
     (failure,) = suite.findall("testcase/failure")
-    assert "+8.0 % [+5.0 %, +11.0 %]" in (failure.get("message") or "")
+    assert "+8.0 % [+5.0 %, +11.0 %], at worst [+4.0 %, +12.0 %]" in (failure.get("message") or "")
     assert GATE.sentence in (suite.findtext("system-out") or "")
 
 
@@ -103,13 +112,43 @@ def test_the_drawing_is_svg_with_a_row_per_figure_and_worse_to_the_right() -> No
 
 
 def test_a_drawing_without_any_interval_is_still_one() -> None:
-    none = replace(RATE, ratio=None, low=None, high=None, change=Change.NOT_MEASURABLE)
+    none = replace(
+        RATE, ratio=None, low=None, high=None, worst_low=None, worst_high=None, change=Change.NOT_MEASURABLE
+    )
     ElementTree.fromstring(svg(replace(GATE, figures=(none,))))
     assert "![" not in markdown(view(replace(GATE, figures=(none,))), "gate.svg"), "it shows nothing"
 
 
+def test_a_source_that_stands_against_a_decision_is_named() -> None:
+    found = against(OPEN)
+    assert found is not None
+    assert found.name == "isolation"
+    assert undecided_because(OPEN) == "against it: other work on the server's CPUs, +4.7 %"
+    assert change_numbers(OPEN) == "+0.0 % [−1.0 %, +1.0 %], at worst [−1.0 %, +6.0 %]"
+    assert "against it" in markdown(view(replace(GATE, figures=(OPEN,))), "gate.svg")
+
+
+def test_where_trials_alone_do_not_decide_no_source_is_to_blame() -> None:
+    assert against(replace(OPEN, high=1.05)) is None
+    assert against(replace(OPEN, change=Change.NO_WORSE)) is None
+    assert undecided_because(CPU) == "noisy"
+
+
+def test_a_bound_that_nothing_holds_is_drawn_to_the_edge_and_said() -> None:
+    wide = replace(OPEN, worst_high=None, sources=(Source("client", 0.0, math.inf),))
+    assert change_numbers(wide).endswith(", at worst [−1.0 %, not bounded]")
+    assert undecided_because(wide) == "against it: the load generator, not bounded above"
+    root = ElementTree.fromstring(svg(replace(GATE, figures=(wide,))))
+    lines = root.findall("{http://www.w3.org/2000/svg}line")[2:]
+    thin, thick = ([float(one.get(key) or 0) for key in ("x1", "x2")] for one in lines)
+    assert thin[0] == thick[0]
+    assert thin[1] > thick[1]
+
+
 def test_no_bound_is_rounded_across_the_margin() -> None:
-    near = replace(TAIL, low=1.03004, high=1.06, ratio=1.045)
+    near = replace(TAIL, low=1.03004, high=1.06, ratio=1.045, worst_low=1.03004, worst_high=1.06)
     assert change_numbers(near) == "+4.500 % [+3.004 %, +6.000 %]"
+    near = replace(near, low=1.035, worst_low=1.03004)
+    assert change_numbers(near) == ("+4.500 % [+3.500 %, +6.000 %], at worst [+3.004 %, +6.000 %]")
     assert change_numbers(replace(near, low=None, high=None)) == "+4.5 % (no interval)"
     assert change_numbers(replace(near, ratio=None)) == "no figure"

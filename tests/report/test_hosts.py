@@ -8,7 +8,7 @@ from io import StringIO
 from rich.console import Console
 
 from prony.evidence.hosts import Clock, HostEvidence, Link, NetworkUse
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding
 from prony.report import shapes
 from prony.report.blocks import Table
 from prony.report.export import to_json
@@ -102,20 +102,18 @@ def test_with_two_machines_a_load_host_has_a_row_for_each() -> None:
     assert rows[0][4][1:] == alone[1][1:]
 
 
-def test_a_rejected_trial_shows_no_figures_of_its_hosts() -> None:
-    invalid = Finding(check="hosts", status=Status.INVALID, reason="far was lost")
+def test_a_trial_that_does_not_conform_shows_no_figures_of_its_hosts() -> None:
+    lost = Finding(check="hosts", conforms=False, reason="far was lost")
     trial = factory.experiment().trials[0]
-    rejected = on_hosts(factory.trial(trial.record, invalid))
-    assert rejected.rejected_because is not None
-    assert [line.requests_per_s for line in hosts_of(rejected)] == [None, None, None]
+    failed = on_hosts(factory.trial(trial.record, lost))
+    assert failed.why_not is not None
+    assert [line.requests_per_s for line in hosts_of(failed)] == [None, None, None]
 
 
 def test_where_no_trial_counts_hosts_and_links_are_shown_all_the_same() -> None:
     """What is wrong with them may be the reason."""
-    invalid = Finding(check="network", status=Status.INVALID, reason="the link is the bound")
-    shown = factory.changed(
-        factory.experiment(), lambda trial: on_hosts(factory.trial(trial.record, invalid))
-    )
+    lost = Finding(check="hosts", conforms=False, reason="far was lost")
+    shown = factory.changed(factory.experiment(), lambda trial: on_hosts(factory.trial(trial.record, lost)))
     assert not any(cell.counting for cell in shown.cells)
     (hosts, links), *_ = [shapes.hosts(part) for part in shown.parts]
     for block in (hosts, links):
@@ -136,7 +134,7 @@ def test_nothing_on_one_host() -> None:
 def test_terminal_page_and_json_show_hosts_and_links() -> None:
     shown = view()
     text = StringIO()
-    render(shown, Console(file=text, width=140))
+    render(shown, Console(file=text, width=140), details=True)
     for place in (text.getvalue(), rendered(view)):
         assert "ens5, 10 Gbit/s (declared)" in place
     first = to_json(shown).parts[0].cells[0].trials[0]

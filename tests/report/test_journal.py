@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.judge.finding import Status
 from prony.report import journal as module
 from prony.report.journal import Journal
 from prony.store import running
+from tests.report import factory
 
 ID = "261122-aaaa"
 
@@ -50,10 +50,14 @@ def test_it_is_there_from_the_first_trial_to_the_end(tmp_path: Path) -> None:
             "tomcat",
             1,
         )
-        journal.trial_ended(Status.VALID, 7000.0, 42.0)
+        made = factory.trial(factory.record("tomcat"))
+        journal.trial_stored(made.record, made.judgement, made.figures)
+        journal.trial_ended(made.judgement, made.figures, 42.0)
         until(lambda: (found := running.one(where, ID)) is not None and found.done == 1)
         (found,) = running.running(where)
-        assert found.ended[0].requests_per_s == 7000.0
+        (one,) = found.ended
+        assert (one.conforms, one.requests_per_s) == (True, made.figures["requests_per_s"])
+        assert "requests/s" in one.outcome
         assert not found.is_silent
     assert not running.folder(where).exists()
     assert running.running(where) == ()
@@ -63,9 +67,12 @@ def test_a_long_run_keeps_a_small_file(tmp_path: Path) -> None:
     journal = Journal(str(tmp_path / "results.db"))
     for k in range(500):
         journal.trial_started(k, "tomcat", k, 1)
-        journal.trial_ended(Status.INVALID, None, 1.0, "x" * 1_000_000)
+        wrong = factory.finding("errors", conforms=False, reason="x" * 1_000_000)
+        journal.trial_ended(factory.judgement(wrong), {"requests_per_s": 7000.0}, 1.0)
         journal.note("y" * 1_000_000)
-    assert len(journal.now().model_dump_json()) < 200_000
+    now = journal.now()
+    assert {(one.conforms, one.requests_per_s) for one in now.ended} == {(False, None)}
+    assert len(now.model_dump_json()) < 200_000
 
 
 def test_a_folder_that_cannot_be_written_harms_nothing(tmp_path: Path) -> None:

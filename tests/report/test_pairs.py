@@ -1,30 +1,28 @@
-"""What a comparison may say, from stored trials to the terminal: exclusions, suspects, position."""
+"""What a comparison may say, from stored trials to the page: missing trials, budgets, position, and how a
+pair is drawn.
+"""
 
 from __future__ import annotations
 
-import io
+import re
 from collections.abc import Callable
 
 import pytest
-from rich.console import Console
 
-from prony.judge.finding import Finding, Status
+from prony.compare.claim import Claim
+from prony.compare.noninferiority import Change, FigureChange
+from prony.judge.finding import Bias, Finding
+from prony.plan.part import GateTest
 from prony.report.export import to_json
-from prony.report.html import render_html
-from prony.report.result import ResultView
-from prony.report.terminal import render
+from prony.report.gate import view_of
+from prony.report.html import ratio_rows, render_html
+from prony.report.html.theme import AT_WORST, INK, PAPER
+from prony.report.result import HEADLINE, PairView, ResultView
 
 from . import factory
 
 SERVERS = ("spring-tomcat", "spring-jetty")
-NEIGHBOUR = factory.finding("isolation", Status.INVALID, reason="other processes took 48.9 % of the CPUs")
 Made = tuple[float, tuple[Finding, ...]]
-
-
-def shown(view: ResultView) -> str:
-    stream = io.StringIO()
-    render(view, Console(file=stream, width=1000))
-    return " ".join(stream.getvalue().split())
 
 
 def result(
@@ -41,57 +39,65 @@ def result(
     return factory.experiment(trials, SERVERS, quick=False, blocks=blocks, published=False)
 
 
-def invalid_in_tomcat(trouble: Finding, count: int) -> Callable[[str, int], Made]:
-    """Tomcat is 30 % faster and `count` of its trials are rejected."""
+def pair_of(view: ResultView, figure: str = HEADLINE) -> PairView:
+    (pair,) = [pair for pair in view.parts[0].pairs if pair.figure == figure]
+    return pair
+
+
+def failing_in_tomcat(count: int) -> Callable[[str, int], Made]:
+    """Tomcat is 30 % faster and `count` of its trials do not conform."""
 
     def made(server: str, block: int) -> Made:
         tomcat = server == "spring-tomcat"
-        return 1.3 if tomcat else 1.0, (trouble,) if tomcat and block < count else ()
+        return 1.3 if tomcat else 1.0, (factory.FAILING,) if tomcat and block < count else ()
 
     return made
 
 
-def test_without_exclusions_the_faster_server_is_named() -> None:
-    assert "spring-tomcat is faster than spring-jetty" in shown(
-        result(lambda s, _: (1.3 if "tom" in s else 1, ()))
-    )
+def faster(*troubles: Finding) -> ResultView:
+    """Tomcat is 30 % faster; each of its trials has these findings."""
+    return result(lambda server, _: (1.3, troubles) if server == "spring-tomcat" else (1.0, ()))
 
 
-def test_too_many_rejected_trials_of_one_server_leave_the_pair_undecided() -> None:
-    view = result(invalid_in_tomcat(factory.STEP_FOUND, 3))
-    text = shown(view)
-    assert "is faster than" not in text
-    assert "3 of 10 trials of spring-tomcat and 0 of 10 trials of spring-jetty were excluded" in text
-    assert {pair.verdict for pair in to_json(view).parts[0].pairs if pair.figure == "requests_per_s"} == {
-        "inconclusive"
-    }
+def test_the_better_server_is_named_where_the_difference_is_shown() -> None:
+    pair = pair_of(faster())
+    assert pair.differs
+    assert pair.better == "spring-tomcat"
+    assert pair.worst_low == pair.low
+    assert pair.at_least is not None
+    assert 1.1 < pair.at_least < 1.3
 
 
-def test_rejected_for_another_process_is_no_selection() -> None:
-    text = shown(result(invalid_in_tomcat(NEIGHBOUR, 3)))
-    assert "spring-tomcat is faster than spring-jetty" in text
+def test_trials_without_a_figure_stand_against_the_claim_at_their_worst() -> None:
+    few, many = (pair_of(result(failing_in_tomcat(count))) for count in (1, 6))
+    for pair in (few, many):
+        assert "missing" in [source.source for source in pair.sources]
+        assert pair.low is not None
+        assert pair.worst_low is not None
+        assert pair.worst_low < pair.low
+    assert few.differs
+    assert (many.worst_low or 0) < (few.worst_low or 0), "more of them say less"
 
 
-def test_a_small_difference_that_one_rejected_trial_could_undo() -> None:
-    """As measured, the rejected trial is 30 % slow: counted, there is no difference."""
-
+def test_a_small_difference_that_one_missing_trial_could_undo_is_open() -> None:
     def made(server: str, block: int) -> Made:
         slow = server == "spring-tomcat" and block == 0
-        return (0.7 if slow else 1.03 if "tom" in server else 1.0), (factory.STEP_FOUND,) if slow else ()
+        return (0.7 if slow else 1.03 if "tom" in server else 1.0), (factory.FAILING,) if slow else ()
 
-    text = shown(result(made))
-    assert "is faster than" not in text
-    assert "1 of 10 trials of spring-tomcat" in text
+    assert pair_of(result(made)).claim is not Claim.SHOWN
 
 
-@pytest.mark.parametrize(("factor", "differs"), [(1.3, True), (1.0, False)])
-def test_the_ratio_without_suspect_trials_where_it_differs(factor: float, differs: bool) -> None:
-    def made(server: str, block: int) -> Made:
-        suspect = server == "spring-tomcat" and block < 3
-        return (factor if suspect else 1.0), (factory.NOISY,) if suspect else ()
-
-    text = shown(result(made))
-    assert ("; without suspect trials 1.0" in text) is differs
+def test_a_bound_that_only_the_slower_one_could_gain_from_leaves_the_pair_open() -> None:
+    unsure = factory.finding("warm", bias={HEADLINE: Bias(high=0.5)}, reason="why")
+    view = result(lambda server, _: (1.3, ()) if server == "spring-tomcat" else (1.0, (unsure,)))
+    pair = pair_of(view)
+    assert pair.claim is Claim.OPEN
+    assert pair.low is not None
+    assert pair.low > 1
+    assert pair.worst_low is not None
+    assert pair.worst_low < 1
+    (source,) = [one for one in pair.sources if one.source == "warm"]
+    assert source.low == pytest.approx(1 / 1.5 - 1)
 
 
 def slower_second(server: str, block: int) -> Made:
@@ -107,19 +113,16 @@ def place(server: str, block: int) -> int:
     return int((server == "spring-tomcat") != tomcat_first(block))
 
 
-def test_an_effect_of_position_in_balanced_order_is_said_to_cancel() -> None:
+def test_an_effect_of_position_in_balanced_order_bends_no_ratio() -> None:
     view = result(slower_second, position=place)
-    text = shown(view)
-    assert "Position in the block changes requests/s by -" in text
-    assert "an effect. The order was balanced" in text
-    assert "suspect" not in text
     (found,) = to_json(view).parts[0].positions
     assert found.found
     assert found.ratio_per_place == pytest.approx(0.95, abs=0.015)
     assert found.sentence in render_html(view)
+    assert "position" not in [source.source for source in pair_of(view).sources]
 
 
-def test_an_effect_of_position_in_unbalanced_order_makes_the_ratio_suspect() -> None:
+def test_an_effect_of_position_in_unbalanced_order_is_in_the_budget() -> None:
     """Tomcat goes first in nine blocks of ten."""
 
     def first(block: int) -> bool:
@@ -128,31 +131,90 @@ def test_an_effect_of_position_in_unbalanced_order_makes_the_ratio_suspect() -> 
     def made(server: str, block: int) -> Made:
         return (1.0 if (server == "spring-tomcat") == first(block) else 0.95), ()
 
-    text = shown(result(made, position=lambda s, b: int((s == "spring-tomcat") != first(b))))
-    assert "The order was not balanced, so it moves spring-tomcat ÷ spring-jetty by +" in text
-    assert "suspect: the effect of position moves it by" in text
-    assert "is faster than" not in text
+    view = result(made, position=lambda s, b: int((s == "spring-tomcat") != first(b)))
+    pair = pair_of(view)
+    (source,) = [one for one in pair.sources if one.source == "position"]
+    assert source.low is not None
+    assert source.low < -0.03, "the first place is worth this much of the ratio"
+    assert not pair.differs
+    assert pair.a in view.parts[0].positions[0].sentence
 
 
-def test_without_an_effect_the_line_gives_the_bound() -> None:
-    text = shown(result(lambda _s, _b: (1.0, ())))
-    assert "per place [" in text
-    assert ": no effect found." in text
+def test_without_an_effect_of_position_none_is_found() -> None:
+    view = result(lambda _s, _b: (1.0, ()))
+    (found,) = to_json(view).parts[0].positions
+    assert not found.found
+    assert found.low < 1 < found.high
+    assert found.sentence in render_html(view)
 
 
-def test_what_the_intervals_cover_is_said() -> None:
-    text = shown(result(lambda _s, _b: (1.0, ())))
-    assert "What the intervals cover" in text
-    assert "Fresh processes of one build of each server, on one boot of this host" in text
-
-
-def test_variance_by_level_is_printed_with_the_cheapest_mix() -> None:
+def test_variance_by_level_is_on_the_page() -> None:
     view = result(lambda _s, _b: (1.0, ()))
     found = view.parts[0].levels
     assert found is not None
     assert found.processes == 20
-    text = shown(view)
-    assert "Variance by level: " in text
-    assert "between thirds of a process's window" in text
-    assert "per process is the cheapest" in text
     assert to_json(view).parts[0].levels == found
+    assert "Variance by level: " in render_html(view)
+
+
+# -- how it is drawn
+
+
+def test_a_row_per_pair_has_both_intervals_and_the_later_one() -> None:
+    view = faster(factory.finding("client", bias={HEADLINE: Bias(high=0.04)}, reason="why"))
+    pair = pair_of(view)
+    assert pair.horizon_s is not None
+    table = ratio_rows.pairs(view.parts[0], asked=True)
+    assert table is not None
+    (row,) = table.rows
+    assert len(table.columns) == len(row.cells) == 5
+    assert f"{pair.horizon_s:g} s" in table.columns[3]
+    assert row.cells[1] == f"{pair.low:.3f} to {pair.high:.3f}"
+    assert row.cells[2] == f"{pair.worst_low:.3f} to {pair.worst_high:.3f}"
+    assert row.cells[3] == f"{pair.later_low:.3f} to {pair.later_high:.3f}"
+    for colour in (INK, AT_WORST):
+        assert f'stroke="{colour.light}"' in row.drawing
+    others = ratio_rows.pairs(view.parts[0], asked=False)
+    assert others is not None
+    assert len(others.rows) == sum(
+        one.low is not None and one.figure != HEADLINE for one in view.parts[0].pairs
+    )
+
+
+def test_an_open_pair_is_hollow_and_one_side_without_a_bound_is_said() -> None:
+    shown, open_ = (
+        ratio_rows.pairs(view.parts[0], asked=True)
+        for view in (faster(), faster(factory.finding("warm", bias={HEADLINE: Bias(low=None)}, reason="why")))
+    )
+    assert shown is not None
+    assert open_ is not None
+    fills = [re.findall(r'<circle[^>]*fill="([^"]*)"', table.rows[0].drawing) for table in (shown, open_)]
+    assert fills == [[INK.light], [PAPER.light]]
+    assert re.fullmatch(r"(below|above) \d\.\d{3}", open_.rows[0].cells[2])
+    assert "<path" in open_.rows[0].drawing
+
+
+def test_a_gate_shows_each_change_against_its_own_margin() -> None:
+    asked = GateTest(base="base", candidate="mine", figures=(HEADLINE, "p99_ms"), margin=0.03)
+    figures = (
+        FigureChange(HEADLINE, Change.NO_WORSE, 1.0, 0.99, 1.01, 0.95, 1 / 1.03, 8, 0.98, 1.02),
+        FigureChange("p99_ms", Change.CANNOT_TELL, 1.02, 0.97, 1.08, 0.95, 1.10, 8, 0.96, None),
+    )
+    view = view_of(
+        asked,
+        Change.CANNOT_TELL,
+        figures,
+        (),
+        most_blocks=8,
+        first_look=3,
+        budget_s=None,
+        spent_s=60,
+        ended=True,
+    )
+    table = ratio_rows.changes(view)
+    assert table is not None
+    assert [row.cells[-1] for row in table.rows] == [Change.NO_WORSE.value, Change.CANNOT_TELL.value]
+    assert [row.cells[3] for row in table.rows] == ["\N{MINUS SIGN}2.9 %", "+10.0 %"]
+    assert table.rows[1].cells[2].startswith("above ")
+    bands = [re.findall(r'<rect x="([\d.]+)%"[^>]*width="([\d.]+)%"', row.drawing)[0] for row in table.rows]
+    assert float(bands[1][1]) > 3 * float(bands[0][1])

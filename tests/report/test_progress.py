@@ -11,7 +11,8 @@ import pytest
 from rich.console import Console
 
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Status
+from prony.evidence.trial import Evidence
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.report.live import RichProgress
 from prony.report.progress import (
     PlainProgress,
@@ -19,6 +20,8 @@ from prony.report.progress import (
     SilentProgress,
     choose_progress,
 )
+from tests.judge.factory import healthy, open_model
+from tests.records import record
 
 
 class Clock:
@@ -35,6 +38,30 @@ def row(completed: int = 8153, failed: int = 0) -> IntervalRow:
     return IntervalRow(t_ms=1000, duration_ms=1000, completed=completed, failed=failed, p99_ns=1_900_000)
 
 
+CPU = Finding(
+    check="isolation",
+    code="other_processes",
+    reason="other processes took 2 % of the server's CPUs",
+    bias={"requests_per_s": Bias(high=0.02), "p99_ms": Bias(low=-0.04)},
+)
+ERRORS = Finding(
+    check="errors", code="too_many", conforms=False, reason="12 % of 4,000 requests failed, such as refused"
+)
+
+
+def ended(
+    progress: ProgressDisplay,
+    seconds: float,
+    *findings: Finding,
+    evidence: Evidence | None = None,
+    **figures: float,
+) -> None:
+    """A trial with these findings ends."""
+    judgement = Judgement(conforms=all(one.conforms for one in findings), findings=findings)
+    progress.trial_stored(record(evidence or healthy()), judgement, figures)
+    progress.trial_ended(judgement, figures, seconds)
+
+
 def one_trial(progress: ProgressDisplay, pass_seconds: Callable[[float], None]) -> None:
     progress.experiment_started(9, 540.0)
     progress.build("spring-tomcat", "compiling 4 files\n")
@@ -47,7 +74,7 @@ def one_trial(progress: ProgressDisplay, pass_seconds: Callable[[float], None]) 
         progress.row(row())
     progress.phase("window", 10.0)
     pass_seconds(10)
-    progress.trial_ended(Status.VALID, 8153.2, 26.0)
+    ended(progress, 26.0, CPU, requests_per_s=8000.0)
     progress.note("spring-tomcat: a note")
     progress.finished()
     progress.finished()
@@ -69,7 +96,7 @@ def test_plain_lines_tell_every_change_and_where_it_stands_every_five_seconds() 
         "[0:09] trial 1 of 9 spring-tomcat: warm-up 5 of 28 s, 8,153/s  p99 1.9 ms",
         "[0:14] trial 1 of 9 spring-tomcat: warm-up 10 of 28 s, 8,153/s  p99 1.9 ms",
         "[0:16] trial 1 of 9 spring-tomcat: window, about 10 s",
-        "[0:26] trial 1 of 9 spring-tomcat: valid, 8,153 requests/s, took 26 s, about 3 min left",
+        "[0:26] trial 1 of 9 spring-tomcat: 8,000 requests/s  −0.3 / +2.3 %, took 26 s, about 3 min left",
         "[0:26] spring-tomcat: a note",
     ]
 
@@ -81,10 +108,12 @@ def test_failures_and_missing_figures_are_said() -> None:
     progress.phase("window", 10)
     clock.now += 6
     progress.row(row(failed=12))
-    progress.trial_ended(Status.INVALID, None, 8, "other processes took 84 % of the client's CPUs (python)")
+    ended(progress, 8, CPU, ERRORS, requests_per_s=8000.0)
     assert "12 failed" in stream.getvalue()
-    said = "invalid: other processes took 84 % of the client's CPUs (python), no figure, took 8 s"
-    assert said in stream.getvalue(), "why it is invalid is said at once"
+    said = "x: does not conform: errors: 12 % of 4,000 requests failed, such as refused, took 8 s"
+    assert said in stream.getvalue(), "why is said at once"
+    ended(progress, 8)
+    assert "x: no figure, took 8 s" in stream.getvalue()
     assert "trial 1 of ?" in stream.getvalue()
 
 
@@ -110,9 +139,8 @@ def test_live_bars_draw_the_trial_and_leave_what_ended(width: int) -> None:
         assert "p99 1.9 ms" in during
         assert "left" in during
     assert all(len(line) <= width for frame in frames for line in frame.splitlines())
-    assert "1/9 spring-tomcat  valid  8,153 requests/s  26 s" in " ".join(stream.getvalue().split("\n"))[
-        :4000
-    ] or (width < 60)
+    line = "1/9 spring-tomcat  8,000 requests/s  −0.3 / +2.3 %  26 s"
+    assert line in " ".join(stream.getvalue().split("\n"))[:4000] or (width < 60)
     assert not progress._live.is_started
 
 
@@ -131,12 +159,12 @@ def test_the_estimate_of_what_is_left_learns_from_the_trials_that_ended() -> Non
     progress.trial_started(1, "x", 0, 100)
     clock.now += 30
     assert progress._state.left_s() == 370
-    progress.trial_ended(Status.VALID, 1.0, 30)
+    ended(progress, 30)
     assert progress._state.left_s() == 90
     assert progress._state.share() == pytest.approx(0.25)
     for index in (2, 3, 4):
         progress.trial_started(index, "x", 0, 100)
-        progress.trial_ended(Status.VALID, 1.0, 30)
+        ended(progress, 30)
     assert progress._state.left_s() is None
     assert progress._state.share() == 1.0
     progress.finished()
@@ -149,13 +177,13 @@ def test_short_trials_do_not_promise_that_long_ones_will_be_short() -> None:
     progress.experiment_started(5, 230)
     for index in (1, 2, 3):
         progress.trial_started(index, "x", 0, 10)
-        progress.trial_ended(Status.VALID, 1.0, 12)
+        ended(progress, 12)
     assert progress._state.left_s() == pytest.approx(240)  # a fifth longer than planned
     progress.trial_started(4, "x", 0, 100)
-    progress.trial_ended(Status.INVALID, None, 120, "another process")
+    ended(progress, 120, ERRORS)
     progress.trial_started(4, "x", 0, 100)  # again, as it was disturbed
     clock.now += 60
-    progress.trial_ended(Status.VALID, 1.0, 120)
+    ended(progress, 120)
     assert progress._state.left_s() == pytest.approx(120)
     assert progress._state.done == 4
     progress.finished()
@@ -172,7 +200,7 @@ def test_a_resumed_experiment_counts_all_of_its_trials() -> None:
     drawn = draw(live, 100)
     assert "5/6 tomcat" in drawn
     assert "4 of 6 trials done" in drawn
-    live.trial_ended(Status.VALID, 1.0, 30)
+    ended(live, 30)
     assert "5 of 6 trials done" in draw(live, 100)
     assert live._state.left_s() == 30
     live.finished()
@@ -196,15 +224,32 @@ def test_a_broken_screen_ends_in_the_log_and_nowhere_else(caplog: pytest.LogCapt
         caplog.clear()
 
 
-def test_live_lines_say_at_once_why_a_trial_is_invalid() -> None:
+def test_live_lines_say_at_once_why_a_trial_does_not_conform() -> None:
     stream = io.StringIO()
     progress = RichProgress(terminal(stream, 140))
     progress.experiment_started(3, 30)
     progress.trial_started(1, "tomcat", 0, 10)
-    progress.trial_ended(Status.INVALID, None, 8, "other processes took 84 % of the client's CPUs (python)")
+    ended(progress, 8, ERRORS)
     progress.finished()
-    line = "1/3 tomcat  invalid: other processes took 84 % of the client's CPUs (python)  no figure  8 s"
+    line = "1/3 tomcat  does not conform: errors: 12 % of 4,000 requests failed, such as refused  8 s"
     assert line in stream.getvalue()
+
+
+def test_where_the_rate_is_given_the_line_is_about_p99() -> None:
+    stream = io.StringIO()
+    progress = PlainProgress(stream)
+    progress.trial_started(1, "tomcat", 0, 10)
+    ended(progress, 8, CPU, evidence=open_model(), requests_per_s=8000.0, p99_ms=2.4)
+    line = stream.getvalue().splitlines()[-1]
+    assert "tomcat: p99 2.4 ms −" in line
+    assert " %, took 8 s" in line
+
+
+def test_where_nothing_bounds_a_rate_above_it_is_at_least_so_much() -> None:
+    stream = io.StringIO()
+    full = CPU.model_copy(update={"bias": {"requests_per_s": Bias(high=None)}})
+    ended(PlainProgress(stream), 8, full, requests_per_s=8000.0)
+    assert ": at least 7,980 requests/s, took 8 s" in stream.getvalue()
 
 
 def test_a_fault_while_drawing_does_not_stop_the_screen(monkeypatch: pytest.MonkeyPatch) -> None:

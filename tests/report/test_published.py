@@ -1,5 +1,5 @@
-"""A result as a part of a text: its figures beside the published ones, its pairs, and why what is not
-valid is not.
+"""A result as a part of a text: what it shows, its figures beside the published ones, its pairs, and what may
+bend a figure.
 """
 
 from __future__ import annotations
@@ -10,12 +10,15 @@ from dataclasses import replace
 import pytest
 
 from prony.errors import UsageError
+from prony.judge.finding import Kind
 from prony.plan.cell import PublishedFigures
+from prony.report.answer import answer
 from prony.report.blocks import Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import rounded
 from prony.report.markdown import drawn, paragraph
 from prony.report.published import BEGIN, END, placed, text
 from prony.report.result import ResultView
+from prony.report.style import KIND_WORDS
 from tests.report import factory
 
 
@@ -37,21 +40,36 @@ def test_measured_stands_above_published_and_the_best_is_marked() -> None:
     for cell, spread in zip(found["requests/s"], medians, strict=True):
         assert spread is not None
         assert cell.strip("*").startswith(rounded("requests_per_s", spread.median))
-    assert found["verdict"] == ["5 of 5 valid"] * 3
+    assert found["trials that conform"] == ["5 of 5"] * 3
+    assert [("%" in cell) for cell in found["good to"]] == [True] * 3
     assert any("published" in label for label in found), "what others printed stands beside it"
-    assert "Pair by pair:" in text(view)
-    assert "Not valid" not in text(view)
+    assert "does not conform" not in text(view)
 
 
-def test_what_is_not_valid_says_why_and_what_to_do() -> None:
+def test_what_is_shown_comes_first_and_is_said_once() -> None:
+    view = factory.full()
+    made = " ".join(text(view).split())
+    claims = [one.rstrip(".") for one in answer(view).parts[0].sentences]
+    assert claims
+    assert made.startswith(f"- {claims[0]}.")
+    assert [made.count(claim) for claim in claims] == [1] * len(claims)
+    pairs = [pair.sentence for pair in view.parts[0].pairs if pair.figure == "requests_per_s"]
+    assert all(sentence in made for sentence in pairs)
+    assert "15 of 15 trials conform." in made
+
+
+def test_what_does_not_conform_or_bends_a_figure_says_why_and_what_to_do() -> None:
     made = text(factory.troubled())
-    (why,) = re.findall(r"Not valid, and why:\n\n(.*?)(?:\n\n|\Z)", made, re.DOTALL)
+    (why,) = re.findall(r"\nWhat does not conform, .*?:\n\n(.*?)(?:\n\n|\Z)", made, re.DOTALL)
     said = " ".join(why.split())
-    assert "- invalid, spring-undertow: the server died: exit code 137" in said
-    assert "- invalid, steady (spring-jetty 1 of 3 trials): throughput stepped by 14.2 %" in said
-    assert "→ Give the warm-up more time" in said
-    assert "- suspect, isolation" in said
-    assert "- unknown" not in said, "no verdict rests on a check that is not essential"
+    words = KIND_WORDS[Kind.NOT_CONFORMING]
+    assert f"- {words}, spring-undertow: the server died: exit code 137" in said
+    assert f"- {words}, errors (spring-jetty 1 of 3 trials): " in said
+    assert "→ Look at the server's log." in said
+    assert f"- {KIND_WORDS[Kind.BUDGET]}, isolation" in said
+    assert f"- {KIND_WORDS[Kind.PROVIDED]}" not in said
+    whole = " ".join(made.split())
+    assert "7 of 9 trials conform. Provided that no code was being compiled." in whole
     assert "first look" in made, "a quick run says so"
 
 
@@ -71,8 +89,9 @@ def test_cells_are_rows_with_what_others_published() -> None:
     made = text(replace(view, parts=(many,)))
     head = next(line for line in made.splitlines() if line.startswith("| load"))
     columns = [cell.strip() for cell in head.strip("|").split("|")]
-    assert columns[:4] == ["load", "server", "requests/s", "requests/s, published"]
-    assert columns[-1] == "verdict"
+    assert columns[:4] == ["load", "server", "requests/s", "good to"]
+    assert columns[4] == "requests/s, published"
+    assert columns[-1] == "trials"
     table = [line for line in made.splitlines() if line.startswith("| closed-10")]
     assert len(table) == 6
     assert all(len(line.strip("|").split("|")) == len(columns) and "| 1,542 |" in line for line in table)
@@ -124,7 +143,7 @@ def test_whatever_was_measured_has_a_text(make: object) -> None:
     assert callable(make)
     view: ResultView = make()
     made = text(view)
-    assert made.startswith(view.status.value)
+    assert answer(view).conforming in made.lower()
     assert view.id in made
 
 

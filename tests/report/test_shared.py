@@ -88,7 +88,7 @@ def result(
 
 def shown(view: ResultView) -> str:
     out = StringIO()
-    render(view, Console(file=out, width=400))
+    render(view, Console(file=out, width=400), details=True)
     return " ".join(out.getvalue().split())
 
 

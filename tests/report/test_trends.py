@@ -1,4 +1,4 @@
-"""A trend: only valid trials of one setting are compared with each other, and what differs is said."""
+"""A trend: only conforming trials of one setting are compared with each other, and what differs is said."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from prony.errors import EnvironmentFault
-from prony.judge.finding import Status
 from prony.report.trends import Setting, TrendTrial, TrendView, change_words, direction, trend
 
 OLD, NEW = Setting("aaaa", "21.0.5"), Setting("bbbb", "21.0.5")
 
 
 def trial(k: int, value: float | None, setting: Setting = OLD, **more: Any) -> TrendTrial:
-    fields: dict[str, Any] = {"verdict": Status.VALID} | more
+    fields: dict[str, Any] = {"conforms": True} | more
     started = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(hours=k)
     return TrendTrial(f"t{k:03}", f"e{k // 5}", started, setting, value=value, **fields)
 
@@ -48,12 +47,12 @@ def test_two_hosts_in_turns_are_two_series_with_one_break() -> None:
 
 def test_what_does_not_count_takes_no_part() -> None:
     kinds: list[dict[str, Any]] = [
-        {"verdict": Status.SUSPECT}, {"verdict": Status.UNKNOWN}, {"quick": True}, {"control": True}
+        {"conforms": False}, {"quick": True}, {"control": True}
     ]  # fmt: skip
     for more in kinds:
         found = of([trial(k, 100.0) if k < 20 else trial(k, 50.0, **more) for k in range(40)])
         assert (found.changes, found.counting, len(found.trials)) == ((), 20, 40)
-    none = of([trial(k, 100.0) if k < 20 else trial(k, None, verdict=Status.INVALID) for k in range(40)])
+    none = of([trial(k, 100.0) if k < 20 else trial(k, None, conforms=False) for k in range(40)])
     assert (none.changes, none.counting) == ((), 20)
 
 
@@ -86,7 +85,7 @@ def test_the_order_is_that_of_storing_when_the_clock_went_back() -> None:
 def test_too_few_trials_are_said_and_not_searched() -> None:
     found = of([trial(k, 100.0 if k < 4 else 50.0) for k in range(8)])
     assert found.changes == ()
-    assert found.words.startswith("Changes are not sought: no setting has 10 valid trials")
+    assert found.words.startswith("Changes are not sought: no setting has 10 trials that count")
 
 
 def test_a_missing_detector_is_a_sentence_and_the_trials_stay() -> None:

@@ -108,6 +108,6 @@ def test_parts_of_a_plan_are_kept_apart_and_what_only_one_has_is_said() -> None:
 
 def test_the_json_names_low_and_high_and_never_a_ratio_across() -> None:
     made = as_plain(to_json(two()))
-    assert (made["schema"], made["kind"], made["confounded"]) == (2, "compare-results", True)
-    assert {"ratio", "low", "high", "verdict"} <= set(made["ratios"][0]["sides"][0])
+    assert (made["schema"], made["kind"], made["confounded"]) == (3, "compare-results", True)
+    assert {"ratio", "low", "high", "worst_low", "worst_high", "claim"} <= set(made["ratios"][0]["sides"][0])
     assert made["figures"][0]["sides"][0]["n"] == 5

@@ -145,3 +145,55 @@ def test_a_line_that_never_ends_is_bounded_by_its_change_over_the_window() -> No
     rows = 10_800
     made = found(noise(rng, rows, 0.1, 0.3) - 0.1 * np.arange(rows) / rows, window=rows)
     assert made.bound > 0.09
+
+
+@pytest.mark.parametrize("horizon_s", [20.0, 60.0, 300.0])
+@pytest.mark.parametrize(("before", "window"), [(0, 10), (20, 10), (60, 20)])
+def test_a_creeping_server_stays_within_what_is_still_to_come(
+    before: int, window: int, horizon_s: float
+) -> None:
+    """15 % to come when the window opens, a time constant of 60 s, 1.5 % noise: wherever it is until the
+    horizon, the interval holds it.
+    """
+    rng = np.random.default_rng(17)
+    rows = before + window
+    at = np.arange(rows) + 0.5
+
+    def level(t: Floats | float) -> Floats:
+        return np.asarray(np.log(1 - 0.15 * np.exp(-(np.asarray(t) - before) / 60.0)))
+
+    inside = at >= before
+    truth = float(level(rows + horizon_s)) - float(level(at)[inside].mean())
+    held = 0
+    for _ in range(200):
+        made = approach(level(at) + noise(rng, rows, 0.015, 0.0), at, inside, horizon_s=horizon_s)
+        assert made is not None
+        held += made.low <= truth <= made.high
+    assert held >= 192
+
+
+def test_the_interval_to_a_horizon_grows_with_it_and_shrinks_with_rows() -> None:
+    rng = np.random.default_rng(18)
+
+    def width(rows: int, horizon_s: float) -> float:
+        widths = []
+        for _ in range(20):
+            at = np.arange(rows) + 0.5
+            made = approach(noise(rng, rows, 0.01, 0.0), at, at >= rows - 10, horizon_s=horizon_s)
+            assert made is not None
+            widths.append(made.high - made.low)
+        return float(np.median(widths))
+
+    assert width(60, 20.0) < width(60, 60.0) < width(60, 300.0)
+    assert width(240, 60.0) < width(60, 60.0) / 3
+
+
+def test_the_difference_of_two_servers_is_known_better_than_their_sum() -> None:
+    rng = np.random.default_rng(19)
+    at = np.arange(100) + 0.5
+    one, other = (approach(noise(rng, 100, 0.01, 0.0), at, at >= 80, horizon_s=60.0) for _ in range(2))
+    assert one is not None
+    assert other is not None
+    low, high = one.less(other)
+    assert low <= 0 <= high
+    assert high - low < (one.high - one.low) + (other.high - other.low)

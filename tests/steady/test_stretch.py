@@ -43,7 +43,7 @@ def test_a_silent_second_is_left_out_and_a_noisy_series_is_not() -> None:
 
 def test_p50_is_asked_in_an_open_loop() -> None:
     slower = [row.model_copy(update={"p50_ns": None}) for row in f.rows(f.noisy(8000, 60, 0.005))]
-    assert stretch(slower, opens_ms=30_000.0, by_p50=True) is None
+    assert stretch(slower, opens_ms=30_000.0, series="p50") is None
     assert stretch(slower, opens_ms=30_000.0) is not None
 
 

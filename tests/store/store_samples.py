@@ -8,7 +8,7 @@ from prony.evidence.engine import Counters, EngineReport, Histogram, IntervalRow
 from prony.evidence.host import Fingerprint
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts, TrialRecord
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Bias, Finding, Judgement
 
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 
@@ -24,8 +24,17 @@ FINGERPRINT = Fingerprint(
 )
 
 JUDGEMENT = Judgement(
-    verdict=Status.SUSPECT,
-    findings=(Finding(check="errors", status=Status.SUSPECT, value=0.01, limit="0", reason="one failed"),),
+    conforms=True,
+    findings=(
+        Finding(
+            check="errors",
+            code="failed",
+            bias={"requests_per_s": Bias(low=0.0, high=0.01)},
+            value=0.01,
+            limit="0",
+            reason="one failed",
+        ),
+    ),
     bound_by="server-cpu",
 )
 

@@ -12,7 +12,7 @@ import pytest
 from prony import __version__
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.host import Fingerprint
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 from prony.store import ExperimentStatus, Store, catalogue, ids, owner
 from prony.store.location import default_path
 from tests.store.conftest import MakeTrial
@@ -71,7 +71,7 @@ def test_judging_again_keeps_the_older_judgement(
 ) -> None:
     record = make_trial(begin())
     store.add_trial(record, judgement, {"a": 1.0})
-    second = Judgement(verdict=Status.VALID, findings=())
+    second = Judgement(conforms=False, findings=())
     store.add_judgements({record.id: (second, {"a": 2.0})})
     (stored,) = store.trials(record.experiment_id)
     assert [one.judgement for one in stored.judgements] == [judgement, second]

@@ -16,7 +16,6 @@ from sqlalchemy import Connection, Engine, create_engine
 from sqlalchemy.exc import OperationalError
 
 from prony.errors import StoreError
-from prony.judge.finding import Status
 from prony.report.reading import load_result
 from prony.store import Search, Store, migrations, schema, summaries, transfer
 from tests.experiment.test_stored import NAMES, SCHEMA_1
@@ -52,6 +51,9 @@ def check(target: str | Path, fresh: Store) -> None:
         mine, theirs = store.trials(row.id), fresh.trials(row.id)
         assert [one.record for one in mine] == [one.record for one in theirs]
         assert [one.first for one in mine] == [one.first for one in theirs]
+        assert all(
+            judged.stale and not judged.judgement.findings for one in mine for judged in one.judgements
+        )
         assert load_result(store, row.id).title == row.name
     found, expected = store.search().experiments, fresh.search().experiments
     assert [(one.id, one.command, one.servers) for one in found] == [
@@ -63,11 +65,9 @@ def check(target: str | Path, fresh: Store) -> None:
     ]
     assert judged_twice
     (identifier,) = {one.record.experiment_id for one in judged_twice}
-    assert next(one for one in found if one.id == identifier).verdicts == {Status.UNKNOWN: len(judged_twice)}
+    assert next(one for one in found if one.id == identifier).conforming == len(judged_twice)
     store.tag(identifier, "old")
-    assert [one.id for one in store.search(Search(tag="old", verdict=Status.UNKNOWN)).experiments] == [
-        identifier
-    ]
+    assert [one.id for one in store.search(Search(tag="old", conforming=True)).experiments] == [identifier]
     assert store.remove(found[-1].id)
     store.check_writable()
     store.close()
@@ -132,11 +132,16 @@ def test_the_migrations_from_nothing_make_the_tables_of_now(tmp_path: Path) -> N
     assert differing(engine) == []
     Store.open(tmp_path / "now.db").close()
 
-    def tables(file: Path) -> dict[str, str]:
+    def tables(file: Path) -> dict[str, list[str]]:
+        """Columns and constraints of each; SQLite's copy of a table has the constraints in any order."""
         with sqlite3.connect(file) as raw:
             rows = raw.execute("SELECT name, sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         raw.close()
-        return {name: "".join(sql.split()) for name, sql in rows if name not in ("alembic_version",)}
+        return {
+            name: sorted("".join(sql.replace('"', "").split()).removesuffix(")").split(","))
+            for name, sql in rows
+            if name not in ("alembic_version",)
+        }
 
     assert tables(path) == tables(tmp_path / "now.db")
 
@@ -150,7 +155,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
         raise OperationalError("s", {}, Exception("no such luck"))
 
     monkeypatch.setattr(summaries, "rebuild", fail)
-    with pytest.raises(StoreError, match=r"older Prony \(schema 1; this one has 2\).*no such luck") as caught:
+    with pytest.raises(StoreError, match=r"older Prony \(schema 1; this one has 3\).*no such luck") as caught:
         Store.open(path)
     assert "\n" not in str(caught.value)
     assert tables_and_rows(path) == before
@@ -174,7 +179,7 @@ def test_an_earlier_file_that_may_only_be_read_says_why_it_cannot_be(tmp_path: P
     path.chmod(0o444)
     tmp_path.chmod(0o555)
     try:
-        with without_root(), pytest.raises(StoreError, match=r"schema 1; this one has 2\).*may only be read"):
+        with without_root(), pytest.raises(StoreError, match=r"schema 1; this one has 3\).*may only be read"):
             Store.open(path)
     finally:
         tmp_path.chmod(0o755)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 from prony.store import FoundExperiment, Store, schema
 from prony.store.pruning import Keep
 from tests import command
@@ -39,7 +39,8 @@ def found(days_ago: float, **values: object) -> FoundExperiment:
         "prony_version": "1",
         "fingerprint_key": "k",
         "hostname": "h",
-        "verdicts": {Status.VALID: 1},
+        "trials": 1,
+        "conforming": 1,
     }
     return FoundExperiment(**fields | values)  # type: ignore[arg-type]
 

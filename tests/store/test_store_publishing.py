@@ -12,7 +12,7 @@ import pytest
 from prony.evidence.host import Fingerprint, HostWindow
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence, LoadFacts
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Finding, Judgement
 from prony.store import Store, publishing, transfer
 from tests.store.conftest import MakeTrial
 
@@ -38,8 +38,8 @@ def measured(store: Store, make_trial: MakeTrial) -> tuple[Store, str]:
         name="of /home/eve/servers", spec=SPEC, fingerprint=fingerprint, seed=7, quick=True
     )
     why = "no route /home/eve/servers/x, but http://127.0.0.1/home/eve/x and /home/evelyn/x"
-    finding = Finding(check="errors", status=Status.SUSPECT, value=0.1 + 0.2, limit="0", reason=why)
-    judgement = Judgement(verdict=Status.SUSPECT, findings=(finding,))
+    finding = Finding(check="errors", value=0.1 + 0.2, limit="0", reason=why)
+    judgement = Judgement(conforms=True, findings=(finding,))
     for number in (1, 2):
         record = make_trial(identifier, number)
         server = ServerIdentity(name="jetty", command=COMMAND)
@@ -112,7 +112,7 @@ def test_it_is_imported_with_the_same_figures_and_published_again_it_is_the_same
         assert theirs.record.evidence.engine == mine.record.evidence.engine
         assert theirs.figures == mine.figures == {"requests_per_s": 0.1 + 0.2}
         assert theirs.judgement.findings[0].value == mine.judgement.findings[0].value
-        assert theirs.judgement.verdict is mine.judgement.verdict
+        assert theirs.judgement.conforms is mine.judgement.conforms
     published(other, identifier, tmp_path / "second")
     assert (tmp_path / "second").read_bytes() == (tmp_path / "first").read_bytes()
 
@@ -129,14 +129,14 @@ def test_programs_beside_the_measurement_have_no_name(
         server = ServerIdentity(name="x", command=("/usr/bin/grep",))
         finding = Finding(
             check="isolation",
-            status=Status.INVALID,
+            conforms=False,
             value=0.4,
             limit="2 %",
             reason=f"other processes took 40 % of the client's CPUs (most: {busiest})",
             advice=f"stop the other load and repeat; the busiest was {busiest}",
         )
         evidence = Evidence(load=load, host_window=window, server=server)
-        judgement = Judgement(verdict=Status.INVALID, findings=(finding,))
+        judgement = Judgement(conforms=False, findings=(finding,))
         store.add_trial(make_trial(identifier, number, evidence=evidence), judgement, {})
     text = published(store, identifier, tmp_path / "first")
     other = Store.open(tmp_path / "other.db")

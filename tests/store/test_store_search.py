@@ -17,17 +17,17 @@ from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.store import Found, Search, Store, catalogue, search, transfer
 from tests.store.conftest import MakeTrial
 from tests.store.store_samples import NOON
 
-VALID = Judgement(verdict=Status.VALID, findings=(), bound_by="server-cpu")
-INVALID = Judgement(
-    verdict=Status.INVALID,
+FINE = Judgement(conforms=True, findings=(), bound_by="server-cpu")
+WRONG = Judgement(
+    conforms=False,
     findings=(
-        Finding(check="errors", status=Status.SUSPECT, reason="one failed"),
-        Finding(check="steady", status=Status.INVALID, reason="it stepped by 14 %" + "!" * 10_000_000),
+        Finding(check="errors", bias={"p99_ms": Bias(high=0.1)}, reason="one failed"),
+        Finding(check="content", conforms=False, reason="it stepped by 14 %" + "!" * 10_000_000),
     ),
 )
 
@@ -48,10 +48,10 @@ Add = Callable[..., str]
 def add(
     store: Store, fingerprint: Fingerprint, make_trial: MakeTrial, monkeypatch: pytest.MonkeyPatch
 ) -> Add:
-    """An experiment of a day, with a trial for each verdict; returns its id."""
+    """An experiment of a day, with a trial for each judgement; returns its id."""
 
     def create(
-        day: int, command: str = "compare", judged: tuple[Judgement, ...] = (VALID,), **values: object
+        day: int, command: str = "compare", judged: tuple[Judgement, ...] = (FINE,), **values: object
     ) -> str:
         moment = datetime(2026, 11, day, 12, tzinfo=UTC)
 
@@ -88,8 +88,8 @@ def ids(found: Found) -> list[str]:
 
 def test_every_criterion_finds_what_it_says(store: Store, add: Add) -> None:
     tomcat = add(1)
-    jetty = add(2, "run", (INVALID, VALID), server="jetty")
-    other = add(3, "load", (INVALID,), server="tomcat:virtual", workload="crud", fingerprint_key="def")
+    jetty = add(2, "run", (WRONG, FINE), server="jetty")
+    other = add(3, "load", (WRONG,), server="tomcat:virtual", workload="crud", fingerprint_key="def")
     empty = add(4, "compare", ())
     store.tag(jetty, "main")
     everything = [empty, other, jetty, tomcat]
@@ -100,9 +100,9 @@ def test_every_criterion_finds_what_it_says(store: Store, add: Add) -> None:
         Search(server="TOMCAT*"): [],
         Search(server="j?tt[xyz]"): [jetty],
         Search(workload="crud"): [other],
-        Search(verdict=Status.VALID): [jetty, tomcat],
-        Search(verdict=Status.SUSPECT): [],
-        Search(server="tomcat*", verdict=Status.VALID): [tomcat],
+        Search(conforming=True): [jetty, tomcat],
+        Search(conforming=False): [other, jetty],
+        Search(server="tomcat*", conforming=True): [tomcat],
         Search(command="run"): [jetty],
         Search(command="[!r]*"): [empty, other, tomcat],
         Search(tag="main"): [jetty],
@@ -124,18 +124,18 @@ def test_every_criterion_finds_what_it_says(store: Store, add: Add) -> None:
 
 
 def test_a_found_experiment_says_what_a_list_shows(store: Store, add: Add) -> None:
-    identifier = add(2, "run", (VALID, INVALID, VALID))
+    identifier = add(2, "run", (FINE, WRONG, FINE))
     store.tag(identifier, "b")
     store.tag(identifier, "a")
     store.note(identifier, "  after the upgrade ")
     (found,) = store.search().experiments
     assert (found.name, found.command, found.status, found.hostname) == ("Night 2", "run", "finished", "h")
-    assert (found.trials, found.verdicts) == (3, {Status.VALID: 2, Status.INVALID: 1})
-    assert (found.verdict, found.servers, found.workloads) == (Status.INVALID, ("tomcat:async",), ("hello",))
+    assert (found.trials, found.conforming) == (3, 2)
+    assert (found.servers, found.workloads) == (("tomcat:async",), ("hello",))
     assert (found.tags, [note.text for note in found.notes]) == (("a", "b"), ["after the upgrade"])
     assert "@" in found.notes[0].by
-    store.add_judgements({f"{identifier}-002": (VALID, {})})
-    assert store.search().experiments[0].verdict is Status.VALID, "the newest judgement counts"
+    store.add_judgements({f"{identifier}-002": (FINE, {})})
+    assert store.search().experiments[0].conforming == 3, "the newest judgement counts"
 
 
 @contextmanager
@@ -157,9 +157,9 @@ def test_a_page_goes_through_all_trials_once(store: Store, add: Add) -> None:
     for day in (1, 2, 3):
         store.tag(add(day), "main")
     with listening() as said:
-        found = store.search(Search(server="tomcat*", verdict=Status.VALID, tag="main"), limit=2)
+        found = store.search(Search(server="tomcat*", conforming=True, tag="main"), limit=2)
     assert (len(found.experiments), found.total) == (2, 3)
-    assert len([one for one in said if "trial_summaries.verdict =" in one]) == 1
+    assert len([one for one in said if "trial_summaries.conforms IS" in one]) == 1
     assert len([one for one in said if "tags.name =" in one]) == 1
 
 
@@ -178,7 +178,7 @@ def test_more_experiments_than_one_query_takes_are_found(
 def test_neither_records_nor_plans_are_read(store: Store, add: Add) -> None:
     add(1)
     with listening() as said:
-        store.search(Search(server="tomcat*", verdict=Status.VALID, tag="x", text="y"), limit=10)
+        store.search(Search(server="tomcat*", conforming=True, tag="x", text="y"), limit=10)
         store.search()
         store.series("tomcat:async", "hello", "closed-10")
         store.series_names()
@@ -194,14 +194,14 @@ def test_neither_records_nor_plans_are_read(store: Store, add: Add) -> None:
 
 
 def test_a_series_is_in_the_order_of_time_and_says_what_is_comparable(store: Store, add: Add) -> None:
-    late = add(9, "compare", (VALID, INVALID), fingerprint_key="new")
-    early = add(3, "compare", (VALID,), window_s=20)
-    add(5, "compare", (VALID,), server="jetty")
+    late = add(9, "compare", (FINE, WRONG), fingerprint_key="new")
+    early = add(3, "compare", (FINE,), window_s=20)
+    add(5, "compare", (FINE,), server="jetty")
     found = store.series("tomcat:async", "hello", "closed-10")
-    assert [(one.experiment_id, one.verdict) for one in found] == [
-        (early, Status.VALID),
-        (late, Status.VALID),
-        (late, Status.INVALID),
+    assert [(one.experiment_id, one.conforms) for one in found] == [
+        (early, True),
+        (late, True),
+        (late, False),
     ]
     assert [one.figures["requests_per_s"] for one in found] == [301, 901, 902]
     assert [one.reason[:18] for one in found] == ["", "", "it stepped by 14 %"]
@@ -230,9 +230,9 @@ def test_a_series_is_in_the_order_of_time_and_says_what_is_comparable(store: Sto
 
 
 def test_a_trial_that_was_repeated_is_marked(store: Store, add: Add) -> None:
-    identifier = add(3, "compare", (INVALID,))
+    identifier = add(3, "compare", (WRONG,))
     first = store.trials(identifier)[0].record
-    store.add_trial(first.model_copy(update={"id": f"{first.id}-2"}), VALID, {})
+    store.add_trial(first.model_copy(update={"id": f"{first.id}-2"}), FINE, {})
     found = store.series("tomcat:async", "hello", "closed-10")
     assert [(one.trial_id, one.repeated) for one in found] == [(first.id, True), (f"{first.id}-2", False)]
 
@@ -243,7 +243,7 @@ def test_versions_and_the_commit_come_from_the_record(
     record: TrialRecord = make_trial(begin())
     identity = ServerIdentity(name="tomcat", versions={"tomcat": "10.1", "commit": "c0ffee"}, build_key="b")
     evidence = record.evidence.model_copy(update={"server": identity})
-    store.add_trial(record.model_copy(update={"evidence": evidence}), VALID, {})
+    store.add_trial(record.model_copy(update={"evidence": evidence}), FINE, {})
     (point,) = store.series("tomcat:async", "hello", "closed-10")
     assert (point.versions["tomcat"], point.revision, point.build_key) == ("10.1", "c0ffee", "b")
 
@@ -256,7 +256,7 @@ def test_a_clock_that_went_back_changes_no_order_and_no_attempt(
     for number, minute in ((1, 50), (2, 10), (3, 20)):
         started = NOON + timedelta(minutes=minute)
         record = make_trial(identifier, number, rows=1, cell=cell, started_at=started, ended_at=started)
-        store.add_trial(record, VALID, {})
+        store.add_trial(record, FINE, {})
     ran = [f"{identifier}-00{number}" for number in (1, 2, 3)]
     assert [one.record.id for one in store.trials(identifier)] == ran
     assert [one.trial_id for one in store.series("tomcat:async", "hello", "closed-10")] == ran
@@ -322,15 +322,17 @@ def test_notes_go_along_with_an_export_and_tags_do_not(store: Store, add: Add, t
     assert (found.tags, found.notes) == ((), store.search().experiments[0].notes)
 
 
-def test_an_explained_trial_is_in_no_series_and_found_by_no_verdict(store: Store, add: Add) -> None:
+def test_an_explained_trial_is_in_no_series_and_found_whether_it_conforms_or_not(
+    store: Store, add: Add
+) -> None:
     identifier = add(3)
     first = store.trials(identifier)[0].record
     later = first.started_at + timedelta(hours=1)
     changed = {"id": f"{first.id}-9", "kind": "explained", "started_at": later}
-    store.add_trial(first.model_copy(update=changed), INVALID, {"requests_per_s": 1.0})
+    store.add_trial(first.model_copy(update=changed), WRONG, {"requests_per_s": 1.0})
     found = store.series("tomcat:async", "hello", "closed-10")
     assert [one.trial_id for one in found] == [first.id]
     (name,) = store.series_names()
     assert (name.trials, name.newest) == (1, first.started_at)
-    assert store.search(Search(verdict=Status.INVALID)).total == 0
-    assert store.search(Search(verdict=Status.VALID)).total == 1
+    assert store.search(Search(conforming=False)).total == 0
+    assert store.search(Search(conforming=True)).total == 1

@@ -105,7 +105,7 @@ def test_a_newer_schema_is_refused_and_left_alone(path: Path) -> None:
         raw.execute("UPDATE prony_schema SET value = '99' WHERE name = 'version'")
     raw.close()
     before = path.read_bytes()
-    assert "written by a newer Prony (schema 99; this one knows 2)" in refused(path)
+    assert "written by a newer Prony (schema 99; this one knows 3)" in refused(path)
     assert path.read_bytes() == before
 
 
@@ -275,7 +275,7 @@ def changed(part: str, **values: object) -> Callable[[str], str]:
     ("change", "said"),
     [
         (lambda text: text[: len(text) // 2], "damaged"),
-        (lambda text: text.replace('"prony_rescue": 2', '"prony_rescue": 99'), "version 99"),
+        (lambda text: text.replace('"prony_rescue": 3', '"prony_rescue": 99'), "version 99"),
         (lambda text: text.replace("prony_rescue", "other"), "not a trial that Prony saved"),
         (lambda text: text.replace('"id": "', '"id": "x'), "damaged"),
         (changed("experiment", id="../../etc/passwd"), "damaged"),
@@ -286,7 +286,7 @@ def changed(part: str, **values: object) -> Callable[[str], str]:
         (changed("trial", server="jetty"), "damaged"),
         (changed("trial", experiment_id="261122-0000"), "damaged"),
         (changed("trial", extra=1), "damaged"),
-        (changed("judgement", verdict="fine"), "damaged"),
+        (changed("judgement", conforms="fine"), "damaged"),
         (changed("judgement", figures="[]"), "damaged"),
         (lambda _: '{"prony_rescue": ' + "[" * 100_000, "not a trial that Prony saved"),
     ],

@@ -40,7 +40,7 @@ def test_each_address_gives_the_model_of_the_contract(shown: Shown) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["/api/results?limit=501", "/api/results?offset=-1", "/api/results?verdict=x"]
+    "path", ["/api/results?limit=501", "/api/results?offset=-1", "/api/results?conforming=x"]
 )
 def test_a_query_that_means_nothing_is_refused(shown: Shown, path: str) -> None:
     reply = shown.client.get(path)

@@ -51,7 +51,7 @@ def paths(shown: Shown) -> dict[str, str]:
         "changes": "/changes",
         "hosts": "/hosts",
         "host": f"/hosts/{newest.fingerprint_key}",
-        "refused": "/?verdict=none",
+        "refused": "/?conforming=none",
     }
 
 
@@ -120,7 +120,7 @@ def test_by_keyboard_alone(site: str, tmp_path: Path) -> None:
         tab.type("Nightly")
         tab.follow(lambda: tab.press("Enter"))
         assert "q=Nightly" in tab.run("location.search")
-        to(tab, "Trials")
+        to(tab, "Conforming trials")
         assert tab.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         tab.press("Enter")
         assert tab.run("document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"

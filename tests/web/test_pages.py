@@ -36,7 +36,9 @@ def test_the_list_is_newest_first_and_in_pages(shown: Shown) -> None:
         ("server=jetty", True),
         ("server=spring-*", True),
         ("server=undertow", False),
-        ("verdict=suspect&verdict=valid", None),
+        ("conforming=yes&conforming=no", None),
+        ("conforming=yes", True),
+        ("conforming=no", True),
         ("tag=release-1", 1),
         ("since=2026-11-09", True),
         ("since=2126-11-09", False),
@@ -57,7 +59,7 @@ def test_a_search_finds_what_fits(shown: Shown, query: str, matches: bool | int 
 @pytest.mark.parametrize(
     ("path", "status", "sentence"),
     [
-        ("/?verdict=good", 400, "verdict is &#39;good&#39;; expected valid, suspect, invalid or unknown"),
+        ("/?conforming=good", 400, "conforming is &#39;good&#39;; expected yes or no"),
         ("/?since=yesterday", 400, "since is &#39;yesterday&#39;; expected a date"),
         ("/?page=0", 400, "page is &#39;0&#39;; expected a whole number from 1"),
         ("/?page=%F0%9F%98%80", 400, "expected a whole number"),

@@ -16,11 +16,11 @@ import anyio
 import pytest
 
 from prony.evidence.engine import IntervalRow
-from prony.judge.finding import Status
 from prony.report.journal import Journal
 from prony.store import Search, running
 from prony.web import events
 from prony.web.events import Streams
+from tests.report import factory
 
 from .conftest import Shown
 
@@ -66,9 +66,10 @@ def test_the_pages_show_it_and_go_back_to_the_report_when_it_ends(shown: Shown) 
         journal.phase("window", 30.0)
         journal.row(row(1000.0, 7000))
         journal.row(row(2000.0, 7100))
-        journal.trial_ended(
-            Status.INVALID, None, 41.0, "isolation: <script>alert(1)</script>" + "x" * 10_000_000
+        wrong = factory.finding(
+            "errors", conforms=False, reason="<script>alert(1)</script>" + "x" * 10_000_000
         )
+        journal.trial_ended(factory.judgement(wrong), {}, 41.0)
         until_written(shown, identifier, done=1)
         listed = shown.client.get("/").text
         assert f'href="/results/{identifier}/live"' in listed

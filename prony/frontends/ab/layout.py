@@ -11,7 +11,7 @@ from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 
 PERCENTILES = (50, 66, 75, 80, 90, 95, 98, 99, 100)
 ORIGIN = (
-    "The layout is that of ab; load, clock and verdict are Prony's",
+    "The layout is that of ab; load, clock and judgement are Prony's",
     "(the whole judgement: prony results show latest)",
 )
 """In place of ab's two lines of rights: who counts lines finds the report where it was."""

@@ -328,7 +328,7 @@ def _as_json(node: ScriptNode, scope: NameScope) -> str:
 
 
 def expectation(wanted: Expected, found: ReadFromResponse, follows: bool) -> Expectation:
-    """What a right response is, for the engine and the verdict."""
+    """What a right response is, for the engine and the judgement."""
     statuses = wanted.statuses or (RIGHT if follows else NOT_FOLLOWED)
     return Expectation(
         status=statuses,

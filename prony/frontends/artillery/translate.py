@@ -47,7 +47,7 @@ timeout.
 """
 REPORTED_DIFFERENCES = (
     "redirects are followed on the target only, and one to another server is an error; responses other than "
-    "2xx are wrong for the verdict, unless the script expects them"
+    "2xx are wrong in the judgement, unless the script expects them"
 )
 
 

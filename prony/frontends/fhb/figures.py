@@ -95,7 +95,7 @@ def summary(asked: FhbArguments, found: FhbFigures, ran: Ran) -> str:
     <benchSummary name="fhb" version="1.0">
         <runId>{escape(ran.identifier)}</runId>
         <metric unit="ops/sec">{found.per_s:.3f}</metric>
-        <verdict>{ran.verdict.value}</verdict>
+        <conforms>{str(ran.judgement.conforms).lower()}</conforms>
     </benchSummary>
     <driverSummary name="http_driver1">
         <metric unit="ops/sec">{found.per_s:.3f}</metric>

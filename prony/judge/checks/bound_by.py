@@ -1,4 +1,4 @@
-"""bound_by: the bottleneck, and how much more the server could carry. Must not explain a rate by a tautology.
+"""bound_by: the bottleneck. Must not explain a rate by a tautology.
 
 In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever the bottleneck. Only
 declared delays count, and CPU time that was used: of the whole server, or of its busiest thread.
@@ -14,9 +14,9 @@ from prony.judge.check import Share, check
 from prony.judge.checks.client import ClientLimits, client_bound, thread_tells
 from prony.judge.checks.streams import StreamsLimits, only_at_the_start, waits
 from prony.judge.effects import both
-from prony.judge.finding import CAPACITY, Finding, no_window
+from prony.judge.finding import CAPACITY, Bias, Finding, no_window
 from prony.judge.links import LinkLimits, full_link
-from prony.judge.more_users import Probed, probed
+from prony.judge.more_users import probed, rise
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -24,18 +24,13 @@ from prony.numbers import number, percent
 CHECK = "bound_by"
 SOURCE = "the-benchmarker's saturation rule; 200 threads ÷ 0.15 s in experiment D"
 SERVER_CPU, CLIENT, OFFERED_LOAD, UNKNOWN = "server-cpu", "client", "offered-load", "unknown"
-WAITS = "declare what it waits for as a ceiling (worker threads ÷ delay, a pool, a database)"
 MORE_USERS = "offer more users until the rate no longer rises, and measure the capacity there"
-MORE_CLIENT = "give the client more CPUs (--client-cpus), so that the server is the busier of the two"
 NETWORK = "network"
 FLOW_CONTROL, STREAMS = "flow-control", "streams"
 SERVICE_CPU, SERVER_THREAD = "service-cpu", "server-thread"
 FASTER_LINK = (
     "use a faster link or smaller responses; or compare CPU per request at one rate that the link carries"
 )
-NOT_THE_SERVER = frozenset({NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS})
-SERVER_BOUND = "the server, and nothing beside it, bounded the rate"
-SERVED = "the server's CPU time went into requests, not into polling"
 FORWARDERS = {"docker-proxy", "rootlessport", "slirp4netns", "pasta", "gvproxy", "socat", "kubectl", "ssh"}
 """Programs that hold a listening socket for a process somewhere else: their CPU time is not the server's."""
 LEAST_US_PER_REQUEST = 0.5
@@ -59,8 +54,6 @@ class Bound:
     cpu_share: float | None
     text: str
     advice: str = ""
-    used: float | None = None
-    """Of what bounds it, as a share of what it can give; None: not the server's, or not known."""
 
 
 def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
@@ -86,28 +79,27 @@ def bound(evidence: Evidence, limits: BoundLimits) -> Bound:
     if client_bound(evidence, limits):
         return Bound(CLIENT, share, f"load generator saturated; {cpu}", "see client")
     if share is not None and share >= limits.bound_cpu_min:
-        return Bound(SERVER_CPU, share, cpu, used=share)
+        return Bound(SERVER_CPU, share, cpu)
     thread = None if share is None else _thread(evidence, limits)
     if thread is not None:
-        used = max(share or 0.0, busiest_server_thread_share(evidence) or 0.0)
-        return Bound(SERVER_THREAD, share, f"{thread}; {cpu}", used=used)
+        return Bound(SERVER_THREAD, share, f"{thread}; {cpu}")
     left = _left_by_others(evidence)
     if share is not None and left is not None and share >= limits.bound_cpu_min * left:
         text = f"{cpu}, {percent(left)} of it left by other processes (see isolation)"
-        return Bound(SERVER_CPU, share, text, used=share / left)
+        return Bound(SERVER_CPU, share, text)
     service = _service(evidence, share, cpu, limits)
     if service is not None:
         return service
     quota = _quota(evidence, limits)
     if quota is not None:
-        return Bound(SERVER_CPU, share, quota[1], used=quota[0])
+        return Bound(SERVER_CPU, share, quota)
     http2 = _http2(evidence, limits)
     if http2 is not None:
         return Bound(http2[0], share, f"{http2[1]}; {cpu}", "see streams")
     ceiling = _ceiling(evidence, rate, limits)
     if ceiling is not None:
         text = f"{number(rate)}/s is at the ceiling of {number(ceiling.per_s)}/s: {ceiling.explanation}"
-        return Bound(ceiling.name, share, f"{text}; {cpu}", used=rate / ceiling.per_s)
+        return Bound(ceiling.name, share, f"{text}; {cpu}")
     load = evidence.load
     rate = _level_per_s(evidence, rate)
     if (
@@ -212,73 +204,60 @@ def _level_per_s(evidence: Evidence, rate: float) -> float:
 
 @check(BoundLimits, order=130)
 def bound_by(evidence: Evidence, limits: BoundLimits) -> Finding:
-    """The bottleneck; and of a rate that is claimed as a capacity, how much more the server could carry."""
-    limit = (
-        f"server CPU at least {percent(limits.bound_cpu_min)} of what was granted, or its busiest thread at "
-        f"least {percent(limits.bound_thread_min)} busy, or rate within {percent(limits.bound_tolerance)} of "
-        f"a declared ceiling; at most {percent(limits.bound_rise_max)} more with more users"
-    )
+    """The bottleneck, and how much more the server could carry with more users: no source of the window's own
+    figures, which are those of this load.
+    """
+    limit = f"at most {percent(limits.bound_rise_max)} more with more users"
     if measured(evidence) is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     found = bound(evidence, limits)
     reason = found.text if found.name == UNKNOWN else f"{found.name}: {found.text}"
-    left = Left("ok", 0.0)
-    if evidence.load.claim == "capacity":
-        left = _left(evidence, found, probed(evidence, limits, limits.client_cpu_max), limits)
+    if evidence.load.claim != "capacity":
+        bias: dict[str, Bias] = {}
+        provided = advice = ""
+    else:
+        up, said = _room(evidence, found, limits)
+        bias, reason = both(CAPACITY, up=up), reason + (f"; {said}" if said else "")
+        wide = up > math.log1p(limits.bound_rise_max)
+        provided = "more users would not raise the rates" if wide else ""
+        advice = found.advice or (MORE_USERS if wide else "")
     return Finding(
         check=CHECK,
-        code=left.code,
-        bias=both(CAPACITY, up=left.up) if left.up > 0 else {},
-        provided=left.provided,
-        assumption="CPU time per request stays the same with more users" if 0 < left.up < math.inf else "",
+        code=found.name.replace("-", "_"),
+        bias=bias,
+        provided=provided,
         value=found.cpu_share,
         limit=limit,
-        reason=f"{reason}; {left.said}" if left.said else reason,
-        advice=left.advice,
+        reason=reason,
+        assumption="half as many users again show what more users would bring" if bias else "",
+        advice=advice,
         source=SOURCE,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Left:
-    """How much more than the rate the server could carry, on the log scale, and why."""
-
-    code: str
-    up: float
-    said: str = ""
-    advice: str = ""
-    provided: str = ""
-
-
-def _left(evidence: Evidence, found: Bound, probe: Probed | None, limits: BoundLimits) -> Left:
-    """By the rate under more users where that was measured; else by what is left of what bounds it."""
-    said = "" if probe is None else probe.said
-    if found.name == UNKNOWN and (found.cpu_share is None or not evidence.server.owned):
-        # What such a server was granted, and what it waits for, cannot be read from outside.
-        return Left("unread", 0.0, said, "" if found.cpu_share is None else MORE_USERS, SERVER_BOUND)
-    used = math.inf if found.used is None else -math.log(min(found.used, 1.0))
-    more = math.inf if probe is None or probe.high is None else math.log1p(max(0.0, probe.high))
-    if found.name in NOT_THE_SERVER:
-        return Left(found.name.replace("-", "_"), math.inf, "this is not the server's capacity", found.advice)
-    if probe is not None and probe.level:
-        undeclared = found.name == UNKNOWN
-        return Left("undeclared" if undeclared else "ok", more, said, WAITS if undeclared else "")
-    if probe is not None and probe.rising:
-        # With still more users it may go on to rise, as far as there is CPU time.
-        return Left("rising", max(more, used), said, MORE_USERS)
-    if found.name == UNKNOWN:
-        return Left("unknown", more, said or "nothing shows that this is the server's capacity", found.advice)
-    if probe is not None and probe.client_busy:
-        # A server that polls is at 100 % CPU without a request.
-        window = measured(evidence)
-        cpu = None if window is None else window.busiest_thread_share
-        up = used if cpu is not None and cpu < limits.client_cpu_max else math.inf
-        return Left("client_busy", up, f"{said}: it could not have shown more", MORE_CLIENT, SERVED)
-    if found.name == SERVER_THREAD and not thread_tells(evidence, limits):
-        why = "the load generator was not seen to have CPU left, and a thread that polls is always busy"
-        return Left("client_busy", math.inf, why, MORE_CLIENT)
-    up = min(used, more)
-    return Left("ok" if up <= 0 else "cpu_left", up, said, MORE_USERS if up > 0 else "")
+def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float, str]:
+    """By how much the rate may be higher with more users, on the log scale, and why. By the scaling probe
+    where it could tell; else by the CPU time that is left where the server's CPU is the bound, or by a
+    declared ceiling.
+    """
+    if found.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
+        return math.inf, ""
+    probe, more = probed(evidence, limits, limits.client_cpu_max), rise(evidence)
+    if probe is not None and more is not None and (probe.level or probe.rising):
+        return math.log1p(max(0.0, more.high)), probe.said
+    said = probe.said if probe is not None else "not probed with more users"
+    if any(ceiling.name == found.name for ceiling in evidence.ceilings):
+        return math.log1p(limits.bound_tolerance), ""
+    if found.name == SERVER_THREAD and thread_tells(evidence, limits):
+        used = max(found.cpu_share or 0.0, busiest_server_thread_share(evidence) or 0.0)
+        return -math.log(min(1.0, used)), said
+    if found.name == SERVER_CPU and found.cpu_share and (probe is None or not probe.client_busy):
+        # Below the limit something beside its own use of its CPUs holds it: a quota, a neighbour.
+        used = found.cpu_share if found.cpu_share >= limits.bound_cpu_min else 1.0
+        return -math.log(min(1.0, used)), said
+    if found.name == SERVICE_CPU:
+        return -math.log(limits.bound_cpu_min), said
+    return math.inf, said
 
 
 def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLimits) -> Bound | None:
@@ -294,23 +273,23 @@ def _service(evidence: Evidence, share: float | None, cpu: str, limits: BoundLim
             beside.append(f"{service.name} on the same CPUs {percent(used)}")
         elif used >= limits.bound_cpu_min:
             text = f"backing service {service.name} used {percent(used)} of its CPU; {cpu}"
-            return Bound(SERVICE_CPU, share, text, used=used)
+            return Bound(SERVICE_CPU, share, text)
     if share is not None and beside and together >= limits.bound_cpu_min:
-        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}", used=together)
+        return Bound(SERVER_CPU, share, f"{cpu} and {' and '.join(beside)}")
     return None
 
 
-def _quota(evidence: Evidence, limits: BoundLimits) -> tuple[float, str] | None:
-    """A server throttled in most periods of its quota is CPU-bound, however low its share of the CPUs: the
-    share of periods that it used up, and one sentence.
-    """
+def _quota(evidence: Evidence, limits: BoundLimits) -> str | None:
+    """A server throttled in most periods of its quota is CPU-bound, however low its share of the CPUs."""
     throttle = evidence.server_window.throttle if evidence.server_window is not None else None
     if throttle is None or throttle.periods <= 0:
         return None
     share = throttle.throttled_periods / throttle.periods
-    if share < limits.bound_throttled_periods_min:
-        return None
-    return share, f"the CPU quota throttled the server in {percent(share)} of its periods"
+    return (
+        f"the CPU quota throttled the server in {percent(share)} of its periods"
+        if (share >= limits.bound_throttled_periods_min)
+        else None
+    )
 
 
 def _ceiling(evidence: Evidence, rate: float, limits: BoundLimits) -> Ceiling | None:

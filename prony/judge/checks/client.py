@@ -73,7 +73,7 @@ class ClientLimits(ServerCpuLimits, MoreUsersLimits):
     comparison. A wake-up on an idle CPU costs 0.4 µs: 1 % at 20,000 wake-ups a second.
     """
     client_run_delay_alone: Share = 0.10
-    """From here on, where each wait is also that share of a service time, no other signal is needed."""
+    """From here on, where each wait is also that share of a service time, it decides by itself."""
 
 
 class MovedFigure(Enum):
@@ -324,13 +324,16 @@ def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
 
 def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
     """Percentiles less what is known of 99 % of the responses: they were no later than the p99 of the ages,
-    and their median moved by the mean age or the median one; the others as if late by any time.
+    and their median moved by the mean age or the median one; the others as if late by any time, or all by the
+    largest age that was seen, whichever is less.
     """
-    rest = {n: one for n, one in longest(evidence, 0.01, at_random=True).items() if n in PERCENTILES}
     usual_ns = max(t.receive_delay_p50_ns or 0 for t in window.threads) - WAKE_UP_NS
     most_ns = max(t.receive_delay_p99_ns or 0 for t in window.threads)
     median = {n: b for n, b in sooner(evidence, max(late_ns, usual_ns) / 1e6).items() if n == "p50_ms"}
-    return together(rest, sooner(evidence, most_ns / 1e6) | median)
+    rest = {n: one for n, one in longest(evidence, 0.01, at_random=True).items() if n in PERCENTILES}
+    seen = together(rest, sooner(evidence, most_ns / 1e6) | median)
+    largest_ns = max(t.receive_delay_max_ns or 0 for t in window.threads)
+    return narrower(seen, sooner(evidence, largest_ns / 1e6) | median) if largest_ns else seen
 
 
 def _late_share(threads: Sequence[EngineThread], mean_ns: float) -> float:

@@ -12,7 +12,7 @@ from prony.judge.effects import Biases, both, lost, together, user_time_lost
 from prony.judge.finding import CPU, NEGLIGIBLE, Finding, unread
 from prony.judge.parts import joined
 from prony.judge.times import headline
-from prony.judge.window import measured
+from prony.judge.window import expectations_missed, measured
 from prony.numbers import milliseconds, number, percent
 
 CHECK = "connections"
@@ -65,8 +65,10 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
     by_client = totals.connections_closed_by_client
     if load.model != "open" or opened is None or by_server is None or by_client is None:
         return None
-    # A failed request closes its connection: that is for `errors` to judge.
-    return float(max(1, opened - by_server - by_client + totals.failed))
+    # A request without a response closes its connection: that is for `errors` to judge. A wrong response does
+    # not.
+    broken = totals.failed - expectations_missed(totals)
+    return float(max(1, opened - by_server - by_client + broken))
 
 
 @check(ConnectionsLimits, order=140)

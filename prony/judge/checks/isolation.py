@@ -189,7 +189,16 @@ def _client(evidence: Evidence) -> Taken | str | None:
         return "the CPU time of client threads on the server's CPUs could not be read"
     share = sum(shares) / len(sides.server)
     text = f"the load generator used {percent(share)} of the server's CPUs"
-    advice = "give client and server separate CPU sets (--server-cpus, --client-cpus)"
+    advice = _pin(evidence) or "give client and server separate CPU sets (--server-cpus, --client-cpus)"
     if sides.shared:
         advice = "use a host with two or more CPUs"
     return Taken("shared_cpus", share, text, advice)
+
+
+def _pin(evidence: Evidence) -> str:
+    """How a server that somebody else placed gets CPUs of its own; empty where it has them."""
+    sides, pid = evidence.partition, evidence.server.pid
+    if evidence.server.owned or sides is None or not sides.common or pid is None:
+        return ""
+    theirs = sorted(set(sides.server) - set(sides.common))
+    return f"pin the server: taskset -apc {','.join(map(str, theirs))} {pid}" if theirs else ""

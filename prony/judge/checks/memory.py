@@ -17,11 +17,11 @@ from prony.numbers import number, percent
 CHECK = "memory"
 SOURCE = "a leak shows in memory hours before it shows in times; Blackburn et al. 2008 on heaps"
 MIB = 2**20
-LEVELS_OFF = "its memory does not go on to grow"
-COLLECTING = "collecting garbage costs nothing"
 LEAST_MIB = 8.0
 """Growth below this is the granularity of an allocator."""
 THIRDS = 3
+LEVEL = "its memory levels off"
+COLLECTED = "collecting its garbage costs nothing"
 EVEN_SHARE = 0.15
 """Each third of the window has at least this share of the growth, where it goes on; a heap that fills once
 levels off.
@@ -30,14 +30,14 @@ levels off.
 
 class MemoryLimits(DeclaredLimits):
     memory_growth: NotNegative = 0.25
-    """Growth of the server's resident memory over the window, in every third of it, ÷ where it began: named
-    from here on, however short the window is.
+    """Growth of the server's resident memory over the window, in every third of it, ÷ where it began: from
+    here on flagged however short the window is.
     """
     memory_growth_long: NotNegative = 0.05
     """The same over a window of `memory_long_s` or more, in which a heap has had time to level off."""
     memory_long_s: Positive = 60.0
     memory_uncollected: Share = 0.05
-    """Growth of a JVM's heap ÷ its maximum in a window without a collection, from which that is named: the
+    """Growth of a JVM's heap ÷ its maximum in a window without a collection: from here on flagged, as the
     cost of collecting is not in the figure.
     """
 
@@ -68,24 +68,26 @@ def memory(evidence: Evidence, limits: MemoryLimits) -> Finding | None:
     uncollected = _uncollected(opened, closed, window.duration_s, limits)
     if len(rss) < 2 * THIRDS and uncollected is None:
         reason = f"{len(rss)} readings of resident memory"
-        return unread(CHECK, reason, provided=LEVELS_OFF, limit=limit, source=SOURCE)
+        return unread(CHECK, reason, provided=LEVEL, limit=limit, source=SOURCE)
     grown, reason = _growth(rss, closed or opened, window.duration_s)
     allowed = limits.memory_growth_long
     if window.duration_s < limits.memory_long_s:
         allowed = limits.memory_growth
     unseen = opened is None and closed is None and _may_have_a_heap(evidence)
-    grows = grown >= allowed
-    if grows and unseen:
-        reason += ", perhaps a heap: its runtime could not be read"
-    parts = [reason] if grows else []
-    advice = ["measure for longer: a leak goes on, a cache or a heap levels off"] if grows else []
+    if grown >= allowed and unseen:
+        reason += ", and it is unknown whether it is a heap: its runtime could not be read"
+        return unread(CHECK, reason, provided=LEVEL, limit=limit, source=SOURCE)
+    parts = [reason] if grown >= allowed else []
+    provided = [LEVEL] if parts else []
+    advice = ["measure for longer: a leak goes on, a cache or a heap levels off"] if parts else []
     if uncollected is not None:
         parts.append(uncollected[0])
         advice.append(uncollected[1])
+        provided.append(COLLECTED)
     return Finding(
         check=CHECK,
-        code="growing" if grows else "uncollected" if uncollected is not None else "ok",
-        provided=" and ".join([LEVELS_OFF] * grows + [COLLECTING] * (uncollected is not None)),
+        code="ok" if not parts else "growing" if LEVEL in provided else "not_collected",
+        provided=" and ".join(provided),
         value=grown,
         limit=limit,
         reason="; ".join(parts) or reason,
@@ -137,6 +139,7 @@ def _uncollected(
         return None
     due_s = (closed.heap_max_bytes - closed.heap_used_bytes) / (filled / duration_s)
     return (
-        f"no garbage collection in {number(duration_s)} s while the heap grew by {number(filled / MIB)} MiB",
-        f"measure for longer, a collection is due within {number(max(1.0, due_s))} s, or with a smaller heap",
+        f"no garbage collection in {number(duration_s)} s while the heap grew by {number(filled / MIB)} MiB: "
+        "the cost of collecting is not in the figure",
+        f"measure for longer (a collection is due within {number(max(1.0, due_s))} s) or with a smaller heap",
     )

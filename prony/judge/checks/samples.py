@@ -22,8 +22,6 @@ COUNT_TOLERANCE = 0.01
 failed ones.
 """
 
-ALL_COUNTED = "the times of all requests were counted"
-AS_LATER = "the rest of the window would have been the same"
 CUT_SHORT = ("stopped", REQUEST_FAILED, "signal", "stdin_closed")
 """The engine's reasons for the end of a protocol before its time."""
 
@@ -37,29 +35,26 @@ class SamplesLimits(DeclaredLimits):
     samples_confidence: Annotated[float, Field(gt=0.0, lt=1.0)] = CONFIDENCE
     """Of the intervals of percentiles; printed of so many requests that half of a tail lies above."""
     samples_required_percentile: Annotated[float, Field(gt=0.0, lt=100.0)] = 99.0
-    """The highest percentile that as many independent requests as these are worth must bound; where they do
-    not, it is said how many would.
-    """
+    """The percentile that the advice is about: how many more requests would bound it."""
 
 
 @check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     """Which percentiles are printed, and which of them the requests, divided by their design effect, are too
-    few to bound: that is in their intervals. Lost samples are none of the server's.
+    few to bound: those go by their interval, open above. A histogram that lost samples does not conform.
     """
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
     needed = useful_samples(required, confidence)
     limit = (
-        f"at least {number(needed)} independent requests for the {percent(confidence)} interval of "
-        f"p{required:g}"
+        f"at least {number(needed)} independent requests for p{required:g} ({percent(confidence)} interval)"
     )
     window = measured(evidence)
     if window is None:
         return no_window(CHECK, limit=limit, source=SOURCE)
     if window.service_time is None:
-        reason = "the engine reported no histogram"
-        return unread(CHECK, reason, provided=ALL_COUNTED, limit=limit, source=SOURCE)
+        reason, rests_on = "the engine reported no histogram", "its times would say the same"
+        return unread(CHECK, reason, provided=rests_on, limit=limit, source=SOURCE)
     times = headline_times(evidence)
     count = 0 if times is None else times.count
     silent = [p for p in NAMED.values() if times is None or not times.supports(p, confidence)]
@@ -76,18 +71,18 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
         reason += f"; no useful upper bound for {', '.join(wide)}: go by the interval, or measure longer"
     if not silent and not wide:
         reason += " support every percentile up to p99.9"
-    code, advice, provided = "ok", "", ""
+    code, conforms, provided, advice = "ok", True, "", ""
     least = window.completed * (1 - COUNT_TOLERANCE)
     most = (window.completed + window.failed) * (1 + COUNT_TOLERANCE)
     if not least <= window.service_time.count <= most:
-        code = "lost_samples"
+        code, conforms = "samples_lost", False
         reason += (
             f"; the histogram has {number(window.service_time.count)} samples, but "
             f"{number(window.completed)} requests completed"
         )
         advice = "the histogram lost samples: a defect in the engine, please report it with the evidence"
     elif not window.complete or _ended_early(evidence):
-        code, provided = "cut_short", AS_LATER
+        code, provided = "cut_short", "the rest of the window would have been like what was measured"
         reason += f"; the window was cut short after {number(window.duration_s)} s"
         advice = "let the window run to its planned end"
     elif worth < needed:
@@ -97,7 +92,7 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
     return Finding(
         check=CHECK,
         code=code,
-        conforms=code != "lost_samples",
+        conforms=conforms,
         provided=provided,
         value=float(count),
         limit=limit,
@@ -108,7 +103,7 @@ def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
 
 
 def _needs(percentile: float, confidence: float) -> str:
-    return f"p{percentile:g}, which needs {number(useful_samples(percentile, confidence))}"
+    return f"p{percentile:g} (needs {number(useful_samples(percentile, confidence))})"
 
 
 def _wide(times: Times, confidence: float) -> list[str]:
@@ -116,7 +111,7 @@ def _wide(times: Times, confidence: float) -> list[str]:
     higher than the printed one: these requests, though many, count as too few independent ones.
     """
     return [
-        f"p{p:g}, which needs {number(needed)} independent ones and has {number(worth)}"
+        f"p{p:g} (needs {number(needed)} independent ones, has {number(worth)})"
         for p in NAMED.values()
         if times.supports(p, confidence)
         and (worth := times.worth(p)) < (needed := useful_samples(p, confidence))

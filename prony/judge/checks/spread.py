@@ -13,14 +13,14 @@ from prony.numbers import number
 
 CHECK = "spread"
 SOURCE = "socket(7), SO_REUSEPORT: a hash of the connection's addresses chooses the socket"
-SAME_DRAW = "another draw of connections gives the same"
 FAIR_SHARE = 0.01
-"""So often at most a fair hash is called uneven."""
+"""At most this share of fair hashes is called uneven."""
+EVEN = "another draw of connections to its processes gives the same figure"
 
 
 class SpreadLimits(DeclaredLimits):
     spread_factor: float = 1.5
-    """Connections of the fullest process ÷ the mean from which that is named: it is at its limit while others
+    """Connections of the fullest process ÷ the mean, from here on flagged: it is at its limit while others
     have room, and another draw of ports gives another figure.
     """
 
@@ -34,8 +34,9 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
     limit = f"the fullest process has less than {number(limits.spread_factor)} times the mean"
     counts = window.connections_by_process if window is not None else None
     if window is not None and counts is None and (window.processes or 1) > 1:
-        reason = f"the connections of its {window.processes} processes could not be read"
-        return unread(CHECK, reason, provided=SAME_DRAW, limit=limit, source=SOURCE)
+        why = "another user's, too many, of a Unix socket, or a run that was too short"
+        reason = f"the connections of its {window.processes} processes were not read ({why})"
+        return unread(CHECK, reason, provided=EVEN, limit=limit, source=SOURCE)
     if not counts:
         return None
     mean = sum(counts) / len(counts)
@@ -46,7 +47,7 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
     return Finding(
         check=CHECK,
         code="uneven" if uneven else "ok",
-        provided=SAME_DRAW if uneven else "",
+        provided=EVEN if uneven else "",
         value=factor,
         limit=limit,
         reason=f"{counts[0]} of {total} connections are in one of {len(counts)} processes"
@@ -64,8 +65,8 @@ def spread(evidence: Evidence, limits: SpreadLimits) -> Finding | None:
 
 
 def by_fair_hash(fullest: int, connections: int, processes: int) -> float:
-    """At most so often some process gets `fullest` connections or more where each connection goes to any
-    process with the same probability: the binomial tail of one, times the processes (Bonferroni).
+    """Upper bound on the chance that some process gets `fullest` connections or more where each connection
+    goes to any process with the same probability: the binomial tail of one, times the processes (Bonferroni).
     """
     if fullest <= 0 or processes < 2:
         return 1.0

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from statistics import median
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.effects import Biases, both, cpu_spent, lost, responding, saturating, together
-from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding, unread
-from prony.judge.times import headline_times
+from prony.judge.effects import both, lost, saturating, together
+from prony.judge.finding import CPU, THROUGHPUT, TIMES, Bias, Finding, unread
+from prony.judge.server_cpu import server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
 from prony.steady.compiling import compiling_s, elapsed_only, waited_s
@@ -17,9 +18,6 @@ from prony.steady.detector import WAITING_SHARE_MAX, full_rows
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
 JVM_RUNTIMES = ("jvm", "java", "jdk")
-NOT_COMPILING = "no code was being compiled"
-FIRST_ROWS = slice(1, 4)
-"""Rows of a trial that show how fast its load was at first; in the very first one connections are opened."""
 LONGER = "warm up longer: code was still being compiled"
 COLD = "the protocol warms it up no further: quote the figure as one of a process that is still warming up"
 STARVED = (
@@ -33,21 +31,25 @@ STILL_STARVED = (
 
 
 class WarmLimits(DeclaredLimits):
+    warm_share: Share = 0.01
+    """JIT compilation and class loading ÷ server CPU of the window, from which it is named
+    (HttpArena#1417).
+    """
     warm_class_cost_ms: NotNegative = 0.3
     """CPU per loaded class, an estimate: Spring Boot loads about 10,000 classes in about 3 s of one CPU."""
     warm_waiting_share: Share = WAITING_SHARE_MAX
-    """Time in which compilations waited for a CPU ÷ length of the window, from which that counts, however
-    little CPU they had: what waits to be compiled is still slow.
+    """Time in which compilations waited for a CPU ÷ length of the window, from which the compiler is starved,
+    however little CPU it had. What waits to be compiled is still slow.
     """
 
 
 @check(WarmLimits, order=160)
 def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
-    """CPU time of the JIT compilers and of class loading (estimated), which served nobody; and how much
-    faster the server may be once what waits to be compiled is. The figures of a fixed protocol, which
-    includes the warm-up, are not off by it. Left out for a launched server that is no JVM.
+    """(CPU time of the JIT compilers + estimated class loading time) ÷ server CPU of the window: what
+    requests would have had without it. Where compilations waited for a CPU, what was compiled in the same
+    trial's own warm-up says how much what waits may bring. Left out for a launched server that is no JVM.
     """
-    limit = f"compilations wait for a CPU for less than {percent(limits.warm_waiting_share)} of the window"
+    limit = f"below {percent(limits.warm_share)} of server CPU"
     server, window = evidence.server, evidence.server_window
     opened = window.jvm_open if window is not None else None
     closed = window.jvm_close if window is not None else None
@@ -56,66 +58,79 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
         if server.owned and runtime and not any(name in runtime for name in JVM_RUNTIMES):
             return None
         whose = "the JVM was not read" if server.owned else "not read: Prony did not launch this server"
-        return unread(CHECK, whose, provided=NOT_COMPILING, limit=limit, source=SOURCE)
-    classes = max(0, closed.classes_loaded_total - opened.classes_loaded_total)
+        return unread(CHECK, whose, provided=NOTHING, limit=limit, source=SOURCE)
+    classes = closed.classes_loaded_total - opened.classes_loaded_total
     cpu_s = window.cpu_s
     if cpu_s is None and opened.process_cpu_s is not None and closed.process_cpu_s is not None:
         cpu_s = closed.process_cpu_s - opened.process_cpu_s
     jit_s = compiling_s(opened, closed)
     if jit_s is None or not cpu_s or cpu_s <= 0:
         reason = "compilation time or server CPU could not be read"
-        return unread(CHECK, reason, provided=NOT_COMPILING, limit=limit, source=SOURCE)
-    cost_s = jit_s + classes * limits.warm_class_cost_ms / 1000
-    share = min(cost_s / cpu_s, 1.0)
-    reason = f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded"
-    reason += f", {percent(share)} of {number(cpu_s)} s of server CPU"
-    if cost_s > cpu_s and elapsed_only(opened, closed):
-        reason += " at most: waiting for a CPU is in it"  # the JVM's own count is elapsed time
+        return unread(CHECK, reason, provided=NOTHING, limit=limit, source=SOURCE)
+    cost_s = jit_s + max(0, classes) * limits.warm_class_cost_ms / 1000
+    # Where the JVM's own count is all there is, it is elapsed time, and waiting for a CPU is in it.
+    waited = cost_s > cpu_s and elapsed_only(opened, closed)
     waiting_s = waited_s(opened, closed) or 0.0
-    starved = waiting_s > 0 and waiting_s >= limits.warm_waiting_share * window.wall_s
-    bias = cpu_spent(evidence, share)
-    if starved:
-        reason += f"; compilations waited {number(waiting_s)} s for a CPU"
-        bias = together(bias, _still_slow(evidence, min(1.0, waiting_s / window.wall_s)))
+    starved = waiting_s >= limits.warm_waiting_share * window.wall_s > 0
+    share = min(cost_s / cpu_s, 1.0)
     protocol = evidence.load.claim == "protocol"
-    bends = starved or any(one.counts for one in bias.values())
-    if bends and protocol:
-        reason += "; the protocol includes its warm-up"
+    bias: dict[str, Bias] = {}
+    if not protocol:
+        bias = compiled_away(evidence, share)
+        if starved:
+            gain = _gain(evidence, min(waiting_s / window.wall_s, 1.0))
+            bias = together(bias, both(THROUGHPUT, up=gain), both(TIMES, down=gain), both(CPU, down=gain))
+    code = "starved" if starved else "compiling" if share >= limits.warm_share else "ok"
+    said = f"{percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
     return Finding(
         check=CHECK,
-        code="starved" if starved else "compiling" if bends else "ok",
-        bias={} if protocol else bias,
-        assumption=FASTER_BY if starved and not protocol else "",
+        code=code,
+        bias=bias,
         value=share,
         limit=limit,
-        reason=reason,
-        advice=_advice(evidence, starved) if bends else "",
+        reason=f"{number(jit_s)} s of JIT compilation and {number(classes)} classes loaded "
+        f"in {number(cpu_s)} s of server CPU: {said}"
+        + (f"; compilations waited {number(waiting_s)} s for a CPU" if starved else ""),
+        assumption=WAITING if starved else "requests would have had the CPU time of the compilers",
+        advice="" if code == "ok" else _advice(evidence, starved),
         source=SOURCE,
     )
 
 
-FASTER_BY = "what still waits makes the server faster by no more than this load's warm-up did"
+NOTHING = "no code was being compiled in the window"
+WAITING = "what waits to be compiled brings no more than what was compiled in the warm-up"
 
 
-def _still_slow(evidence: Evidence, waiting: float) -> Biases:
-    """Of code that waits to be compiled for this share of the window: as if it had gained nothing yet of what
-    the trial gained since its first seconds. Not bounded where those were not seen.
+def compiled_away(evidence: Evidence, share: float) -> dict[str, Bias]:
+    """What the figures would be without the compilers: of a server whose CPU is the bound, and has none left,
+    the rate by their share of its CPU; else by their share of what it was granted.
     """
-    window, times = measured(evidence), headline_times(evidence)
-    if window is None or evidence.engine is None:
-        return {}
-    rows = full_rows(evidence.engine.rows, evidence.load.ramp_up_s * 1000, window.opened_ms)[FIRST_ROWS]
-    if saturating(evidence):
-        rate = window.completed / window.duration_s
-        gains = [rate / row.completed_per_s for row in rows if row.completed_per_s > 0]
-    else:
-        median = None if times is None else times.responses.percentile_ns(50)
-        gains = [row.p50_ns / median for row in rows if row.p50_ns and median]
-    faster = math.log1p(waiting * (max(1.0, *gains) - 1)) if gains else math.inf
-    slow = both((*TIMES, *CPU), down=faster)
-    if evidence.load.model == "open":
-        return slow
-    return slow | both(THROUGHPUT, up=lost(-math.expm1(-faster) * responding(evidence)))
+    used = server_cpu_share(evidence)
+    taken = share if used is None else share * min(1.0, used)
+    full = used is None or used >= BUSY
+    slower = lost(share if full and saturating(evidence) else taken)
+    rate = both(THROUGHPUT, up=slower) if saturating(evidence) else {}
+    return together(rate, both(TIMES, down=slower), both(CPU, down=lost(share)))
+
+
+BUSY = 0.75
+"""Of the granted CPU, from which the server's CPU is taken for the bound (as `bound_by`)."""
+FEWEST_ROWS = 3
+
+
+def _gain(evidence: Evidence, share: float) -> float:
+    """ln(1 + w (G - 1)): w the share of the window for which compilations waited, G the level of the window ÷
+    that of the trial's first full rows under its load. Infinite without rows of a warm-up.
+    """
+    window, engine = measured(evidence), evidence.engine
+    if window is None or engine is None:
+        return math.inf
+    before = full_rows(engine.rows, 0.0, window.opened_ms)[:FEWEST_ROWS]
+    rate = window.completed / window.duration_s
+    first = median(row.completed_per_s for row in before) if len(before) == FEWEST_ROWS else 0.0
+    if first <= 0 or rate <= 0:
+        return math.inf
+    return math.log1p(share * max(0.0, rate / first - 1))
 
 
 def _advice(evidence: Evidence, starved: bool) -> str:

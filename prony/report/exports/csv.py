@@ -19,12 +19,11 @@ COLUMNS = (
     "trial",
     "block",
     "kind",
-    "verdict",
+    "conforms",
     "figure",
     "value",
     "unit",
-    "low",
-    "high",
+    *tidy.ESTIMATED[1:],
 )
 
 
@@ -34,22 +33,21 @@ def write(view: ResultView) -> Exported:
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     for row in tidy.rows(view):
-        value, low, high = ("", "", "") if row.value is None else _texts(row.value)
-        texts = {"value": value, "low": low, "high": high}
-        writer.writerow(texts[name] if name in texts else getattr(row, name) for name in COLUMNS)
+        known = {"conforms": str(row.conforms).lower()}
+        known |= dict.fromkeys(tidy.ESTIMATED, "") if row.value is None else _texts(row.value)
+        writer.writerow(known[name] if name in known else getattr(row, name) for name in COLUMNS)
     return Exported(text.getvalue())
 
 
-def _texts(found: tidy.Value) -> tuple[str, str, str]:
-    """Value and, of a percentile, the ends of its interval; among failed requests `> t`, an open upper end
-    empty.
+def _texts(found: tidy.Value) -> dict[str, str]:
+    """What is known of a figure: what is not bounded, or not known, is empty; among failed requests a value
+    and the ends of its interval are `> t`.
     """
-    beyond = "" if found.above is None else f"> {found.above!r}"
-
-    def text(end: float | None) -> str:
-        return beyond if end is None else repr(end)
-
-    return text(found.value), text(found.low), "" if found.open else text(found.high)
+    texts = {name: "" if (n := getattr(found, name)) is None else repr(n) for name in tidy.ESTIMATED}
+    if found.above is not None:
+        beyond = ("value", "low") if found.open else ("value", "low", "high")
+        texts |= {name: f"> {found.above!r}" for name in beyond if not texts[name]}
+    return texts
 
 
 FORMAT = Format("CSV, a row per trial and figure", write, ".csv")

@@ -69,7 +69,7 @@ def _seconds(view: ResultView, of: Callable[[IntervalRow], float | None]) -> Ite
                 "server": cell.cell.server,
                 "workload": trial.record.workload,
                 "load": trial.record.load_name,
-                "verdict": trial.status.value,
+                "conforms": str(trial.conforms).lower(),
             }
             for row in engine.rows:
                 value = of(row)
@@ -79,8 +79,8 @@ def _seconds(view: ResultView, of: Callable[[IntervalRow], float | None]) -> Ite
 
 
 def _labels(row: tidy.Row) -> dict[str, str]:
-    names = ("experiment", "part", "server", "workload", "load", "trial", "kind", "verdict")
-    return {name: str(getattr(row, name)) for name in names}
+    names = ("experiment", "part", "server", "workload", "load", "trial", "kind")
+    return {name: str(getattr(row, name)) for name in names} | {"conforms": str(row.conforms).lower()}
 
 
 def _of(part: PartView) -> list[TrialView]:

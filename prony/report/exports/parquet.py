@@ -1,6 +1,6 @@
 """The tidy table as Parquet, through pyarrow. Must not know where the bytes go.
 
-The columns are those of the CSV, typed: `value`, `low` and `high` are numbers, and what a percentile among
+The columns are those of the CSV, typed: what is known of a figure is a number, and what a percentile among
 failed requests exceeds stands in `above`.
 """
 
@@ -15,6 +15,8 @@ from prony.errors import EnvironmentFault
 from prony.report import tidy
 from prony.report.exports import Exported, Format
 from prony.report.result import ResultView
+
+NUMBERS = (*tidy.ESTIMATED, "above")
 
 
 def write(view: ResultView) -> Exported:
@@ -36,10 +38,10 @@ def write(view: ResultView) -> Exported:
             ("block", arrow.int32()),
             ("kind", arrow.string()),
             ("started", arrow.timestamp("us", tz="UTC")),
-            ("verdict", arrow.string()),
+            ("conforms", arrow.bool_()),
             ("figure", arrow.string()),
             ("unit", arrow.string()),
-            *((name, arrow.float64()) for name in ("value", "low", "high", "above")),
+            *((name, arrow.float64()) for name in NUMBERS),
         ],
         metadata={"prony.experiment": view.id, "prony.title": view.title},
     )
@@ -52,7 +54,7 @@ def write(view: ResultView) -> Exported:
 def _plain(row: tidy.Row) -> dict[str, Any]:
     plain = {one.name: getattr(row, one.name) for one in fields(row) if one.name != "value"}
     found = row.value or tidy.Value(None)
-    return plain | {name: getattr(found, name) for name in ("value", "low", "high", "above")}
+    return plain | {name: getattr(found, name) for name in NUMBERS}
 
 
 FORMAT = Format("Parquet, a row per trial and figure, typed", write, ".parquet", binary=True)

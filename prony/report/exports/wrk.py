@@ -48,7 +48,7 @@ def write(view: ResultView) -> Exported:
     """The heading and a line per trial that counts and has a measured window, in the order they ran."""
     text = to_csv(trial.record for trial in view.trials if trial.counts)
     out = sum(not trial.counts for trial in view.trials)
-    return Exported(text, f"left out: {counted(out, 'trial')}, rejected or a control" if out else "")
+    return Exported(text, f"left out: {counted(out, 'trial')}, without a figure or a control" if out else "")
 
 
 def to_csv(records: Iterable[TrialRecord]) -> str:

@@ -12,13 +12,13 @@ import altair as alt
 
 from prony.compare.capacity import Outcome
 from prony.report.html.plot import data, decades, log_x, to_svg, y_figure
-from prony.report.html.theme import INVALID, MUTED, SUSPECT, UNKNOWN, VALID
+from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING, PROVIDED
 
 OUTCOMES = {
-    Outcome.MET: (VALID.light, "circle"),
-    Outcome.MISSED: (INVALID.light, "cross"),
-    Outcome.UNDECIDED: (UNKNOWN.light, "square"),
-    Outcome.CLIENT: (SUSPECT.light, "triangle-up"),
+    Outcome.MET: (FINE.light, "circle"),
+    Outcome.MISSED: (NOT_CONFORMING.light, "cross"),
+    Outcome.UNDECIDED: (PROVIDED.light, "square"),
+    Outcome.CLIENT: (BUDGET.light, "triangle-up"),
     Outcome.UNUSABLE: (MUTED.light, "diamond"),
 }
 """Colour and mark, so that neither alone carries the meaning."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import altair as alt
 
 from prony.report.html.plot import Series, data, to_svg
-from prony.report.html.theme import INK, MUTED, SUSPECT
+from prony.report.html.theme import BUDGET, INK, MUTED
 
 STEP = 48
 """Height of a row: its name and its ceilings' names stand above its marks."""
@@ -70,7 +70,7 @@ def ceilings(
         layers.append(offered.mark_rule(color=MUTED.light, strokeDash=[5, 4]).encode(x=x))
     layers += [
         alt.Chart(data(bars)).mark_rect(opacity=0.26).encode(x=x, x2="x2:Q", y=y, y2="y2:Q", fill=fill),
-        alt.Chart(data(rules)).mark_rule(color=SUSPECT.light, strokeWidth=2).encode(x=x, y=y, y2="y2:Q"),
+        alt.Chart(data(rules)).mark_rule(color=BUDGET.light, strokeWidth=2).encode(x=x, y=y, y2="y2:Q"),
         alt.Chart(data(marks))
         .mark_point(size=50, opacity=1, filled=True)
         .encode(x=x, y=y, fill=fill, shape=alt.Shape("shape:N", scale=None)),
@@ -78,10 +78,10 @@ def ceilings(
         .mark_text(align="left", baseline="middle", fontSize=13, color=INK.light)
         .encode(x=alt.value(0), y=y, text="text:N"),
         ink.transform_filter("!datum.left")
-        .mark_text(align="left", baseline="middle", dx=3, color=SUSPECT.light)
+        .mark_text(align="left", baseline="middle", dx=3, color=BUDGET.light)
         .encode(x=x, y=y, text="text:N"),
         ink.transform_filter("datum.left")
-        .mark_text(align="right", baseline="middle", dx=-3, color=SUSPECT.light)
+        .mark_text(align="right", baseline="middle", dx=-3, color=BUDGET.light)
         .encode(x=x, y=y, text="text:N"),
     ]
     return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)

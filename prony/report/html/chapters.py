@@ -1,6 +1,5 @@
-"""From a part to the chapters of its page: which blocks and charts stand under which heading, in which order.
-
-Must not know how a chapter becomes HTML.
+"""From a part to the chapters of its page, which stand behind its answer: which blocks and charts under which
+heading, in which order. Must not know how a chapter becomes HTML.
 """
 
 from __future__ import annotations
@@ -10,25 +9,27 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.plan.part import Shape
-from prony.report import comparison, explained, shared, single
+from prony.report import comparison, explained, single
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import explained_chapter, socket_drawings, sweep_drawings, values
+from prony.report.html import explained_chapter, ratio_rows, socket_drawings, sweep_drawings, values
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
+from prony.report.html.ratio_rows import RatioTable
 from prony.report.intervals import trial_cell
-from prony.report.labels import named
-from prony.report.ranking import telling
+from prony.report.labels import label_of, named
 from prony.report.result import HEADLINE, PartView, TrialView
 from prony.report.shapes import blocks, hosts, left_out
+from prony.report.style import KIND_WORDS
 from prony.report.trial_tables import step_blocks, time_part_blocks
+from prony.report.uncertain import good_to
 from prony.report.wording import counted
 
 TRIAL_FIGURES = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
 MANY_TRIALS = 40
-"""A longer table of trials is folded, and of more only the median ones are drawn over time."""
+"""Of more only the median ones are drawn over time."""
 Key = tuple[Markup, str]
 
 
@@ -44,7 +45,7 @@ class Charts:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """Findings that are not valid, each with what to do."""
+    """Findings that do something to a figure, each with what to do."""
 
     groups: tuple[FindingGroup, ...]
 
@@ -56,15 +57,14 @@ class Folded:
     summary: str
     items: tuple[Item, ...]
     lead: str = ""
-    open: bool = False
 
 
-Item = Block | Charts | Findings | Folded
+Item = Block | Charts | Findings | Folded | RatioTable
 
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """A heading and what stands under it."""
+    """A heading and what stands under it, shown on request."""
 
     id: str
     title: str
@@ -84,8 +84,8 @@ def chapters(drawer: Drawer) -> list[Chapter]:
 
 def _comparison(part: PartView, drawer: Drawer) -> list[Chapter]:
     lead = (
-        "Median over trials (one trial is one fresh server process), smallest and largest below. Bold: the "
-        "comparison shows that this server is better than every other one."
+        "Median over trials (one trial is one fresh server process), and its interval or range. Bold: shown "
+        "to be better than every other server."
     )
     bounds, skipped = tuple(drawer.bounds()), left_out(part)
     drawn = (Charts(bounds, _legend(drawer), "middle"),) if bounds else ()
@@ -93,7 +93,7 @@ def _comparison(part: PartView, drawer: Drawer) -> list[Chapter]:
     return [
         Chapter("results", "Results", results, lead),
         _steps(comparison.steps(part)),
-        _ratios(part, drawer),
+        _ratios(part),
         _latency(part, drawer),
         _throughput(part, drawer),
         _start_up(drawer),
@@ -140,29 +140,33 @@ def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
         )
     )
     results = (*drawn, *tables, *lists, *((skipped,) if skipped is not None else ()))
-    return [Chapter("results", "Results", results, lead), _sockets(drawer, folded=True)]
+    return [Chapter("results", "Results", results, lead), _sockets(drawer)]
 
 
 def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
-    law = sweep_drawings.law(drawer)
-    chart = (Charts((law,), _legend(drawer), "large"),) if law is not None else ()
-    lead = "A mark is a trial that counts, the line the fitted law."
-    results = (*chart, *_tables(part), *shared.blocks(part))
-    return [Chapter("results", "Scaling", results, lead), _cpu(drawer)]
+    return [Chapter("results", "Scaling", tuple(blocks(part))), _cpu(drawer)]
 
 
 def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
-    drawing = sweep_drawings.capacity(drawer)
-    chart = (Charts((drawing,), form="large"),) if drawing is not None else ()
-    lead = (
-        "Circle: objective met. Cross: missed. Triangle: the client could not offer this rate. Diamond: "
-        "trial not usable. The dashed line is the objective."
-    )
-    return [Chapter("results", "Capacity", (*chart, *_tables(part)), lead), _cpu(drawer)]
+    return [Chapter("results", "Trials by offered rate", _tables(part)), _cpu(drawer)]
+
+
+def pictures(drawer: Drawer) -> tuple[Item, ...]:
+    """What stands beside the answer of a part whose answer is no row per server."""
+    part = drawer.part
+    if part.failure:
+        return ()
+    if part.layout == "sweep" and (law := sweep_drawings.law(drawer)) is not None:
+        return (Charts((law,), _legend(drawer), "large"),)
+    if part.layout == "capacity" and (found := sweep_drawings.capacity(drawer)) is not None:
+        return (Charts((found,), sweep_drawings.capacity_keys(drawer), "large"),)
+    if part.gate is not None and (table := ratio_rows.changes(part.gate)) is not None:
+        return (table,)
+    return ()
 
 
 def _tables(part: PartView) -> tuple[Block, ...]:
-    """Without the sentences, which stand at the head of the page."""
+    """Without the sentences, which stand on the first screen."""
     return tuple(block for block in blocks(part) if isinstance(block, Table))
 
 
@@ -184,14 +188,8 @@ def _aa(part: PartView, _drawer: Drawer) -> list[Chapter]:
 
 
 def _gate(part: PartView, drawer: Drawer) -> list[Chapter]:
-    drawing = drawer.gate()
-    charts: list[Item] = [Charts((drawing,), form="large")] if drawing is not None else []
-    lead = (
-        "Change of each figure with its interval. Shaded: within the margin, either way. A figure is no "
-        "worse where its whole interval is on the better side of the margin."
-    )
     return [
-        Chapter("results", "Gate", (*charts, *blocks(part)), lead),
+        Chapter("results", "Gate", tuple(blocks(part))),
         _latency(part, drawer),
         _throughput(part, drawer),
         _cpu(drawer),
@@ -259,27 +257,26 @@ def _steps(tables: Sequence[Block]) -> Chapter:
     return Chapter("steps", "Steps", tuple(tables), lead)
 
 
-def _ratios(part: PartView, drawer: Drawer) -> Chapter:
+def _ratios(part: PartView) -> Chapter:
     if not part.pairs:
-        return Chapter("ratios", "Ratios", ())
-    first, others = drawer.ratios(headline=True), drawer.ratios(headline=False)
+        return Chapter("ratios", "Pairs", ())
+    first, others = (ratio_rows.pairs(part, asked=asked) for asked in (True, False))
     lead = (
-        "Ratio of two servers with its interval (95 % over the family of pairs). The shaded band is no "
-        f"practical difference (± {part.part.band * 100:g} %). Outside the band: a difference. Inside: "
-        "equivalent. Hollow: inconclusive."
+        "A pair differs where the interval excludes 1 with every source of the budget at its worst. Shaded: "
+        f"no practical difference, ± {part.part.band * 100:g} %. Hollow: open."
         if first is not None
         else "No pair of servers has enough trials for an interval."
     )
-    if len(telling(part)) < len(part.pairs):
+    if len(comparison.drawn_pairs(part)) < len(part.pairs):
         lead += " Drawn: each server beside the one with the best median, and beside the next one down."
-    items: list[Item] = [Charts((first,), form="large")] if first is not None else []
+    items: list[Item] = [first] if first is not None else []
     if others is not None:
-        items.append(Folded("Other figures", (Charts((others,), form="large"),)))
+        items.append(Folded("Other figures", (others,)))
     sentences, said_once = comparison.in_words(part.pairs)
     words = Lines("", sentences, marked=True)
-    items.append(Folded("All comparisons in words", (words,), said_once and f"{said_once}."))
+    items.append(Folded("All pairs in words", (words,), said_once and f"{said_once}."))
     about = comparison.coverage(part)
-    return Chapter("ratios", "Ratios", (*items, *([about] if about is not None else [])), lead)
+    return Chapter("ratios", "Pairs", (*items, *([about] if about is not None else [])), lead)
 
 
 def _latency(part: PartView, drawer: Drawer) -> Chapter:
@@ -320,26 +317,21 @@ def _start_up(drawer: Drawer) -> Chapter:
 def _cpu(drawer: Drawer) -> Chapter:
     drawing = drawer.cpu()
     lead = (
-        "Share of the granted CPU time over the window, a mark per trial, rejected ones included. Solid: "
-        "server. Hollow: load generator. A capacity figure describes the server only when the server is the "
-        "busy one."
+        "Share of the granted CPU time over the window, a mark per trial. Solid: server. Hollow: load "
+        "generator. A throughput is the server's own only where the server is the busy one."
     )
     items = (Charts((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
     return Chapter("cpu", "CPU in use", items, lead)
 
 
-def _sockets(drawer: Drawer, *, folded: bool = False) -> Chapter:
+def _sockets(drawer: Drawer) -> Chapter:
     drawings = tuple(socket_drawings.sockets(drawer))
     lead = (
         "TCP sockets of the host by state, as ss -s counts them, client and server together, in the "
         "median trial. A rising “timewait” means that connections are opened again and again."
     )
-    if not drawings:
-        return Chapter("sockets", "Sockets over time", ())
-    figures = Charts(drawings, tuple((mark, name) for name, mark in socket_drawings.legend()))
-    if folded:
-        return Chapter("sockets", "", (Folded("Sockets over time", (figures,), lead, len(drawings) == 1),))
-    return Chapter("sockets", "Sockets over time", (figures,), lead)
+    keys = tuple((mark, name) for name, mark in socket_drawings.legend())
+    return Chapter("sockets", "Sockets over time", (Charts(drawings, keys),) if drawings else (), lead)
 
 
 def _history(part: PartView, drawer: Drawer) -> Chapter:
@@ -355,22 +347,22 @@ def _history(part: PartView, drawer: Drawer) -> Chapter:
 
 
 def _findings(part: PartView) -> Chapter:
-    concerns, confirmed = finding_groups(part), finding_groups(part, only=Status.VALID)
+    found, fine = finding_groups(part), finding_groups(part, fine=True)
     items: list[Item] = []
-    lead = "Every check of every trial is valid." if part.trials else ""
-    if concerns:
-        lead = "Every check that is not valid, worst first, and what to do."
-        items.append(Findings(concerns))
-    if confirmed:
+    lead = "No check found anything that bends a figure." if part.trials else ""
+    if found:
+        lead = "What does not conform, what may bend a figure, and what cannot be known."
+        items.append(Findings(found))
+    if fine:
         columns = tuple(Column(name, number=False) for name in ("In", "Limit", "For example"))
         rows = tuple(
             Row(g.check, tuple(TableCell(text) for text in (g.where or "the trial", g.limit, *g.reasons[:1])))
-            for g in confirmed
+            for g in fine
             if g.reasons
         )
-        table = Table(columns, (Section(rows),), heading="Check", caption="Valid checks")
-        items.append(Folded("Valid checks", (table,)))
-    return Chapter("findings", "Findings", tuple(items), lead)
+        table = Table(columns, (Section(rows),), heading="Check", caption="Checks that found nothing")
+        items.append(Folded("Checks that found nothing", (table,)))
+    return Chapter("findings", "Checks", tuple(items), lead)
 
 
 def _trials(part: PartView) -> Chapter:
@@ -381,13 +373,15 @@ def _trials(part: PartView) -> Chapter:
         [*part.trials, *(t for cell in part.cells for t in cell.superseded)],
         key=lambda t: (t.record.started_at, t.record.id),
     )
+    told = any(_told(trial) for trial in every)
     columns = (
         Column("Server" if len(part.cells) == len(part.servers) else "Cell", number=False),
         Column("Started", number=False),
-        Column("Verdict", number=False),
         *(Column(named(figure)) for figure in TRIAL_FIGURES),
+        Column(f"{label_of(HEADLINE)} good to", number=False),
         Column("Bound by", number=False),
-        *([Column("Why", number=False)] if any(_told(trial) for trial in every) else []),
+        Column("Conforms", number=False),
+        *([Column("Why", number=False)] if told else []),
     )
     rows = tuple(
         Row(
@@ -395,10 +389,11 @@ def _trials(part: PartView) -> Chapter:
             (
                 TableCell(label[trial.record.id]),
                 TableCell(f"{trial.record.started_at:%H:%M:%S}"),
-                _verdict(trial, trial.record.id in again),
-                *(TableCell("–") if trial.rejected_because else trial_cell(f, trial) for f in TRIAL_FIGURES),
+                *(trial_cell(f, trial) if trial.conforms else TableCell("–") for f in TRIAL_FIGURES),
+                _good_to(trial),
                 TableCell(trial.judgement.bound_by),
-                *([TableCell(_told(trial))] if len(columns) > len(TRIAL_FIGURES) + 4 else []),
+                _conforms(trial, trial.record.id in again),
+                *([TableCell(_told(trial))] if told else []),
             ),
             server=trial.record.server,
         )
@@ -406,16 +401,19 @@ def _trials(part: PartView) -> Chapter:
     )
     table = Table(columns, (Section(rows),), heading="Block", caption="Trials")
     lead = "" if part.external else "In the order in which they ran, drawn at random within each block."
-    many = len(rows) > MANY_TRIALS
-    items: tuple[Item, ...] = (Folded(counted(len(rows), "trial"), (table,)),) if many else (table,)
-    return Chapter("trials", "Trials", items if rows else (), lead)
+    return Chapter("trials", "Trials", (table,) if rows else (), lead)
 
 
 def _told(trial: TrialView) -> str:
-    """Why it was rejected, and what else is to be known of it."""
-    return " ".join(filter(None, (trial.rejected_because, *trial.record.notes)))
+    """Why it does not conform, and what else is to be known of it."""
+    return " ".join(filter(None, (trial.why_not, *trial.record.notes)))
 
 
-def _verdict(trial: TrialView, repeated: bool) -> TableCell:
-    word = "rejected" if trial.rejected_because else trial.judgement.verdict.value
-    return TableCell(f"{word}, repeated" if repeated else word, status=trial.status)
+def _good_to(trial: TrialView) -> TableCell:
+    found = trial.estimates.get(HEADLINE)
+    return TableCell("–" if found is None else good_to(*found.worst))
+
+
+def _conforms(trial: TrialView, repeated: bool) -> TableCell:
+    kind = Kind.FINE if trial.conforms else Kind.NOT_CONFORMING
+    return TableCell(f"{KIND_WORDS[kind]}, repeated" if repeated else KIND_WORDS[kind], kind=kind)

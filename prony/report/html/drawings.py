@@ -10,17 +10,14 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from prony.compare.noninferiority import Change
 from prony.judge.figures import published_mark
-from prony.report.comparison import asked_figures, better_first, history, spread_of, value, verdict_word
-from prony.report.gate import signed
-from prony.report.html import large_charts, small_charts, values
+from prony.report.comparison import history, spread_of, value
+from prony.report.html import latency_chart, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, shape
-from prony.report.labels import label_of, named, rounded
-from prony.report.ranking import telling
-from prony.report.result import HEADLINE, CellView, PairView, PartView, TrialView
+from prony.report.labels import named, rounded
+from prony.report.result import HEADLINE, CellView, PartView, TrialView
 from prony.report.wording import number, ratio
 from prony.report.words import join
 
@@ -62,66 +59,18 @@ class Drawer:
     key: str = ""
     _made: list[str] = field(default_factory=list)
 
-    def ratios(self, *, headline: bool) -> Drawing | None:
-        """Intervals of the ratios: of the figure that the part asks for, or of every other one."""
-        asked = asked_figures(self.part)
-        pairs = [pair for pair in telling(self.part) if (pair.figure in asked) is headline]
-        rows = [_ratio_row(pair, plain=headline) for pair in map(better_first, pairs)]
-        drawn = [row for row in rows if row is not None]
-        if not drawn:
-            return None
-        of = ", ".join(map(label_of, asked))
-        what = f"{of} of the first ÷ the second" if headline else "first ÷ second"
-        words = "Ratios with their intervals. " + "; ".join(f"{row.label}: {row.words}" for row in drawn)
-        band = (1 / (1 + self.part.part.band), 1 + self.part.part.band)
-        return self._both(
-            "ratios" if headline else "other",
-            words,
-            lambda w, key: large_charts.forest(
-                drawn, band=band, axis=f"{what}, log scale", width=w, key=key, title=words
-            ),
-        )
-
-    def gate(self) -> Drawing | None:
-        """How each figure of a candidate changed, against the margin."""
-        asked = self.part.gate
-        if asked is None:
-            return None
-        drawn = [
-            large_charts.RatioRow(
-                label=label_of(one.figure),
-                ratio=one.ratio,
-                low=one.low,
-                high=one.high,
-                words=f"{one.change.value}  {signed(one.ratio)}",
-                conclusive=one.change in (Change.NO_WORSE, Change.WORSE),
-            )
-            for one in asked.figures
-            if one.ratio is not None and one.low is not None and one.high is not None
-        ]
-        if not drawn:
-            return None
-        words = "Changes with their intervals. " + "; ".join(f"{row.label}: {row.words}" for row in drawn)
-        band = (1 / (1 + asked.margin), 1 + asked.margin)
-        axis = f"{asked.candidate} ÷ {asked.base}, log scale"
-        return self._both(
-            "gate",
-            words,
-            lambda w, key: large_charts.forest(drawn, band=band, axis=axis, width=w, key=key, title=words),
-        )
-
     def latency(self, cells: Sequence[CellView], where: str = "") -> Drawing | None:
         """Service time (of an open loop: latency) by percentile: the median trial of each server thick, up to
         the highest percentile that each trial's sample supports.
         """
-        curves: list[large_charts.Curve] = []
+        curves: list[latency_chart.Curve] = []
         told: list[str] = []
         for cell in cells:
             middle = cell.median_trial
             for trial in cell.counting:
                 points = values.percentiles(trial)
                 if len(points) > 1:
-                    curves.append(large_charts.Curve(self.series(cell), points, trial is middle))
+                    curves.append(latency_chart.Curve(self.series(cell), points, trial is middle))
             if middle is not None:
                 told.append(f"{cell.cell.server}: {values.latency_words(middle)}")
         if not any(curve.main for curve in curves):
@@ -131,12 +80,12 @@ class Drawer:
         words = f"{heading}, median trial of each server. " + "; ".join(told)
 
         def draw(width: int, height: int, key: str) -> str:
-            return large_charts.latency(curves, width=width, height=height, key=key, title=words)
+            return latency_chart.latency(curves, width=width, height=height, key=key, title=words)
 
         if where:
             key = self.identifier("times")
             return Drawing(words, Markup(draw(MIDDLE, HEIGHT, key)), heading=heading)
-        return self._both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
+        return self.both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
 
     def throughput(self, *, all_of_them: bool = True) -> list[Drawing]:
         """One small chart per trial, on common axes, in the order of servers and blocks; or only of each
@@ -162,13 +111,13 @@ class Drawer:
         mark = published_mark(evidence)
         rate = trial.figure(HEADLINE)
         block = f"{'control' if trial.record.kind == 'control' else 'block'} {trial.record.block + 1}"
-        verdict = "rejected" if trial.rejected_because else trial.judgement.verdict.value
+        conforms = "conforms" if trial.conforms else "does not conform"
         shown = f"{rounded(HEADLINE, rate)}/s" if trial.counts and rate is not None else "no figure"
         after = (
             f"; {number(mark.requests)} requests after {number(mark.elapsed_ms / 1000, 1)} s" if mark else ""
         )
         words = (
-            f"{cell.label}, {block}, {verdict}: requests per second over {number(until_s)} s; "
+            f"{cell.label}, {block}, {conforms}: requests per second over {number(until_s)} s; "
             f"first second {number(rows[0].completed_per_s)}/s, window {shown}{after}"
         )
         svg = small_charts.throughput(
@@ -184,9 +133,8 @@ class Drawer:
             key=self.identifier("over"),
             title=words,
         )
-        note = shown if verdict == "valid" else f"{shown}, {verdict}"
         place = self.places[cell.cell.server]
-        return Drawing(words, Markup(svg), heading=f"{cell.label}, {block}", server=place, note=note)
+        return Drawing(words, Markup(svg), heading=f"{cell.label}, {block}", server=place, note=shown)
 
     def start_up(self) -> list[Drawing]:
         """A strip of dots per figure of start-up and memory."""
@@ -210,7 +158,7 @@ class Drawer:
     def cpu(self) -> Drawing | None:
         """How busy server and client were over the window: a row per server, a pair of marks per trial.
 
-        Rejected trials are shown too: who was busy is often why they were rejected.
+        Trials that do not conform are shown too: who was busy is often why.
         """
         rows = []
         told = []
@@ -225,7 +173,7 @@ class Drawer:
             return None
         words = "CPU in use over the window, a value per trial. " + "; ".join(told)
         most = max([1.0, *(v for r in rows for v in (*r.hollow, *r.solid))])
-        return self._both(
+        return self.both(
             "cpu",
             words,
             lambda w, key: small_charts.dumbbells(
@@ -329,24 +277,11 @@ class Drawer:
         self._made.append(kind)
         return f"{self.key}{kind}-{self._made.count(kind) - 1}"
 
-    def _both(self, name: str, words: str, draw: Callable[[int, str], str]) -> Drawing:
+    def both(self, name: str, words: str, draw: Callable[[int, str], str]) -> Drawing:
+        """A chart that is laid out for a wide page and for a narrow one."""
         wide, narrow = (Markup(draw(w, f"{self.key}{name}-{n}")) for w, n in ((WIDE, "w"), (NARROW, "n")))
         return Drawing(words, wide, narrow)
 
 
 def _typical(cell: CellView) -> tuple[TrialView, ...]:
     return (cell.median_trial,) if cell.median_trial is not None else cell.every[:1]
-
-
-def _ratio_row(pair: PairView, *, plain: bool) -> large_charts.RatioRow | None:
-    if pair.ratio is None or pair.low is None or pair.high is None or pair.low <= 0:
-        return None
-    figure = "" if plain else f"{label_of(pair.figure)}: "
-    return large_charts.RatioRow(
-        label=f"{figure}{pair.a} ÷ {pair.b}",
-        ratio=pair.ratio,
-        low=pair.low,
-        high=pair.high,
-        words=f"{verdict_word(pair)}  {ratio(pair.ratio)} [{ratio(pair.low)}, {ratio(pair.high)}]",
-        conclusive=pair.verdict != "inconclusive",
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from prony.report.html.theme import accent, shape
+from prony.report.html.theme import Colour, accent, shape
 
 _PATHS = {
     "circle": "M6 1.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9z",
@@ -21,7 +21,17 @@ DASH = Markup('<span class="dash"></span>')
 
 def mark_of(place: int) -> Markup:
     """The mark of the server at this place."""
-    return drawn(_PATHS[shape(place)], accent(place).light)
+    return of_shape(shape(place), accent(place).light)
+
+
+def square(colour: Colour) -> Markup:
+    """A field of this colour, for legends."""
+    return of_shape("square", colour.light)
+
+
+def of_shape(name: str, fill: str) -> Markup:
+    """One of the marks that a chart draws."""
+    return drawn(_PATHS[name], fill)
 
 
 def drawn(path: str, fill: str) -> Markup:
@@ -37,4 +47,4 @@ def swatch(name: str) -> Markup:
     return Markup(f'<span class="swatch {name}"></span>')
 
 
-TRIANGLE = drawn(_PATHS["triangle-down"], "var(--suspect)")
+TRIANGLE = drawn(_PATHS["triangle-down"], "var(--budget)")

@@ -11,18 +11,17 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.explain.flame import SCRIPT
-from prony.report.findings import concerns, failures
-from prony.report.html.chapters import Chapter, chapters
+from prony.report.answer import AnswerPart, answer, provided, quick_words
+from prony.report.html.chapters import Chapter, Item, chapters, pictures
+from prony.report.html.conditions import conditions
 from prony.report.html.drawings import Drawer
+from prony.report.html.first import AnswerTable, answer_table
 from prony.report.html.marks import mark_of
 from prony.report.html.theme import stylesheet
-from prony.report.html.unknowns import unknowns
-from prony.report.ranking import ranking
 from prony.report.result import PartView, ResultView, ServerView
-from prony.report.shapes import headlines
-from prony.report.terminal import quick_words
+from prony.report.style import KIND_WORDS
 from prony.report.wording import bytes_in_words, counted, number, ranges
-from prony.report.words import label_lines, verdict_words
+from prony.report.words import label_lines
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 POLICY = f"{_NOTHING}; form-action 'none'"
@@ -48,11 +47,18 @@ def explains(view: ResultView) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PagePart:
-    """A part with its chapters."""
+    """A part: its answer, and the chapters behind it."""
 
     part: PartView
-    id: str
+    answer: AnswerPart
+    table: AnswerTable | None
+    pictures: tuple[Item, ...]
     chapters: list[Chapter]
+
+    @property
+    def id(self) -> str:
+        """Of its section."""
+        return self.part.part.name
 
 
 def environment(package: str | None = None) -> Environment:
@@ -76,14 +82,12 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
     """The whole page as text. `above`: what a site puts over it, with its rules of style."""
     places = {server.address: place for place, server in enumerate(view.servers)}
     several = len(view.parts) > 1
-    parts = [
-        PagePart(
-            part,
-            part.part.name,
-            chapters(Drawer(part, places, f"p{at}-" if several else "")),
-        )
-        for at, part in enumerate(view.parts)
-    ]
+    found = answer(view)
+    parts = []
+    for at, (part, told) in enumerate(zip(view.parts, found.parts, strict=True)):
+        drawer = Drawer(part, places, f"p{at}-" if several else "")
+        table = answer_table(told, places.__getitem__)
+        parts.append(PagePart(part, told, table, pictures(drawer), chapters(drawer)))
     return (
         environment()
         .get_template("page.html.j2")
@@ -94,20 +98,18 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
             above=above,
             view=view,
             several=several,
-            words=verdict_words(view),
+            answer=found,
+            provided=provided(found),
             quick_words=quick_words(view),
             labels=label_lines(view),
-            headlines=headlines(view),
-            rankings=[(part, found) for part in view.parts if (found := ranking(part)) is not None],
-            concerns=concerns(view),
-            failures=failures(view),
+            kind_words=KIND_WORDS,
             parts=parts,
             script=Markup(SCRIPT) if explains(view) else None,
             places=places,
             marks={server: mark_of(place) for server, place in places.items()},
             subtitles={server.address: _subtitle(server) for server in view.servers},
             host=host_facts(view),
-            unknowns=unknowns(view),
+            conditions=conditions(view),
             kind=lambda value: type(value).__name__,
             counted=counted,
         )

@@ -12,7 +12,7 @@ from typing import Any
 import altair as alt
 
 from prony.report.html.plot import Series, count_axis, data, seconds_axis, to_svg
-from prony.report.html.theme import INK, MUTED, PAPER, SETTLE, SUSPECT, WINDOW
+from prony.report.html.theme import BUDGET, INK, MUTED, PAPER, SETTLE, WINDOW
 
 FILL = alt.Fill("colour:N", scale=None)
 SHAPE = alt.Shape("shape:N", scale=None)
@@ -92,7 +92,7 @@ def throughput(
         layers.append(
             alt.Chart(data([{"t": mark_s, "rate": rate}]))
             .mark_point(
-                shape="triangle-down", filled=True, size=70, color=SUSPECT.light, opacity=1, yOffset=-9
+                shape="triangle-down", filled=True, size=70, color=BUDGET.light, opacity=1, yOffset=-9
             )
             .encode(x=x, y=y)
         )

@@ -37,8 +37,8 @@ def legend() -> list[tuple[str, Markup]]:
 
 
 def sockets(drawer: Drawer) -> list[Drawing]:
-    """For each server its median trial (a rejected one where no other is left); where it has several cells,
-    of the cell with most sockets: a part may have too many cells to show all.
+    """For each server its median trial (one that does not conform where no other is left); where it has
+    several cells, of the cell with most sockets: a part may have too many cells to show all.
     """
     made: list[Drawing] = []
     for server in drawer.part.servers:

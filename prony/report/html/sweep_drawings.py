@@ -6,21 +6,24 @@ Must not know the page around a chart.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from markupsafe import Markup
 
 from prony.report.cells_table import printed
-from prony.report.html import values
-from prony.report.html.capacity_chart import TriedMark, capacity_chart
-from prony.report.html.drawings import HEIGHT, MIDDLE, WIDE, Drawer, Drawing
+from prony.report.html import marks, values
+from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
+from prony.report.html.drawings import HEIGHT, MIDDLE, Drawer, Drawing
 from prony.report.html.plot import Series
 from prony.report.html.sweep_chart import SweepLine, sweep
-from prony.report.labels import label_of, rounded, unit_of
+from prony.report.labels import label_of, named, rounded
 from prony.report.result import HEADLINE, CellView
 from prony.report.wording import number
 
 CURVE_POINTS = 120
+LARGE = 300
+"""Height of the chart beside an answer."""
 SWEPT = ((HEADLINE, False), ("mean_ms", True), ("p99_ms", True))
 """What is drawn over users, and whether on a log axis."""
 
@@ -41,7 +44,7 @@ def sweeps(drawer: Drawer) -> list[Drawing]:
                 continue
             pause = f", think time {think_ms:g} ms" if think_ms else ""
             name = f"{label_of(figure)} over users, {workload}{pause}"
-            made.append(_sweep(drawer, name, figure, lines, logarithmic, MIDDLE, HEIGHT))
+            made.append(_sweep(drawer, name, figure, lines, logarithmic))
     return made
 
 
@@ -80,7 +83,13 @@ def law(drawer: Drawer) -> Drawing | None:
             lines.append(SweepLine(drawer.series(cells[0]), dots, curve=curve, joined=False))
     if not lines:
         return None
-    return _sweep(drawer, "requests/s over users", HEADLINE, lines, False, WIDE, 320)
+    name = "requests/s over users"
+    words = _words(name, HEADLINE, lines)
+
+    def draw(width: int, key: str) -> str:
+        return _svg(HEADLINE, lines, False, width, LARGE, key, words)
+
+    return replace(drawer.both("law", words, draw), note="A mark is a trial, the line the fitted law.")
 
 
 def _sweep(
@@ -89,34 +98,58 @@ def _sweep(
     figure: str,
     lines: Sequence[SweepLine],
     logarithmic: bool,
-    width: int,
-    height: int,
 ) -> Drawing:
-    unit = unit_of(figure)
-    words = f"{name}. " + "; ".join(_sweep_words(figure, line) for line in lines)
-    svg = sweep(
+    words = _words(name, figure, lines)
+    svg = _svg(figure, lines, logarithmic, MIDDLE, HEIGHT, drawer.identifier("sweep"), words)
+    return Drawing(words, Markup(svg), heading=name)
+
+
+def _words(name: str, figure: str, lines: Sequence[SweepLine]) -> str:
+    return f"{name}. " + "; ".join(_sweep_words(figure, line) for line in lines)
+
+
+def _svg(
+    figure: str, lines: Sequence[SweepLine], logarithmic: bool, width: int, height: int, key: str, title: str
+) -> str:
+    return sweep(
         lines,
-        axis=f"{label_of(figure)}{f', {unit}' if unit else ''}",
+        axis=named(figure),
         logarithmic=logarithmic,
         width=width,
         height=height,
-        key=drawer.identifier("sweep"),
-        title=words,
+        key=key,
+        title=title,
     )
-    return Drawing(words, Markup(svg), heading=name)
 
 
 def capacity(drawer: Drawer) -> Drawing | None:
     """Measured ÷ allowed over the offered rate, by outcome."""
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
-    marks = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
-    if not marks:
+    found = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
+    if not found:
         return None
     words = "Measured ÷ allowed by offered rate. " + "; ".join(
-        f"{number(one.rate_per_s)}/s: {number(one.pressure * 100)} %, {one.outcome.value}" for one in marks
+        f"{number(one.rate_per_s)}/s: {number(one.pressure * 100)} %, {one.outcome.value}" for one in found
     )
-    svg = capacity_chart(marks, width=WIDE, height=320, key=drawer.identifier("capacity"), title=words)
-    return Drawing(words, Markup(svg))
+
+    def draw(width: int, key: str) -> str:
+        return capacity_chart(found, width=width, height=LARGE, key=key, title=words)
+
+    drawn = drawer.both("capacity", words, draw)
+    return replace(
+        drawn, note="Of the tightest objective at each offered rate; the dashed line is the objective."
+    )
+
+
+def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
+    """The marks of the outcomes that were seen."""
+    tried = drawer.part.search.tried if drawer.part.search is not None else ()
+    seen = {one.outcome for one in tried if one.pressure is not None}
+    return tuple(
+        (marks.of_shape(shape, colour), outcome.value)
+        for outcome, (colour, shape) in OUTCOMES.items()
+        if outcome in seen
+    )
 
 
 def _sweep_words(figure: str, line: SweepLine) -> str:

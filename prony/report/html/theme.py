@@ -31,13 +31,29 @@ WASH = Colour("wash", "#f3f4f6", "#1d2025")
 BAND = Colour("band", "#e9ebef", "#2a2f37")
 SETTLE = Colour("settle", "#f6f1e4", "#26241d")
 WINDOW = Colour("window", "#e6f0ee", "#1a2927")
-VALID = Colour("valid", "#1b7a43", "#63c98c")
-SUSPECT = Colour("suspect", "#8d5a00", "#e6b450")
-INVALID = Colour("invalid", "#b3261e", "#ff8a80")
-UNKNOWN = Colour("unknown", "#4c5f8a", "#9db3e6")
+FINE = Colour("fine", "#1b7a43", "#63c98c")
+BUDGET = Colour("budget", "#8d5a00", "#e6b450")
+PROVIDED = Colour("provided", "#4c5f8a", "#9db3e6")
+NOT_CONFORMING = Colour("not_conforming", "#b3261e", "#ff8a80")
+"""Of findings, by their kinds; a chart takes the first and the last one for what is better and worse."""
 LINK = Colour("link", "#22559c", "#8ab8f5")
+AT_WORST = Colour("at-worst", "#8a919d", "#7d8590")
+"""Of what an interval is widened by where every source of the budget is at its worst."""
 
-ROLES = (PAPER, INK, MUTED, RULE, WASH, BAND, SETTLE, WINDOW, VALID, SUSPECT, INVALID, UNKNOWN, LINK)
+ROLES = (
+    *(PAPER, INK, MUTED, RULE, WASH, BAND, SETTLE, WINDOW),
+    *(FINE, BUDGET, PROVIDED, NOT_CONFORMING, LINK, AT_WORST),
+)
+
+SOURCES = (
+    Colour("source-0", "#c98500", "#d99a1c"),
+    Colour("source-1", "#5a6fa8", "#8298d4"),
+    Colour("source-2", "#4f9a94", "#5fb3ac"),
+    Colour("source-3", "#a5688f", "#c489ae"),
+    Colour("source-4", "#7f8f3f", "#a3b35a"),
+    Colour("source-5", "#a08b76", "#8f7d6b"),
+)
+"""One per source of a budget, the largest first; the last one for all others together. None is a server's."""
 
 ACCENTS = (
     Colour("accent-0", "#1d6fb8", "#6bb3f2"),
@@ -76,7 +92,7 @@ def shape(index: int) -> str:
 
 def stylesheet() -> str:
     """Variables for the page and, for the dark, a rule per colour of the charts."""
-    colours = (*ROLES, *ACCENTS)
+    colours = (*ROLES, *SOURCES, *ACCENTS)
     light = "".join(f"--{c.name}:{c.light};" for c in colours)
     dark = "".join(f"--{c.name}:{c.dark};" for c in colours)
     marks = "".join(

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import altair as alt
 
 from prony.report.html.plot import Series, data, to_svg
-from prony.report.html.theme import INK, INVALID, MUTED, PAPER, VALID
+from prony.report.html.theme import FINE, INK, MUTED, NOT_CONFORMING, PAPER
 
 DAY_S = 86_400.0
 STEPS_S = (
@@ -35,7 +35,7 @@ NO_FIGURE = "cross"
 _SYMBOL = re.compile(r"<path transform=\"translate\([^)]*\)\" d=")
 
 Kind = Literal["better", "worse", "changed", "break"]
-_RULE = {"better": VALID, "worse": INVALID, "changed": MUTED, "break": INK}
+_RULE = {"better": FINE, "worse": NOT_CONFORMING, "changed": MUTED, "break": INK}
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,13 @@ def trend_chart(
 
 def _dot(one: TrendMark, floor: float) -> dict[str, object]:
     if one.y is None:
-        return {"x": one.x, "y": floor, "shape": NO_FIGURE, "inside": INVALID.light, "colour": INVALID.light}
+        return {
+            "x": one.x,
+            "y": floor,
+            "shape": NO_FIGURE,
+            "inside": NOT_CONFORMING.light,
+            "colour": NOT_CONFORMING.light,
+        }
     colour = one.series.colour.light
     inside = colour if one.counts else PAPER.light
     return {"x": one.x, "y": one.y, "shape": one.series.shape, "inside": inside, "colour": colour}

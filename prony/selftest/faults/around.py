@@ -159,7 +159,6 @@ AROUND: tuple[Entry, ...] = (
         ("isolation",),
         Setup(),
         partial(says, "isolation", "could not be read"),
-        unknown=True,
         other_tools=False,
     ),
 )

@@ -10,7 +10,7 @@ from functools import partial
 
 from prony.experiment.requirements import forecasts, refusals
 from prony.host.resource_limits import limits
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.load.facts import load_facts
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, WholeRun
 from prony.plan.think import Think
@@ -76,7 +76,7 @@ def _open_loop_shows(closed: SetupResult) -> ExtraCase:
         fault = (
             f"p99 is {shown:.0f} ms in the open loop, {hidden:.1f} ms in the closed one: nothing was hidden"
         )
-    elif outcome.status("stall") is not Status.VALID:
+    elif outcome.kind("stall") is not Kind.FINE:
         fault = f"of the open loop, stall says '{outcome.reason('stall')}'"
     return ExtraCase(f"p99 {hidden:.1f} ms in the closed loop, {shown:.0f} ms in an open one", fault)
 
@@ -257,7 +257,6 @@ ENTRIES: tuple[Entry, ...] = (
         ("samples",),
         Setup(measured=WholeRun(duration_s=SECONDS)),
         _no_p999,
-        unknown=True,
     ),
     Entry(
         26,

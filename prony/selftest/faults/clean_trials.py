@@ -1,4 +1,4 @@
-"""Short clean trials in a row: how often does each check raise a false alarm? Must not excuse any.
+"""Short clean trials in a row: how many conform, and how wide are their bounds? Must not excuse any.
 
 Clean set-ups of many kinds, among them servers so fast that the load generator's own time shows: the
 reference server without work, pinned and not, for 1 to 1,000 users, with every kind of connection. Over kept
@@ -7,17 +7,17 @@ connections at a URL they are what `prony load URL -c N -d 9s` runs.
 
 from __future__ import annotations
 
-from collections import Counter
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence
 from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
-from prony.judge.finding import Status
-from prony.judge.verdict import judge
-from prony.judge.window import measured
+from prony.judge.finding import Bias, added
+from prony.judge.judging import judge
 from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, Connections, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
@@ -27,6 +27,7 @@ from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.other_process import SHARED
 from prony.selftest.faults.trial import Silent, run_setup
 from prony.selftest.proportion import CONFIDENCE, upper_bound
+from prony.selftest.tables import table
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.targets import LaunchedServer
@@ -64,22 +65,12 @@ FAST_CONNECTIONS = {
     "a connection per request": (Connections(keep_alive=False), False),
     "HTTPS": (Connections(), True),
 }
-FIRED = frozenset({Status.SUSPECT, Status.INVALID})
-WORST_FIRST = (Status.INVALID, Status.SUSPECT, Status.UNKNOWN)
-HEAD_LINES = 6
 AIM = 0.01
-"""Of clean trials, this many may be accused without a witness: another process, the hypervisor, or, for what
-is said of the load generator, its own threads.
-"""
-THREAD_FULL, THREAD_WAITED = 0.95, 0.02
-"""On a CPU or waiting for one ÷ wall time: a thread with nothing to spare. Waiting alone ÷ wall time: as much
-as the check `client` lets pass.
-"""
-OF_THE_CLIENT = frozenset({"client", "stall", "bound_by"})
-"""Checks that say something of the load generator, which its own threads can witness: `bound_by` where it
-names the load generator. Nothing else is excused by them: no connection, no count, no level.
-"""
-CLIENT_BOUND = "client: "
+"""Of clean trials, this many may not conform."""
+FIGURES = ("requests_per_s", "p99_ms")
+"""Whose bounds the table has."""
+QUIET_AIM, BUSY_AIM = 0.05, 0.15
+"""Median of the half-width of a bound on a quiet host, and on one with other processes."""
 WARM_UP = WarmUpPlan(min_s=6.0, cap_s=20.0, settle_min_s=3.0, settle_cap_s=6.0)
 """For a server of the catalogue, which has to warm up."""
 
@@ -124,33 +115,31 @@ def every_setup() -> dict[str, Setup]:
 
 @dataclass(frozen=True, slots=True)
 class CleanTrial:
-    """The verdict and findings of one clean trial."""
+    """What was found in one clean trial."""
 
     setup: str
-    verdict: Status
-    problems: dict[str, tuple[Status, str]]
-    """Check -> its status and reason, of the findings that keep the trial from being valid."""
+    problems: dict[str, str]
+    """Check -> reason, of the findings that keep it from conforming."""
+    bounds: dict[str, dict[str, Bias]]
+    """Figure -> check -> its line of the budget."""
+    conditions: tuple[str, ...] = ()
+    """Checks whose finding is a condition."""
     others: bool = False
     """Whether the host's own readings show another process on its CPUs."""
-    client_busy: bool = False
-    """Whether the kernel's count of the load generator's threads shows one without CPU time to spare."""
 
     @property
-    def fired(self) -> bool:
-        """Suspect or invalid."""
-        return self.verdict in FIRED
+    def conforms(self) -> bool:
+        """Nothing keeps it from being what was asked for."""
+        return not self.problems
 
-    @property
-    def by_client(self) -> bool:
-        """Fired, and only of the load generator, whose own threads had no CPU time to spare."""
-        fired = {check: why for check, (status, why) in self.problems.items() if status in FIRED}
-        of_client = fired.get("bound_by", CLIENT_BOUND).startswith(CLIENT_BOUND)
-        return self.fired and self.client_busy and of_client and fired.keys() <= OF_THE_CLIENT
-
-    @property
-    def accused(self) -> bool:
-        """Suspect or invalid, and nothing that the host read explains it."""
-        return self.fired and not self.others and not self.by_client
+    def half(self, figure: str) -> float | None:
+        """Half of the width of the figure's bound, as a share; infinite where a side is open. None where it
+        does not conform.
+        """
+        if not self.conforms:
+            return None
+        whole = added(self.bounds.get(figure, {}).values())
+        return math.expm1((whole.up + whole.down) / 2)
 
 
 def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
@@ -166,79 +155,83 @@ def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> 
             outcome = SetupResult(evidence, judge(evidence), {})
         else:
             outcome = run_setup(setups[kind], seed=number + 1)
-        judged = outcome.judgement
-        problems: dict[str, tuple[Status, str]] = {
-            f.check: (f.status, f.reason)
-            for f in judged.findings
-            if f.status in FIRED or (f.status is Status.UNKNOWN and f.essential)
-        }
-        busy = client_busy(outcome.evidence)
-        found.append(CleanTrial(kind, judged.verdict, problems, disturbed(outcome), busy))
-        said = "; ".join(f"{check}: {why}" for check, (how, why) in problems.items() if how in FIRED)
-        say(f"{number + 1}/{count} {kind}: {judged.verdict.value}{' - ' + said if said else ''}")
+        found.append(clean_trial(kind, outcome))
+        said = "; ".join(f"{check}: {why}" for check, why in found[-1].problems.items())
+        say(f"{number + 1}/{count} {kind}: {said or 'conforms'}, {_half(found[-1].half(FIGURES[0]))}")
     return found
 
 
-def client_busy(evidence: Evidence) -> bool:
-    """Whether a thread of the load generator had no CPU time to spare, by the kernel's own count of it."""
-    window = measured(evidence)
-    for thread in window.threads if window is not None else ():
-        if not thread.wall_s:
-            continue
-        waited = (thread.run_delay_s or 0.0) / thread.wall_s
-        if waited >= THREAD_WAITED or waited + (thread.cpu_s or 0.0) / thread.wall_s >= THREAD_FULL:
-            return True
-    return False
-
-
-def accusation(trials: Sequence[CleanTrial]) -> str:
-    """How many were suspect or invalid, which of them have a witness, and how many have none; the first and
-    the last with the exact binomial bound.
-    """
-    fired = _bounded(sum(trial.fired for trial in trials), len(trials))
-    others = sum(trial.fired and trial.others for trial in trials)
-    client = sum(trial.by_client and not trial.others for trial in trials)
-    alone = _bounded(sum(trial.accused for trial in trials), len(trials))
-    return (
-        f"Suspect or invalid: {fired}. Witness another process or the hypervisor: {others}; the load "
-        f"generator's own threads: {client}. Without a witness: {alone}; aim {AIM:.0%}."
+def clean_trial(kind: str, outcome: SetupResult) -> CleanTrial:
+    """What was found in it."""
+    judged = outcome.judgement
+    return CleanTrial(
+        kind,
+        {one.check: one.reason for one in judged.not_conforming},
+        {name: {line.finding.check: line.bias for line in judged.budget(name)} for name in FIGURES},
+        tuple(one.check for one in judged.provided),
+        disturbed(outcome),
     )
 
 
-def _bounded(hits: int, count: int) -> str:
-    share = 100 * hits / count if count else 0.0
+def conforming(trials: Sequence[CleanTrial]) -> str:
+    """How many conform, with the exact bound of those that do not."""
+    wrong = sum(not trial.conforms for trial in trials)
     return (
-        f"{hits} of {count} ({share:.1f} %), which is at most {100 * upper_bound(hits, count):.1f} % with "
-        f"{CONFIDENCE:.0%} confidence"
+        f"Do not conform: {wrong} of {len(trials)}, which is at most "
+        f"{100 * upper_bound(wrong, len(trials)):.1f} % with {CONFIDENCE:.0%} confidence; aim {AIM:.0%}."
     )
 
 
 def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
-    """Markdown: the share of trials in which each check was suspect, invalid or unknown, how many of those
-    were disturbed by another process, and the worst finding.
+    """Markdown: how many conform, how wide the bounds of their figures are on a host without and with other
+    processes, which checks make them, and why a trial does not conform.
     """
-    verdicts = Counter(trial.verdict.value for trial in trials)
-    beside = sum(trial.others for trial in trials)
-    lines = [
-        f"{len(trials)} clean trials: "
-        + ", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common())
-        + f"; {beside} disturbed by another process, by the host's own readings",
-        "",
-        accusation(trials),
-        "",
-        "| check | unknown | suspect | invalid | fired (disturbed) | set-ups | for example |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for check in sorted({check for trial in trials for check in trial.problems}):
-        hits = [(trial, *trial.problems[check]) for trial in trials if check in trial.problems]
-        counted = Counter(status for _, status, _ in hits)
-        shares = [f"{100 * counted[status] / len(trials):.0f} %" for status in reversed(WORST_FIRST)]
-        fired = [trial for trial, status, _ in hits if status in FIRED]
-        near = f"{len(fired)} ({sum(trial.others for trial in fired)})" if fired else ""
-        setups = _setups({trial.setup for trial, _, _ in hits})
-        worst = min(hits, key=lambda hit: WORST_FIRST.index(hit[1]))[2].replace("|", "/")
-        lines.append(f"| {check} | {' | '.join(shares)} | {near} | {setups} | {worst} |")
-    return "\n".join(lines if len(lines) > HEAD_LINES else lines[:1])
+    lines = [conforming(trials), ""]
+    head = ("host", "trials", *(f"{name}: median, 9 of 10, open" for name in FIGURES))
+    rows: list[tuple[object, ...]] = []
+    for name, aim, busy in (("quiet", QUIET_AIM, False), ("with other processes", BUSY_AIM, True)):
+        of = [trial for trial in trials if trial.others is busy]
+        rows.append((f"{name}, aim ± {aim:.0%}", len(of), *(_widths(of, figure) for figure in FIGURES)))
+    lines += [table(head, rows), ""]
+    per_check = []
+    for check in sorted({check for trial in trials for check in _checks(trial)}):
+        of = [trial for trial in trials if check in _checks(trial)]
+        halves = [
+            math.expm1((bias.up + bias.down) / 2)
+            for trial in of
+            if (bias := trial.bounds.get(FIGURES[0], {}).get(check)) is not None
+        ]
+        worst = next((trial.problems[check] for trial in of if check in trial.problems), "")
+        per_check.append(
+            (
+                check,
+                len(halves),
+                _half(median(halves)) if halves else "",
+                sum(check in trial.conditions for trial in of),
+                sum(check in trial.problems for trial in of),
+                _setups({trial.setup for trial in of}),
+                worst.replace("|", "/"),
+            )
+        )
+    names = ("check", f"bounds {FIGURES[0]}", "median", "condition", "does not conform", "set-ups", "why")
+    return "\n".join([*lines, table(names, per_check)])
+
+
+def _checks(trial: CleanTrial) -> set[str]:
+    """That did something to this trial."""
+    return {*trial.problems, *trial.conditions, *(check for of in trial.bounds.values() for check in of)}
+
+
+def _widths(trials: Sequence[CleanTrial], figure: str) -> str:
+    halves = sorted(half for trial in trials if (half := trial.half(figure)) is not None)
+    if not halves:
+        return ""
+    tenth = halves[min(len(halves) - 1, math.ceil(0.9 * len(halves)) - 1)]
+    return f"{_half(median(halves))}, {_half(tenth)}, {sum(map(math.isinf, halves))}"
+
+
+def _half(half: float | None) -> str:
+    return "" if half is None else "open" if math.isinf(half) else f"± {100 * half:.1f} %"
 
 
 def _setups(names: set[str]) -> str:

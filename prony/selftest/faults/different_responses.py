@@ -5,6 +5,7 @@ shown by the command that a user types. Must not know how it works.
 from __future__ import annotations
 
 from prony.host.fingerprint import fingerprint
+from prony.judge.finding import Kind
 from prony.selftest.faults.model import Setup, hello
 from prony.selftest.faults.single_trial import EntryResult
 from prony.selftest.faults.stored import FEW, WINDOW, keep, shown
@@ -18,7 +19,7 @@ BLOCKS = 3
 def different_responses(_tools: bool) -> EntryResult:
     """32: two servers send different responses."""
     said, failures = [], []
-    for serve, wanted in ((OTHER_PAGE, "invalid"), (WORK, "valid")):
+    for serve, wanted in ((OTHER_PAGE, False), (WORK, True)):
         trials = [
             (name, run_setup(Setup(serve=words, load=FEW, measured=WINDOW, workload=hello(expect=False))))
             for _ in range(BLOCKS)
@@ -28,11 +29,11 @@ def different_responses(_tools: bool) -> EntryResult:
             identifier = keep(commands.store, trials, fingerprint({}), FEW)
             (part,) = commands.json("results", "show", identifier)["parts"]
         found = {group["check"]: group for group in part["findings"]}.get("responses")
-        status = "valid" if found is None else found["status"]
-        said.append(f"{status}: {found['reasons'][0]}" if found is not None else "not accused")
-        if status != wanted:
-            failures.append(f"responses are called {status}, expected {wanted}")
-        if wanted == "invalid" and part["pairs"]:
+        conforms = found is None or found["kind"] != Kind.NOT_CONFORMING
+        said.append("nothing found" if found is None else found["reasons"][0])
+        if conforms is not wanted:
+            failures.append(f"responses conform: {conforms}, expected {wanted}")
+        if not wanted and part["pairs"]:
             failures.append("the ratio of different work is given")
     return EntryResult(
         32,

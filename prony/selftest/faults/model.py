@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from prony.evidence.trial import Evidence
-from prony.judge.finding import Judgement, Status
+from prony.judge.estimate import Estimate, estimates
+from prony.judge.finding import Bias, Finding, Judgement, Kind
 from prony.plan.load import ClosedLoad, Connections, Load, Measured, SteadyWindow, WholeRun
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
 
+NOTHING = frozenset({"ok", "level", "protocol"})
+"""Codes of findings that found nothing."""
 BODY = "x" * 64
 """The reference server's default response body."""
 SECONDS = 3.0
@@ -87,26 +90,25 @@ class SetupResult:
     judgement: Judgement
     figures: dict[str, float]
 
-    def status(self, check: str) -> Status | None:
+    def kind(self, check: str) -> Kind | None:
         """Of this check's finding; None when it does not apply."""
-        return next((f.status for f in self.judgement.findings if f.check == check), None)
+        found = self.judgement.finding(check)
+        return None if found is None else found.kind
 
     def reason(self, check: str) -> str:
         """What this check's finding says."""
-        return next((f.reason for f in self.judgement.findings if f.check == check), "")
+        found = self.judgement.finding(check)
+        return "" if found is None else found.reason
 
     @property
-    def unread(self) -> dict[str, Status]:
-        """The checks that could not tell, and without which the trial cannot be valid."""
-        known = self.judgement.findings
-        return {f.check: f.status for f in known if f.status is Status.UNKNOWN and f.essential}
+    def found(self) -> dict[str, Finding]:
+        """By check: the findings that have a code of their own, or say what is still to come."""
+        return {one.check: one for one in self.judgement.findings if one.code not in NOTHING or one.plateau}
 
     @property
-    def fired(self) -> dict[str, Status]:
-        """The checks that called the trial suspect or invalid."""
-        return {
-            f.check: f.status for f in self.judgement.findings if f.status in {Status.SUSPECT, Status.INVALID}
-        }
+    def estimates(self) -> dict[str, Estimate]:
+        """Its figures as they are printed."""
+        return estimates(self.evidence, self.judgement, self.figures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,16 +129,24 @@ class Entry:
     """What is wrong, in one sentence."""
     setup: Setup
     named_by: tuple[str, ...]
-    """One of these checks must be suspect or invalid."""
+    """One of these checks must find it: the trial does not conform, or its figures have a bound."""
     clean: Setup
     also: Callable[[SetupResult], str | None] = lambda _: None
     """What else must hold of the faulty trial; a sentence when it does not."""
     beside: Callable[[SetupResult], ExtraCase | None] = lambda _: None
     """The second case of an entry that one trial cannot show."""
-    unknown: bool = False
-    """Whether the finding is to be unknown: it must not pass, and nobody can be accused."""
+    bent: tuple[str, ...] = ()
+    """Figures whose true value the clean run has: it must lie within the faulty trial's bounds, as far as the
+    trial conforms.
+    """
     other_tools: bool = True
     """Whether wrk and ab can be pointed at this set-up."""
+
+
+def said(bias: Bias) -> str:
+    """-2 to +30 %; *open* on a side that nothing bounds."""
+    low, high = ("open" if end is None else f"{end * 100:+.2g}" for end in (bias.low, bias.high))
+    return f"{low} to {high} %"
 
 
 def says(check: str, word: str, outcome: SetupResult) -> str | None:

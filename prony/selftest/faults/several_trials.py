@@ -12,10 +12,11 @@ import tempfile
 from collections.abc import Callable
 
 from prony.compare import Sample, compare
+from prony.compare.claim import Claim
 from prony.compare.false_differences import FalseDifferences, clopper_pearson, false_differences
-from prony.compare.ratio import Verdict
+from prony.compare.sentence import sentence
 from prony.host.partition import partition
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.report.aa import words
 from prony.selftest.faults.different_responses import different_responses
@@ -29,7 +30,6 @@ from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import status_probe
 
-DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 SHORT = WholeRun(duration_s=0.5)
 """Enough for a rate of some thousand requests: what is told apart differs by 30 % and more."""
 
@@ -100,19 +100,19 @@ def start_lottery(tools: bool) -> EntryResult:
     steady = compare(_trials({"a": [QUICK] * 5, "b": [DEAR] * 5}), band=0.02)
     pair, clear = unsure.pairs[0], steady.pairs[0]
     failures = []
-    if pair.verdict in {Verdict.FASTER, Verdict.SLOWER, Verdict.EQUIVALENT}:
-        failures.append(f"servers whose starts differ by 30 % were called {pair.verdict.value}")
+    if pair.claim is not Claim.OPEN:
+        failures.append(f"of servers whose starts differ by 30 % it is claimed: {pair.claim.value}")
     if pair.high is None or pair.low is None or pair.high < pair.low * WIDE:
         failures.append("the starts differ by 30 %, and the interval does not show it")
-    if clear.verdict not in DIFFERENT:
-        failures.append(f"a server that does three times as much was called {clear.verdict.value}")
+    if not clear.differs:
+        failures.append(f"of a server that does three times as much it is claimed: {clear.claim.value}")
     return EntryResult(
         22,
         "the luck of a start",
         "one start in two is 30 % slower for good, and the best run is quoted",
         other_tools=" | ".join(lucky),
-        reported=pair.sentence,
-        clean=clear.sentence,
+        reported=sentence(pair),
+        clean=sentence(clear),
         failures=tuple(failures),
     )
 
@@ -166,7 +166,7 @@ def _trials(servers: dict[str, list[tuple[str, ...]]]) -> list[Sample]:
         for name, start in order:
             setup = Setup(serve=start, load=ClosedLoad(users=8), measured=SHORT)
             outcome: SetupResult = run_setup(setup, seed=block + 1)
-            answered = outcome.status("errors") is Status.VALID
+            answered = outcome.kind("errors") is Kind.FINE
             samples.append(Sample(name, block, outcome.figures.get("requests_per_s"), answered))
     return samples
 

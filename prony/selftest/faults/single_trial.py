@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prony.judge.finding import Status
+from prony.judge.finding import Finding, Kind
 from prony.selftest.faults.clean_run import CleanResult, disturbed, run_clean
-from prony.selftest.faults.model import Entry, SetupResult
+from prony.selftest.faults.model import Entry, SetupResult, said
 from prony.selftest.faults.other_tools import run_tools
 from prony.selftest.faults.trial import missing_for, run_setup
 
@@ -31,7 +31,7 @@ class EntryResult:
 
 def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
     """Run the faulty trial, once more where it failed and the host's readings show another process on its
-    CPUs, and the clean one until it is valid (`prony.selftest.faults.clean_run`).
+    CPUs, and the clean one until it conforms (`prony.selftest.faults.clean_run`).
     """
     told = EntryResult(entry.number, entry.name, entry.fault)
     absent = missing_for(entry.setup) or missing_for(entry.clean)
@@ -41,16 +41,17 @@ def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
     outcome = run_setup(entry.setup)
     reported, failures = _compared(entry, outcome)
     if failures and disturbed(outcome):
-        reported, failures = _compared(entry, run_setup(entry.setup, 2))
+        outcome = run_setup(entry.setup, 2)
+        reported, failures = _compared(entry, outcome)
         reported += " (second attempt; another process disturbed the first)"
     clean = run_clean(entry.clean)
-    alarms = _false_alarms(clean)
+    beside = (_false_alarms(clean), _found_in_clean(entry, outcome, clean), _outside(entry, outcome, clean))
     return with_(
         told,
         other_tools=printed,
         reported=reported,
         clean=clean.summary,
-        failures=(*failures, alarms) if alarms else failures,
+        failures=(*failures, *(one for one in beside if one)),
     )
 
 
@@ -74,18 +75,17 @@ def with_(told: EntryResult, **changes: object) -> EntryResult:
 
 
 def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
-    found_by = {**outcome.unread, **outcome.fired} if entry.unknown else outcome.fired
-    if any(check in found_by for check in entry.named_by):
+    if any(check in outcome.found for check in entry.named_by):
         return None
-    found = ", ".join(found_by) or "nothing"
+    found = ", ".join(outcome.found) or "nothing"
     return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
 
 
 def _unmarked(entry: Entry, outcome: SetupResult) -> str | None:
-    """A run with injected faults says so and is invalid, whatever else its figures look like."""
+    """A run with injected faults says so and does not conform, whatever else its figures look like."""
     injected = ", ".join(entry.setup.injected_faults)
     if outcome.reason("injected_faults").endswith(injected) and bool(injected) == (
-        outcome.status("injected_faults") is Status.INVALID
+        outcome.kind("injected_faults") is Kind.NOT_CONFORMING
     ):
         return None
     return f"its injected faults ({injected or 'none'}) are not what the run reports"
@@ -98,12 +98,52 @@ def _false_alarms(clean: CleanResult) -> str | None:
     return f"false alarm in the clean run, {clean.attempts} of {clean.attempts} attempts: {findings}"
 
 
+def _found_in_clean(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
+    """The clean run must not be said the same of: a bound there is to be less than half as large."""
+    named = next((one for check in entry.named_by if (one := outcome.found.get(check)) is not None), None)
+    there = None if named is None else clean.outcome.found.get(named.check)
+    if named is None or there is None or there.code != named.code or disturbed(clean.outcome):
+        return None
+    if any(2 * there.of(name).size < bias.size for name, bias in named.bias.items()):
+        return None
+    if there.plateau and any(
+        2 * plateau.bias.size < named.plateau[name].bias.size for name, plateau in there.plateau.items()
+    ):
+        return None
+    return f"{named.check} says {there.code} of the clean run, too: {there.reason}"
+
+
+def _outside(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
+    """A figure of a conforming faulty trial whose bounds do not hold what the clean run shows."""
+    if not outcome.judgement.conforms:
+        return None
+    for name in entry.bent:
+        faulty, true = outcome.estimates.get(name), clean.outcome.estimates.get(name)
+        if faulty is None or true is None:
+            return f"{name} was not measured in both runs"
+        low, high = faulty.worst
+        least, most = ((true.value if end is None else end) for end in (true.low, true.high))
+        below = low is not None and most < faulty.value * (1 + low)
+        if below or (high is not None and least > faulty.value * (1 + high)):
+            return f"{name}: {faulty.value:.5g} {said(faulty.bias)}, in the clean run {true.value:.5g}"
+    return None
+
+
 def _finding(entry: Entry, outcome: SetupResult) -> str:
-    found_by = {**outcome.unread, **outcome.fired} if entry.unknown else outcome.fired
-    check = next((c for c in entry.named_by if c in found_by), None)
-    if check is None:
-        return outcome.judgement.verdict.value
-    return f"{found_by[check].value}, {check}: {outcome.reason(check)}"
+    one = next((found for check in entry.named_by if (found := outcome.found.get(check)) is not None), None)
+    if one is None:
+        return "conforms" if outcome.judgement.conforms else "does not conform"
+    return f"{_does(one)}, {one.check}: {one.reason}"
+
+
+def _does(one: Finding) -> str:
+    if one.kind is Kind.BUDGET:
+        name, bias = max(one.bias.items(), key=lambda of: of[1].size)
+        return f"{name} {said(bias)}"
+    if one.plateau and one.kind is Kind.FINE:
+        name, plateau = next(iter(one.plateau.items()))
+        return f"{name} later {said(plateau.bias)}"
+    return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(one.kind, "named")
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:

@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from prony.compare import Sample, Verdict, compare
+from prony.compare import Sample, compare
+from prony.compare.sentence import sentence
 from prony.errors import EnvironmentFault
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import conclude
 from prony.host.fingerprint import fingerprint, key_of
 from prony.judge.finding import Judgement
-from prony.judge.verdict import verdict_of
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.part import Part
@@ -35,7 +35,6 @@ from prony.selftest.faults.single_trial import EntryResult
 from prony.selftest.faults.trial import run_setup
 from prony.store import Store
 
-DIFFERENT = frozenset({Verdict.FASTER, Verdict.SLOWER})
 P99 = "p99_ms"
 CROWD = ClosedLoad(users=40)
 """Enough responses in a second and a half for a p99, even of the slow start."""
@@ -128,10 +127,11 @@ def keep(store: Store, trials: Sequence[tuple[str, SetupResult]], host: Fingerpr
 
 def without_disturbances(judgement: Judgement) -> Judgement:
     """Without the findings that another process can cause: this entry is about how trials are tabulated, and
-    a rejected one is in no table.
+    one that does not conform is in no table.
     """
     findings = tuple(f for f in judgement.findings if f.check not in BUSY)
-    return Judgement(verdict=verdict_of(findings), findings=findings, bound_by=judgement.bound_by)
+    conforms = all(one.conforms for one in findings)
+    return judgement.model_copy(update={"conforms": conforms, "findings": findings})
 
 
 def averaged_percentiles(_tools: bool) -> EntryResult:
@@ -228,12 +228,12 @@ def two_hosts(_tools: bool) -> EntryResult:
         failures.append(f"a ratio of two results with a trial each: {found['ratios']}")
     if one_each.returncode == 0 and f"{rates[0] / rates[1]:.2f}" in one_each.stdout:
         failures.append("one server here and the other there were divided by each other")
-    if pair.verdict in DIFFERENT or pair.p_value is not None or pair.low is not None:
-        failures.append(f"a verdict across hosts: {pair.verdict.value}")
+    if pair.differs or pair.low is not None:
+        failures.append(f"a claim across hosts: {pair.claim.value}")
     return EntryResult(
         27,
         "two hosts compared",
         "the servers ran on different hosts, and the ratio is given to the servers",
-        reported=f"{pair.sentence}; of two whole results: {found['words']}",
+        reported=f"{sentence(pair)}; of two whole results: {found['words']}",
         failures=tuple(failures),
     )

@@ -23,7 +23,7 @@ from prony.host.affinity import granted_cpus, pin_process
 from prony.host.partition import partition
 from prony.host.resource_limits import limits_to_own_servers
 from prony.judge.figures import figures
-from prony.judge.verdict import judge
+from prony.judge.judging import judge
 from prony.load.reference import Certificate, reference_server
 from prony.plan.target import CountKeys, TlsOptions, Url
 from prony.plan.trial import TrialPlan, WarmUpPlan

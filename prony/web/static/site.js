@@ -81,7 +81,7 @@ for (const part of document.querySelectorAll("[data-events]")) {
   let told = "";
   source.addEventListener("progress", (event) => {
     part.innerHTML = JSON.parse(event.data);
-    const words = part.querySelector(".verdict")?.textContent ?? "";
+    const words = part.querySelector(".said")?.textContent ?? "";
     const ended = words.split(",")[0];
     if (said && ended !== told) [said.textContent, told] = [ended, ended];
   });

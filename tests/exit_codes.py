@@ -1,5 +1,4 @@
-"""Which exit code the stored verdicts demand. Other processes on the host decide whether a trial of a test is
-rejected; that the code agrees with what was rejected, they do not. A code that ignores the verdict, in either
+"""Which exit code the stored judgements demand. A code that ignores whether a trial conforms, in either
 direction, fails the test that compares them.
 """
 
@@ -12,7 +11,6 @@ from pathlib import Path
 from prony.errors import ExitCode
 from prony.evidence.trial import TrialRecord
 from prony.experiment.stored import cell_of_record, plan_of
-from prony.judge.finding import Status
 from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.store import Store, StoredTrial
@@ -30,7 +28,7 @@ def demanded_code(store: Store | Path, which: str = "latest", held_per_s: float 
     trials = store.trials(row.id)
     plan = plan_of(row, trials)
     answered = bool(trials) and all(_answered(part, plan, trials, held_per_s) for part in plan.parts)
-    return ExitCode.OK if answered else ExitCode.INVALID
+    return ExitCode.OK if answered else ExitCode.NO_FIGURE
 
 
 def _answered(part: Part, plan: Plan, trials: Iterable[StoredTrial], held_per_s: float | None) -> bool:
@@ -44,5 +42,4 @@ def _answered(part: Part, plan: Plan, trials: Iterable[StoredTrial], held_per_s:
 
 
 def _counts(record: TrialRecord, trial: StoredTrial) -> bool:
-    rejected = trial.judgement.verdict is Status.INVALID or record.failure is not None
-    return record.kind == "trial" and not rejected
+    return record.kind == "trial" and record.failure is None and trial.judgement.conforms

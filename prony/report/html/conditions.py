@@ -1,27 +1,17 @@
-"""What a report does not know: some of it always, some because of this host and this plan. Pure."""
+"""What a report cannot know beyond what its checks say: some of it always, some because of this host and this
+plan. Pure.
+"""
 
 from __future__ import annotations
 
-from prony.judge.finding import Status
 from prony.report.result import ResultView
 from prony.report.wording import counted, ranges
-from prony.report.words import join
 
 
-def unknowns(view: ResultView) -> tuple[str, ...]:
+def conditions(view: ResultView) -> tuple[str, ...]:
     """Sentences, the most important first."""
-    said = [_trials(view), _load(view), *_host(view), _checks(view), *_always(view)]
+    said = [_load(view), *_host(view), *_always(view)]
     return tuple(sentence for sentence in said if sentence)
-
-
-def _trials(view: ResultView) -> str:
-    fewest = min((len(cell.counting) for cell in view.cells), default=0)
-    if not view.quick:
-        return ""
-    return (
-        f"This was a quick run: {counted(fewest, 'trial')} per server where a comparison needs at least 5, a "
-        "short window and a capped warm-up. A first look."
-    )
 
 
 def _load(view: ResultView) -> str:
@@ -55,17 +45,6 @@ def _host(view: ResultView) -> list[str]:
             "other although their CPU sets are disjoint."
         )
     return said
-
-
-def _checks(view: ResultView) -> str:
-    blind = {
-        finding.check
-        for trial in view.trials
-        if trial.counts
-        for finding in trial.judgement.findings
-        if finding.status is Status.UNKNOWN
-    }
-    return f"Unknown, because a counter could not be read: {join(sorted(blind))}." if blind else ""
 
 
 def _always(view: ResultView) -> list[str]:

@@ -1,0 +1,140 @@
+"""What the data show of a pair, with everything unknown against it: the claim, and what would settle one that
+is open. Must not know servers, figures' names or sentences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import numpy as np
+from scipy import special as untyped_special
+
+from prony.compare.ratio import RatioResult
+from prony.compare.sequential import boundaries
+from prony.compare.worst import Source, total
+
+special: Any = untyped_special
+
+EQUIVALENT_WITHIN = 0.05
+"""A pair whose worst-case interval lies within this of 1 is *equivalent*; the printed margin is the
+interval's.
+"""
+MOST_BLOCKS = 50
+"""More blocks than this settle nothing that anybody waits for."""
+POWER = 0.8
+"""Chance that the blocks named are enough, should the ratio be what it seems."""
+
+
+class Claim(StrEnum):
+    """What holds of a pair at the worst case."""
+
+    SHOWN = "shown"
+    """They differ, in the window and up to the horizon after it."""
+    SHOWN_FOR_WINDOW = "shown_for_window"
+    """They differ in the window; what comes later is open, or not claimed (a fixed protocol)."""
+    EQUIVALENT = "equivalent"
+    """In the window they differ by no more than a margin."""
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Settles:
+    """The one thing that would settle an open claim soonest."""
+
+    what: str
+    """`blocks`, `load` (longer), or the source whose bound is the obstacle (a check's name)."""
+    seconds: float | None
+    """About how long that takes; None where it is not a matter of time."""
+    blocks: int | None = None
+
+
+Ends = tuple[float | None, float | None]
+
+
+def margin_of(ends: Ends) -> float | None:
+    """The smallest x with the interval within [1 ÷ (1 + x), 1 + x]; None where a side is open."""
+    low, high = ends
+    return None if low is None or high is None or low <= 0 else max(high, 1 / low) - 1
+
+
+def apart(ends: Ends) -> bool:
+    """Whether an interval excludes 1."""
+    low, high = ends
+    return (low is not None and low > 1) or (high is not None and high < 1)
+
+
+def claim_of(window: Ends, later: Ends | None, band: float) -> Claim:
+    """`window`, `later`: worst-case intervals; None later: no plateau is claimed. A difference within the
+    band makes none in practice, even where 1 is excluded.
+    """
+    margin = margin_of(window)
+    if margin is not None and margin <= band:
+        return Claim.EQUIVALENT
+    if apart(window):
+        return Claim.SHOWN if later is not None and apart(later) else Claim.SHOWN_FOR_WINDOW
+    if margin is not None and margin <= EQUIVALENT_WITHIN:
+        return Claim.EQUIVALENT
+    return Claim.OPEN
+
+
+def at_least(ends: Ends) -> float | None:
+    """The near end as a factor above 1; None where the interval does not exclude 1."""
+    low, high = ends
+    if low is not None and low > 1:
+        return low
+    return 1 / high if high is not None and 0 < high < 1 else None
+
+
+def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
+    """Two-sided, for the hypothesis that the ratio is within reach of 1 once every source is at its worst:
+    the largest over that composite hypothesis. None without a test.
+    """
+    if found.p_value is None or found.error is None or found.freedom is None:
+        return None
+    down, up = total(bends)
+    centre = math.log(found.ratio)
+    beyond = centre - down if centre > 0 else -centre - up
+    if beyond <= 0 or math.isinf(beyond):
+        return 1.0
+    if found.error <= 0:
+        return 0.0
+    return 2 * float(special.stdtr(found.freedom, -beyond / found.error))
+
+
+def settles(
+    found: RatioResult, bends: Sequence[Source], level: float, band: float, block_s: float | None
+) -> Settles | None:
+    """What would settle an open pair: more blocks where noise is the obstacle, else the largest source. From
+    the spread that was seen; None where nothing within reach does.
+    """
+    down, up = total(bends)
+    centre = math.log(found.ratio)
+    against = down if centre > 0 else up
+    if bends and (math.isinf(against) or abs(centre) - against <= 0 < against):
+        side = [(one.down if centre > 0 else one.up, one.name) for one in bends]
+        return Settles(max(side)[1], None)
+    if found.error is None or not found.error or found.n < 2:
+        return Settles(
+            "blocks", None if block_s is None else block_s * max(1, 3 - found.n), max(1, 3 - found.n)
+        )
+    room = max(abs(centre) - against, math.log1p(band) - max(down, up))
+    if room <= 0:
+        return None
+    spread = found.error * math.sqrt(found.n)
+    last = found.n + MOST_BLOCKS if found.looks is None else found.looks.most
+    blocks = np.arange(found.n + 1, last + 1)
+    freedom = (1 if found.paired else 2) * (blocks - 1)
+    if found.looks is None:
+        critical = special.stdtrit(freedom, 1 - level / 2)
+    else:
+        limits = boundaries(found.looks, level)
+        critical = np.asarray([limits.get(int(count), math.inf) for count in blocks])
+    enough = np.flatnonzero((critical + special.stdtrit(freedom, POWER)) * spread / np.sqrt(blocks) <= room)
+    if not enough.size:
+        return None
+    more = int(blocks[enough[0]]) - found.n
+    return Settles("blocks", None if block_s is None else more * block_s, more)

@@ -1,0 +1,116 @@
+"""A figure of one trial as it is printed: value, statistical interval, what may bend it, what is still to
+come. Must not know trials beside it, or how it is printed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from prony.evidence.trial import Evidence
+from prony.judge.checks.samples import SamplesLimits
+from prony.judge.finding import Bias, Judgement, added
+from prony.judge.times import NAMED, headline_times
+from prony.judge.window import measured
+from prony.steady.detector import full_rows
+from prony.steady.precision import half_width
+
+FEWEST_ROWS = 5
+"""Seconds of a window from which its rate has an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """Values in the figure's unit, biases relative to the value. None: not bounded on that side, or (both
+    ends of the interval, of the plateau) not known.
+    """
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+    """Statistical, 95 %."""
+    bias_low: float | None = 0.0
+    bias_high: float | None = 0.0
+    """All sources of the budget at their worst."""
+    plateau_low: float | None = None
+    plateau_high: float | None = None
+    """From now on, up to `horizon_s` after the window: interval, budget and residual drift together."""
+    horizon_s: float | None = None
+
+    @property
+    def bias(self) -> Bias:
+        """The budget's sum."""
+        return Bias(low=self.bias_low, high=self.bias_high)
+
+    @property
+    def worst(self) -> tuple[float | None, float | None]:
+        """The interval with the budget at its worst, relative to the value."""
+        low = 0.0 if self.low is None else self.low / self.value - 1
+        high = 0.0 if self.high is None else self.high / self.value - 1
+        return (
+            None if self.bias_low is None else (1 + low) * (1 + self.bias_low) - 1,
+            None if self.bias_high is None else (1 + high) * (1 + self.bias_high) - 1,
+        )
+
+
+def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:
+    """Every figure of a trial by its name, those that are finite."""
+    intervals = _intervals(evidence, judgement)
+    return {
+        name: _estimate(name, value, judgement, *intervals.get(name, (None, None)))
+        for name, value in figures.items()
+        if math.isfinite(value)
+    }
+
+
+def _estimate(
+    name: str, value: float, judgement: Judgement, low: float | None, high: float | None
+) -> Estimate:
+    bias, plateau = judgement.bias(name), judgement.plateau(name)
+    made = Estimate(value, low, high, bias.low, bias.high)
+    if plateau is None or value <= 0:
+        return made
+    whole = added((bias, plateau.bias))
+    return Estimate(
+        value,
+        low,
+        high,
+        bias.low,
+        bias.high,
+        None if whole.low is None else (value if low is None else low) * (1 + whole.low),
+        None if whole.high is None else (value if high is None else high) * (1 + whole.high),
+        plateau.horizon_s,
+    )
+
+
+def _intervals(evidence: Evidence, judgement: Judgement) -> dict[str, tuple[float | None, float | None]]:
+    found: dict[str, tuple[float | None, float | None]] = {"requests_per_s": rate_interval(evidence)}
+    times = headline_times(evidence)
+    if times is None:
+        return found
+    confidence = SamplesLimits.among(judgement.limits).samples_confidence
+    for name, percentile in NAMED.items():
+        if (one := times.percentile(percentile, confidence)) is not None:
+            found[name] = _finite(one.low_ms, one.high_ms)
+    found["mean_ms"] = _finite(*times.mean_interval(confidence))
+    return found
+
+
+def _finite(low: float, high: float) -> tuple[float | None, float | None]:
+    return (low if math.isfinite(low) else None), (high if math.isfinite(high) else None)
+
+
+def rate_interval(evidence: Evidence) -> tuple[float | None, float | None]:
+    """Of the rate that the window's seconds are a sample of (95 %). (None, None) with fewer than FEWEST_ROWS,
+    and in an open loop, whose rate is the schedule's.
+    """
+    window = measured(evidence)
+    if window is None or evidence.engine is None or evidence.load.model == "open":
+        return None, None
+    rows = full_rows(evidence.engine.rows, window.opened_ms, window.opened_ms + window.duration_s * 1000)
+    half = half_width([row.completed_per_s for row in rows], FEWEST_ROWS)
+    if half is None:
+        return None, None
+    rate = window.completed / window.duration_s
+    return max(0.0, rate * (1 - half)), rate * (1 + half)

@@ -1,0 +1,389 @@
+"""The answer of a result: what is shown, a row per server, the largest uncertainty and what to do about it.
+What terminal, page and JSON put first. Pure. Must not know how it is drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from prony.compare.claim import Claim
+from prony.compare.sentence import OBSTACLES, remedy
+from prony.experiment.clear import compared_figure
+from prony.report import aa
+from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.comparison import best, lower_is_better
+from prony.report.intervals import over_trials
+from prony.report.labels import label_of, named
+from prony.report.result import HEADLINE, BudgetLine, CellView, Condition, PairView, PartView, ResultView
+from prony.report.scaling import capacity_words, law_words
+from prony.report.uncertain import bends, good_to
+from prony.report.wording import counted
+from prony.report.words import join
+
+MOST_SENTENCES = 4
+MOST_ROWS = 12
+"""Cells of which each has a row; of more the details have the table."""
+MOST_CONDITIONS = 3
+BESIDE = ("p99_ms", "server_cpu_us_per_request")
+"""The figures that stand beside the one that is asked for."""
+SURE = 0.005
+"""An uncertainty below this is not worth a line of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A cell's figure for a drawing: the value, its interval, and the interval with the budget at its worst.
+    None: not bounded, or not known.
+    """
+
+    label: str
+    server: str
+    value: float
+    low: float | None
+    high: float | None
+    worst_low: float | None
+    worst_high: float | None
+    budget: tuple[BudgetLine, ...]
+    """What may bend it, the largest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerPart:
+    """What a part comes to."""
+
+    name: str
+    title: str
+    figure: str
+    """What it is about."""
+    sentences: tuple[str, ...]
+    rows: Table | None
+    """A row per server, best first; None where a part has too many cells, or no figure."""
+    bars: tuple[Bar, ...]
+    largest: str
+    """The largest line of the budget, and what to do about it; empty where nothing matters."""
+    failure: str
+    """Why there is no figure; empty where there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a result comes to."""
+
+    parts: tuple[AnswerPart, ...]
+    conforming: str
+    """How many trials conform."""
+    provided: tuple[Condition, ...]
+    """What all of it rests on."""
+
+    @property
+    def sentence(self) -> str:
+        """The first sentence."""
+        said = (text for part in self.parts for text in (*part.sentences, part.failure) if text)
+        return next(said, self.conforming)
+
+
+def answer(view: ResultView) -> Answer:
+    """The whole answer."""
+    parts = tuple(_part(part, several=len(view.parts) > 1) for part in view.parts)
+    return Answer(parts, conforming(view), _provided(view))
+
+
+def conforming(view: ResultView) -> str:
+    """How many trials conform, and how many were planned where not all ended."""
+    trials = [trial for trial in view.trials if trial.record.kind == "trial"]
+    good = sum(trial.conforms for trial in trials)
+    if not trials:
+        return "nothing was measured"
+    if len(trials) == 1:
+        return "the trial conforms" if good else "the trial does not conform"
+    ended = "" if len(trials) >= view.planned else f" of {view.planned} planned"
+    return f"{good} of {counted(len(trials), 'trial')}{ended} conform"
+
+
+def provided(found: Answer) -> tuple[str, ...]:
+    """What all of it rests on, in one line; nothing where it rests on nothing."""
+    if not found.provided:
+        return ()
+    texts = [one.text for one in found.provided]
+    more = len(texts) - MOST_CONDITIONS
+    return (
+        f"Provided that {'; '.join(texts[:MOST_CONDITIONS])}" + (f"; and {more} more" if more > 0 else ""),
+    )
+
+
+def quick_words(view: ResultView) -> str:
+    """What a quick run is worth."""
+    trials = max((len(cell.trials) for cell in view.cells), default=0)
+    return f"{counted(trials, 'trial')} each, a first look"
+
+
+def _provided(view: ResultView) -> tuple[Condition, ...]:
+    found = {one.text: one for cell in view.cells for one in cell.provided}
+    return tuple(found.values())
+
+
+def _part(part: PartView, *, several: bool) -> AnswerPart:
+    figure = asked(part)
+    cells = [cell for cell in _ordered(part, figure) if compared_figure(cell.cell.trial.load) == figure]
+    drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
+    return AnswerPart(
+        name=part.part.name,
+        title=part.part.title,
+        figure=figure,
+        sentences=() if part.failure else sentences(part, 2 if several else MOST_SENTENCES),
+        rows=rows(part, drawn, figure),
+        bars=tuple(bar for cell in cells if (bar := _bar(cell, figure)) is not None),
+        largest=_largest(cells, figure),
+        failure=part.failure or _failure(part),
+    )
+
+
+def asked(part: PartView) -> str:
+    """The figure that a part is about."""
+    figures = dict.fromkeys(compared_figure(cell.cell.trial.load) for cell in part.cells)
+    return next(iter(figures), HEADLINE)
+
+
+def _ordered(part: PartView, figure: str) -> list[CellView]:
+    """Cells with a figure, best first where servers are compared; the others after them."""
+    spreads = {id(cell): cell.figure(figure) for cell in part.cells}
+    known = [cell for cell in part.cells if spreads[id(cell)] is not None]
+    if part.layout == "comparison":
+        down = lower_is_better(figure)
+
+        def median(cell: CellView) -> float:
+            found = spreads[id(cell)]
+            return 0.0 if found is None else found.median
+
+        known.sort(key=median, reverse=not down)
+    return [*known, *(cell for cell in part.cells if spreads[id(cell)] is None)]
+
+
+# -- sentences
+
+
+def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
+    """What holds of a part, the first thing first."""
+    if part.gate is not None:
+        return (part.gate.sentence,)
+    if part.search is not None:
+        return (capacity_words(part.search),)
+    if part.aa is not None:
+        return tuple(aa.words(part.aa)[:2])
+    if not part.trials:
+        return (_not_run(part),)
+    if part.part.shape == "sweep":
+        said = [text for server, law in part.laws.items() for text in law_words(law)[:1]]
+        return tuple(said[:most])
+    if any(not finding.conforms for finding in part.findings):
+        first = next(finding for finding in part.findings if not finding.conforms)
+        return (f"The servers are not compared: {first.reason}",)
+    if part.layout == "comparison" and len(part.servers) > 2 and part.pairs:
+        return tuple(ranked(part)[:most])
+    found = telling(part)
+    if part.layout == "comparison":
+        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
+    text = [f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence for pair in found[:most]]
+    return tuple(text) or single(part)
+
+
+def _not_run(part: PartView) -> str:
+    """The first reason, without what stands in its brackets; the details have all of it."""
+    return f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run"
+
+
+def telling(part: PartView) -> list[PairView]:
+    """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
+    figure = asked(part)
+    main = [pair for pair in part.pairs if pair.figure == figure]
+    return sorted(main, key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
+
+
+def ranked(part: PartView) -> list[str]:
+    """Of a comparison of several servers: who leads, who is not shown to differ from it, the best of those
+    that are; and the worst p99.
+    """
+    figure = asked(part)
+    order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
+    if not order:
+        return []
+    best_one = order[0]
+    beside = {_other(pair, best_one): pair for pair in part.pairs if _among(pair, figure, best_one)}
+    near = [server for server in order[1:] if server in beside and not beside[server].differs]
+    far = [server for server in order[1:] if server in beside and beside[server].differs]
+    said = []
+    if len(near) == 1:
+        said.append(beside[near[0]].sentence)
+    elif near:
+        said.append(_leaders(best_one, [beside[server] for server in near]))
+    said += [beside[server].sentence for server in far[: 1 if near else 2]]
+    tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
+    worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
+    return said if worst is None else [*said, worst.sentence]
+
+
+def _among(pair: PairView, figure: str, server: str) -> bool:
+    return pair.figure == figure and server in (pair.a, pair.b)
+
+
+def _other(pair: PairView, server: str) -> str:
+    return pair.b if pair.a == server else pair.a
+
+
+def _leaders(best_one: str, near: Sequence[PairView]) -> str:
+    """Several servers that are not shown to differ from the best one."""
+    close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
+    undecided = [p for p in near if p.claim is Claim.OPEN]
+    said = [f"{best_one} leads"]
+    if close:
+        within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
+        said.append(
+            f"{join(close)} {'is' if len(close) == 1 else 'are'} equivalent within {percent_up(within)}"
+        )
+    if undecided:
+        soonest = min(
+            (p.settles for p in undecided if p.settles is not None and p.settles.seconds is not None),
+            key=lambda one: one.seconds or 0.0,
+            default=None,
+        )
+        names = join([_other(p, best_one) for p in undecided])
+        how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
+        said.append(f"open against {names}{how}")
+    return "; ".join(said)
+
+
+def percent_up(share: float) -> str:
+    """Rounded up to a tenth of a per cent."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
+
+
+RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
+
+
+def single(part: PartView) -> tuple[str, ...]:
+    """A sentence per cell of a part without pairs, as far as there are few."""
+    if len(part.cells) > 1:
+        return _extremes(part)
+    return tuple(said for cell in part.cells if (said := _of_cell(cell)))
+
+
+def _of_cell(cell: CellView) -> str:
+    figure = compared_figure(cell.cell.trial.load)
+    found, off = cell.figure(figure), cell.uncertainty(figure)
+    if found is None:
+        return ""
+    value = over_trials(figure, found, found.median)
+    good = "" if off is None else f", good to {good_to(*off.worst)}"
+    what = f"{value} requests/s" if figure == HEADLINE else f"{label_of(figure)} {value} ms"
+    bound = f"; bound by {cell.bound_by}" if cell.bound_by not in ("", "unknown") else ""
+    if off is not None and off.bias_high is None and off.bias_low is not None:
+        what = f"at least {what}"
+    return f"{what}{good}{bound}"
+
+
+def _extremes(part: PartView) -> tuple[str, ...]:
+    """Of one server under several loads, where it answers most and least."""
+    figure = asked(part)
+    found = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
+    if len(found) < 2:
+        return tuple(said for _, cell in found if (said := _of_cell(cell)))
+    found.sort(key=lambda one: one[0].median)
+    least, most = (
+        f"{cell.label}: {over_trials(figure, spread, spread.median)}"
+        for spread, cell in (found[0], found[-1])
+    )
+    return (f"Of {len(found)} cells {label_of(figure)} is highest in {most}, and lowest in {least}",)
+
+
+# -- rows
+
+
+def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None:
+    """A row per cell: the figure, how far it may be off, what stands beside it."""
+    if not any(cell.counting for cell in cells):
+        return None
+    beside = [name for name in BESIDE if name != figure and any(c.figure(name) is not None for c in cells)]
+    winner = best(part, figure) if part.layout == "comparison" else None
+    made = []
+    for cell in cells:
+        found, off = cell.figure(figure), cell.uncertainty(figure)
+        if found is None:
+            why = next(iter(cell.why_not), "not measured")
+            made.append(
+                Row(
+                    cell.label,
+                    (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)),
+                    server=cell.cell.server,
+                )
+            )
+            continue
+        made.append(
+            Row(
+                cell.label,
+                (
+                    TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
+                    TableCell("" if off is None else good_to(*off.worst)),
+                    *(_median(cell, name) for name in beside),
+                ),
+                server=cell.cell.server,
+            )
+        )
+    head = (
+        Column(named(figure)),
+        Column("good to", number=False),
+        *(Column(named(name), rank=at + 1) for at, name in enumerate(beside)),
+    )
+    return Table(head, (Section(tuple(made)),), caption="Figures")
+
+
+def _median(cell: CellView, name: str) -> TableCell:
+    found = cell.figure(name)
+    return TableCell("–" if found is None else over_trials(name, found, found.median))
+
+
+def _bar(cell: CellView, figure: str) -> Bar | None:
+    found, off = cell.figure(figure), cell.uncertainty(figure)
+    if found is None or off is None:
+        return None
+    low, high = off.worst
+
+    def at(relative: float | None) -> float | None:
+        return None if relative is None else found.median * (1 + relative)
+
+    return Bar(
+        cell.label,
+        cell.cell.server,
+        found.median,
+        at(off.low),
+        at(off.high),
+        at(low),
+        at(high),
+        cell.budget(figure),
+    )
+
+
+# -- what stands against it
+
+
+def _largest(cells: Sequence[CellView], figure: str) -> str:
+    """The line of all cells' budgets that may bend a figure most, and what to do."""
+    found = [(line, cell) for cell in cells for line in cell.budget(figure)[:1]]
+    if not found:
+        return ""
+    line, cell = max(found, key=lambda one: one[0].bias.size)
+    if line.bias.size < SURE:
+        return ""
+    what = OBSTACLES.get(line.source, line.source)
+    whose = f"{cell.label}, " if len(cells) > 1 else ""
+    advice = f": {line.advice}" if line.advice else ""
+    return f"Largest uncertainty: {whose}{what}, {bends(line.low, line.high)}{advice}"
+
+
+def _failure(part: PartView) -> str:
+    """Why a part has no figure at all."""
+    if part.counting or not part.trials:
+        return ""
+    why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
+    return f"No figure: {'; '.join(list(why)[:2])}"

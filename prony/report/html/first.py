@@ -1,0 +1,195 @@
+"""The first screen of a page: the answer of each part, a row per server with its bar and its budget. What a
+terminal prints first, drawn. Must not know how it becomes HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from markupsafe import Markup
+
+from prony.compare.sentence import OBSTACLES
+from prony.report.answer import AnswerPart, Bar
+from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.html.marks import square
+from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_ticks, stacked
+from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent
+from prony.report.labels import named, rounded
+from prony.report.uncertain import MINUS, bends, good_to
+from prony.report.words import join
+
+MOST_BARS = 24
+"""Of more cells a table of the details shows the figures."""
+FAR = 1.6
+"""An error bar longer than this many times the highest bar ends in an arrow: it would flatten all others."""
+ROOM = 0.05
+"""Of a scale, beyond the last mark."""
+Key = tuple[Markup, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """A row of the table, its bar and its budget; neither where it has no figure."""
+
+    row: Row
+    bar: Markup | None = None
+    budget: Markup | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTable:
+    """A row per server: figure, bar, how far the figure may be off and by what."""
+
+    columns: tuple[Column, ...]
+    """The figure, how good it is, and what stands beside them."""
+    rows: tuple[AnswerRow, ...]
+    bars: bool
+    """Whether there is anything to compare with."""
+    axis: Markup
+    """Of the budgets."""
+    keys: tuple[Key, ...]
+    unbounded: tuple[str, ...]
+    """Sources that nothing bounds, in words."""
+
+
+def answer_table(part: AnswerPart, places: Callable[[str], int]) -> AnswerTable | None:
+    """None where no cell has a figure, or more have than a screen holds."""
+    table = part.rows
+    if table is None and 0 < len(part.bars) <= MOST_BARS:
+        table = _plain(part)
+    if table is None or not part.bars:
+        return None
+    by_label = {one.label: one for one in part.bars}
+    heights, widths = _heights(part.bars), _widths(part.bars)
+    sources = _sources(part.bars)
+    rows = []
+    for row in table.sections[0].rows:
+        found = by_label.get(row.label)
+        if found is None:
+            rows.append(AnswerRow(row))
+            continue
+        within = None if found.low is None and found.high is None else Interval(found.low, found.high)
+        at_worst = Interval(found.worst_low, found.worst_high)
+        drawn = bar(heights, found.value, within, at_worst, accent(places(found.server)))
+        rows.append(AnswerRow(row, drawn, _budget(widths, found, sources)))
+    interval = any(one.low is not None or one.high is not None for one in part.bars)
+    keys = [(square(INK), "95 % interval")] if interval else []
+    several = len(part.bars) > 1
+    if several and sources:
+        keys.append((square(AT_WORST), "at worst, with all of its budget"))
+    keys += [(square(colour), name) for name, colour in _legend(sources)]
+    ticks = [(tick, _per_cent(tick)) for tick in round_ticks(widths)]
+    return AnswerTable(
+        table.columns, tuple(rows), several, axis(widths, ticks), tuple(keys), _unbounded(part.bars)
+    )
+
+
+def _plain(part: AnswerPart) -> Table:
+    """Figure and how good it is, of the cells that have one."""
+    rows = tuple(
+        Row(
+            one.label,
+            (TableCell(rounded(part.figure, one.value)), TableCell(good_to(*_worst(one)))),
+            server=one.server,
+        )
+        for one in part.bars
+    )
+    return Table((Column(named(part.figure)), Column("good to", number=False)), (Section(rows),))
+
+
+def _worst(one: Bar) -> tuple[float | None, float | None]:
+    low, high = (None if end is None else end / one.value - 1 for end in (one.worst_low, one.worst_high))
+    return low, high
+
+
+def _heights(bars: Sequence[Bar]) -> Scale:
+    """From zero to beyond the longest bar, error bars as far as they leave the others legible."""
+    most = max(one.value for one in bars)
+    ends = [end for one in bars for end in (one.value, one.high, one.worst_high) if end is not None]
+    return Scale(0.0, (min(max(ends), FAR * most) or 1.0) * (1 + ROOM))
+
+
+def _widths(bars: Sequence[Bar]) -> Scale:
+    """Relative, with zero; wider where a side is not bounded, for the arrow."""
+    ends = [_worst(one) for one in bars]
+    reached = [_reached(one) for one in bars]
+    low = min([-0.001, *(side[0] for side in reached)])
+    high = max([0.001, *(side[1] for side in reached)])
+    span = high - low
+    below, above = (any(one[side] is None for one in ends) for side in (0, 1))
+    return Scale(low - span * (0.15 if below else ROOM), high + span * (0.15 if above else ROOM))
+
+
+def _reached(one: Bar) -> tuple[float, float]:
+    """How far its segments reach on both sides."""
+    made = segments(one, {})
+    return min([0.0, *(s.low for s in made)]), max([0.0, *(s.high for s in made)])
+
+
+def segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
+    """The interval, then each source beyond the one before it: together they end where `good to` says."""
+    low, high = (None if end is None else end / one.value - 1 for end in (one.low, one.high))
+    place = {source: at for at, source in enumerate(colours)}
+    lines = sorted(one.budget, key=lambda line: place.get(line.source, len(place)))
+    made = []
+    if low is not None or high is not None:
+        made.append(Segment(low or 0.0, high or 0.0, INK, f"95 % interval: {good_to(low, high)}"))
+    for side in (-1, 1):
+        start = 1 + ((low if side < 0 else high) or 0.0)
+        factors = [1 + ((line.low if side < 0 else line.high) or 0.0) for line in lines]
+        ends = list(accumulate(factors, lambda a, b: a * b, initial=start))
+        for line, begin, end in zip(lines, ends, ends[1:], strict=False):
+            if begin != end:
+                words = f"{_name(line.source)}: {bends(line.low, line.high)}"
+                first, last = sorted((begin - 1, end - 1))
+                made.append(Segment(first, last, colours.get(line.source, SOURCES[-1]), words))
+    return made
+
+
+def _budget(widths: Scale, one: Bar, colours: dict[str, Colour]) -> Markup:
+    return stacked(widths, segments(one, colours), Interval(*_worst(one)))
+
+
+def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:
+    """A colour for each source that is worth one, the largest first."""
+    sizes: dict[str, float] = {}
+    for one in bars:
+        for line in one.budget:
+            if line.bias.counts:
+                sizes[line.source] = max(sizes.get(line.source, 0.0), line.bias.size)
+    order = sorted(sizes, key=lambda source: -sizes[source])
+    own = order if len(order) <= len(SOURCES) else order[: len(SOURCES) - 1]
+    return {source: SOURCES[min(at, len(own))] for at, source in enumerate(order)}
+
+
+def _legend(sources: dict[str, Colour]) -> list[tuple[str, Colour]]:
+    names: dict[Colour, list[str]] = {}
+    for source, colour in sources.items():
+        names.setdefault(colour, []).append(_name(source))
+    return [(found[0] if len(found) == 1 else "other sources", colour) for colour, found in names.items()]
+
+
+def _unbounded(bars: Sequence[Bar]) -> tuple[str, ...]:
+    """What nothing bounds, and in which rows; these need no naming where it is all of them."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for one in bars:
+        for line in one.budget:
+            for end, side in ((line.low, "below"), (line.high, "above")):
+                if end is None:
+                    found.setdefault((_name(line.source), side), []).append(one.label)
+    return tuple(
+        f"Not bounded {side}: {name}" + ("" if len(labels) == len(bars) else f", for {join(labels)}")
+        for (name, side), labels in found.items()
+    )
+
+
+def _name(source: str) -> str:
+    return OBSTACLES.get(source, source)
+
+
+def _per_cent(share: float) -> str:
+    value = round(100 * share, 6)
+    sign = MINUS if value < 0 else "+" if value > 0 else ""
+    return f"{sign}{abs(value):g} %"

@@ -1,0 +1,152 @@
+"""Ratios as rows of a table, each with its intervals drawn on one log scale: pairs of servers, and figures of
+a candidate beside its base. Must not know how a row becomes HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from prony.compare.claim import Claim
+from prony.compare.noninferiority import Change
+from prony.report.comparison import CLAIM_WORDS, asked_figures, better_first, drawn_pairs
+from prony.report.gate import GateView, signed
+from prony.report.html.marks import drawn, square
+from prony.report.html.scale import Interval, Scale, axis, ratio, ratio_ticks
+from prony.report.html.theme import AT_WORST, INK, MUTED
+from prony.report.labels import label_of
+from prony.report.result import PairView, PartView
+from prony.report.wording import ABSENT
+from prony.report.wording import ratio as written
+
+FAR = 1.5
+"""An end further than this factor beyond all ratios and their 95 % intervals is an arrow."""
+ROOM = 1.02
+Key = tuple[Markup, str]
+
+
+@dataclass(frozen=True, slots=True)
+class RatioRow:
+    """A ratio: its label, its drawing, and the cells beside it."""
+
+    label: str
+    drawing: Markup
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RatioTable:
+    """Rows on one scale."""
+
+    caption: str
+    heading: str
+    columns: tuple[str, ...]
+    rows: tuple[RatioRow, ...]
+    axis: Markup
+    keys: tuple[Key, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ratio:
+    label: str
+    value: float
+    within: Interval
+    at_worst: Interval
+    later: Interval | None
+    band: tuple[float, float]
+    solid: bool
+    cells: tuple[str, ...]
+
+
+def pairs(part: PartView, *, asked: bool) -> RatioTable | None:
+    """The pairs of the figure that is asked for, or of every other one; None where none has an interval."""
+    figures = asked_figures(part)
+    shown = [better_first(one) for one in drawn_pairs(part) if (one.figure in figures) is asked]
+    band = (1 / (1 + part.part.band), 1 + part.part.band)
+    later_s = next((one.horizon_s for one in shown if one.horizon_s is not None), None)
+    rows = (_pair(pair, band, plain=asked, later=later_s is not None) for pair in shown)
+    found = [row for row in rows if row is not None]
+    names = ", ".join(map(label_of, figures)) if asked else "other figures"
+    later = [] if later_s is None else [f"up to {later_s:g} s later"]
+    columns = ("ratio", "95 % interval", "at worst", *later, "claim")
+    return _table(f"Ratios, {names}", "first ÷ second", columns, found)
+
+
+def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool) -> _Ratio | None:
+    if pair.ratio is None or pair.low is None or pair.high is None or pair.low <= 0:
+        return None
+    label = f"{pair.a} ÷ {pair.b}" if plain else f"{label_of(pair.figure)}: {pair.a} ÷ {pair.b}"
+    label = f"{pair.where}: {label}" if pair.where else label
+    ends = Interval(pair.low, pair.high), Interval(pair.worst_low, pair.worst_high)
+    to_come = None if pair.horizon_s is None else Interval(pair.later_low, pair.later_high)
+    shown = (*ends, to_come) if later else ends
+    cells = (written(pair.ratio), *map(_ends, shown), CLAIM_WORDS[pair.claim])
+    return _Ratio(label, pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells)
+
+
+def changes(view: GateView) -> RatioTable | None:
+    """Each figure of a candidate ÷ that of its base, the margin shaded; None without an interval."""
+    found = []
+    for one in view.figures:
+        if one.ratio is None or one.low is None or one.high is None or one.low <= 0:
+            continue
+        ends = Interval(one.low, one.high), Interval(one.worst_low, one.worst_high)
+        band = (min(one.limit, 1 / one.limit), max(one.limit, 1 / one.limit))
+        told = (_ends(each, signed) for each in ends)
+        cells = (signed(one.ratio), *told, signed(one.limit), one.change.value)
+        solid = one.change in (Change.NO_WORSE, Change.WORSE)
+        found.append(_Ratio(label_of(one.figure), one.ratio, *ends, None, band, solid, cells))
+    columns = ("change", "95 % interval", "at worst", "margin", "")
+    return _table("Changes", f"{view.candidate} ÷ {view.base}", columns, found)
+
+
+def _table(caption: str, heading: str, columns: Sequence[str], found: Sequence[_Ratio]) -> RatioTable | None:
+    if not found:
+        return None
+    scale = _scale(found)
+    rows = tuple(
+        RatioRow(
+            one.label,
+            ratio(scale, one.value, one.within, one.at_worst, one.later, one.band, solid=one.solid),
+            one.cells,
+        )
+        for one in found
+    )
+    later = any(one.later is not None for one in found)
+    keys = [
+        (square(INK), "95 % interval"),
+        (square(AT_WORST), "at worst, with every source of the budget"),
+        *([(drawn("M0 5.2h12v1.6H0z", MUTED.light), "later")] if later else []),
+    ]
+    ticks = axis(scale, [(tick, f"{tick:g}×") for tick in ratio_ticks(scale)])
+    return RatioTable(caption, heading, tuple(columns), rows, ticks, tuple(keys))
+
+
+def _scale(found: Sequence[_Ratio]) -> Scale:
+    """All ratios, their intervals and bands; what reaches beyond as far as it leaves these legible."""
+    near = [end for one in found for end in (*one.band, one.value, one.within.low, one.within.high) if end]
+    low, high = min(near), max(near)
+    far = [
+        end
+        for one in found
+        for ends in (one.at_worst, one.later)
+        if ends is not None
+        for end in (ends.low, ends.high)
+        if end is not None and end > 0
+    ]
+    low = min([low, *(end for end in far if end >= low / FAR)])
+    high = max([high, *(end for end in far if end <= high * FAR)])
+    return Scale(low / ROOM, high * ROOM, log=True)
+
+
+def _ends(ends: Interval | None, text: Callable[[float], str] = written) -> str:
+    """1.02 to 1.10; of one that is not bounded on a side: above 1.02, below 1.10."""
+    if ends is None or (ends.low is None and ends.high is None):
+        return ABSENT if ends is None else "not bounded"
+    if ends.high is None:
+        return f"above {text(ends.low or 0.0)}"
+    if ends.low is None:
+        return f"below {text(ends.high)}"
+    return f"{text(ends.low)} to {text(ends.high)}"

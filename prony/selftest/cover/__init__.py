@@ -1,0 +1,1 @@
+"""Worlds of which the truth is known: does what is printed hold it?"""
