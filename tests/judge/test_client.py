@@ -196,7 +196,7 @@ class TestSignals:
         assert judged(level).of("requests_per_s").high == pytest.approx(1 / 0.99 - 1)
         assert bound_by(level, LIMITS).code == "server_thread"
         blocked = bound_by(f.probed(busy, 1.0, client_cpu=0.97), LIMITS)
-        assert (blocked.code, blocked.of("capacity_per_s").high) == ("client_busy", None)
+        assert (blocked.code, blocked.of("capacity_per_s").high) == ("server_thread", None)
 
     def test_turnaround_convicts_only_where_the_server_was_seen_to_have_room(self) -> None:
         slow: dict[str, Any] = {"clipped_turnaround_s": 10.5, "threads": f.threads(0.93)}

@@ -58,7 +58,7 @@ def test_p999_of_2000_samples_is_not_printed_and_that_is_said() -> None:
     evidence = with_samples(2000)
     assert figures(evidence).p99_ms is not None
     assert figures(evidence).p999_ms is None
-    assert "p99.9, which needs 15,351" in judged(evidence).reason
+    assert "15,351" in judged(evidence).reason
     assert judged(evidence, SamplesLimits(samples_required_percentile=99.9)).code == "few"
 
 
@@ -75,7 +75,7 @@ def test_a_whole_run_that_somebody_ended_is_not_the_protocol(reason: str, code: 
 
 def test_a_histogram_that_lost_samples_does_not_conform() -> None:
     found = judged(f.window(f.healthy(), completed=90_000))
-    assert (found.kind, found.code) == (Kind.NOT_CONFORMING, "lost_samples")
+    assert (found.kind, found.code) == (Kind.NOT_CONFORMING, "samples_lost")
 
 
 def test_timeouts_may_be_in_the_histogram() -> None:

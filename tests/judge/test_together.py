@@ -51,8 +51,10 @@ def told(finding: Finding | None) -> tuple[Kind, str]:
 class TestClock:
     def test_a_dip_inside_the_window_is_seen_though_both_edges_are_full(self) -> None:
         found = host(with_clock(2600, 2600, 1800, 1800, 1800, 2600), HostLimits())
-        assert found.code == "clock"
-        assert found.value == pytest.approx(0.5 * (1 - 1800 / 2600))
+        assert found.code == "slower_clock"
+        assert found.value == pytest.approx(1 - 1800 / 2600)
+        cycles = 1 - 0.5 * (1 - 1800 / 2600)  # of a level clock, for half of the window
+        assert found.of("requests_per_s").high == pytest.approx(1 / cycles - 1)
 
     def test_one_low_second_is_a_reading_between_requests(self) -> None:
         assert host(with_clock(*[2600] * 9, 1800), HostLimits()).kind is Kind.FINE
