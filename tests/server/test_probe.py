@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 
 from prony.judge.checks.identity import identity
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.judge.limits import CheckLimits
 from prony.server.probe import http_probe
 from tests.judge import factory as f
@@ -58,7 +58,7 @@ def test_one_server_is_one_server_whatever_bytes_its_name_has(name: str) -> None
         f.totals(f.healthy(), first_head=head).model_copy(update={"probes": (probe,)}), CheckLimits()
     )
     assert judged is not None
-    assert judged.status is Status.VALID, judged.reason
+    assert judged.kind is Kind.FINE, judged.reason
 
 
 def test_what_is_sent_may_be_other_than_latin_1() -> None:
