@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from prony import redaction
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
@@ -201,7 +202,9 @@ def command(
     )
     times = trials if common.budget is None else max(trials, FEWEST)
     cells = [cell_of(MAIN, target.url, target, trial, options.trials(times))]
-    plan = one_part("load", f"load {url}", cells, seed=options.seed(common.seed), shape=shape_of(cells))
+    plan = one_part(
+        "load", f"load {redaction.url(url)}", cells, seed=options.seed(common.seed), shape=shape_of(cells)
+    )
     return measure.run(plan, common)
 
 
@@ -325,7 +328,8 @@ def request(
     for line in headers:
         name, colon, value = line.partition(":")
         if not colon or not name.strip() or "\n" in line or "\r" in line:
-            raise UsageError(f"--header is '{line}'; expected a name, a colon and a value: 'Accept: */*'")
+            shown = redaction.beginning(line)
+            raise UsageError(f"--header is '{shown}'; expected a name, a colon and a value: 'Accept: */*'")
         pairs[name.strip()] = value.strip()
     try:
         return from_url(path, chosen, pairs, body, None if body_file is None else str(body_file.resolve()))

@@ -7,11 +7,13 @@ Must not know the order of trials, or why this one is run.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from prony import redaction
+from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
@@ -97,8 +99,9 @@ class Trials:
             process=process,
             profile=self.explaining.collector() if scheduled.kind == "explained" else None,
         )
+        secrets = redaction.secrets_of(cell.model_dump(mode="json"))
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
-            raise outcome.fault
+            raise _without(outcome.fault, secrets)
         ended_at = datetime.now(UTC)
         evidence = with_settings(outcome.evidence, self.testbed.settings_changed())
         identifier = trial_id(self.identifier, scheduled.index, attempt)
@@ -125,6 +128,7 @@ class Trials:
             notes=outcome.notes,
             fingerprint_key=self.testbed.fingerprint.key,
         )
+        record = public(record, secrets)
         ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
         # A trial that ended before its time has no figure that a ceiling could be held against.
@@ -175,6 +179,22 @@ class Trials:
         except KeyboardInterrupt:
             return ended, True
         return ended, False
+
+
+def public(record: TrialRecord, secrets: Collection[str]) -> TrialRecord:
+    """The record as it is judged, stored and shown: without the credentials that its plan sends, whoever
+    quotes them, and without others.
+    """
+    said = record.model_dump(mode="json")
+    made = redaction.plain(redaction.without(said, secrets))
+    return record if made == said else TrialRecord.model_validate(made)
+
+
+def _without(fault: EnvironmentFault, secrets: Collection[str]) -> EnvironmentFault:
+    said, details = (redaction.without(text, secrets) for text in (str(fault), fault.details or ""))
+    if (said, details) == (str(fault), fault.details or ""):
+        return fault
+    return EnvironmentFault(said, details=details or None)
 
 
 def _measured(evidence: Evidence) -> bool:

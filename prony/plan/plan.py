@@ -21,6 +21,7 @@ from prony.plan.part import Part, Shape
 from prony.plan.planfile import CpuKeys
 from prony.plan.processes import LoadOrders, process_key, units
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.redaction import Name, Title
 
 MAIN = "main"
 """The part of a plan that has one."""
@@ -41,10 +42,10 @@ were begun: `balanced`, each square goes on from the one before; `independent`, 
 class Skipped(Record):
     """A cell that is not run, and why."""
 
-    cell: str
-    part: str
-    server: str
-    why: str
+    cell: Name
+    part: Name
+    server: Name
+    why: Title
 
 
 class ScheduledTrial(Record):
@@ -94,11 +95,11 @@ class Plan(Record):
 
     schema_version: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["plan"] = "plan"
-    name: str
+    name: Name
     """Of the plan file, or of the command."""
     command: str
-    title: str
-    note: str = ""
+    title: Title
+    note: Title = ""
     parts: tuple[Part, ...] = Field(min_length=1)
     cells: tuple[Cell, ...] = Field(min_length=1)
     skipped: tuple[Skipped, ...] = ()

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.evidence.base import Record
 
@@ -204,19 +205,19 @@ def parse_url(text: str) -> RequestUrl:
     """`http://HOST:PORT/PATH` or `unix:/PATH/OF.sock:/PATH`. Raises UsageError."""
     if text.startswith("unix:"):
         return _parse_unix(text)
-    expected = "expected http://HOST:PORT/PATH"
+    shown, expected = redaction.url(text), "expected http://HOST:PORT/PATH"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
     except ValueError as fault:
-        raise UsageError(f"invalid URL: '{text}' ({fault}); {expected}") from fault
+        raise UsageError(f"invalid URL: '{shown}' ({redaction.url(str(fault))}); {expected}") from fault
     try:
         port = parts.port
     except ValueError as fault:
-        raise UsageError(f"invalid URL: '{text}' has no valid port; expected 1 to 65535") from fault
+        raise UsageError(f"invalid URL: '{shown}' has no valid port; expected 1 to 65535") from fault
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"invalid URL: '{text}' has the scheme '{parts.scheme}'; {expected}")
+        raise UsageError(f"invalid URL: '{shown}' has the scheme '{parts.scheme}'; {expected}")
     if not parts.hostname or not parts.netloc.isprintable() or " " in parts.netloc:
-        raise UsageError(f"invalid URL: '{text}' names no host; {expected}")
+        raise UsageError(f"invalid URL: '{shown}' names no host; {expected}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     default = 443 if parts.scheme == "https" else 80

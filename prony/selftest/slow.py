@@ -2,7 +2,7 @@
 requests sleep and know nothing of either. Is a collection, or a lock, named where it is the reason, and only
 there?
 
-Part of `python -m prony.selftest --section explain`; half a minute for each, a minute with a lock. Must not
+Part of `prony selftest --section explain`; half a minute for each, a minute with a lock. Must not
 know reports.
 """
 

@@ -1,5 +1,5 @@
-"""Simulated warm-ups of servers whose plateau is known: which windows does Prony call steady? Must not know
-tables.
+"""Simulated warm-ups of servers whose plateau is known: does the printed plateau interval hold the level at
+its horizon? Must not know tables.
 
 Each second of a simulated server goes through the watch that ends a real warm-up, and its window through the
 bound that the check `steady` uses.
@@ -15,15 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.evidence.engine import IntervalRow
+from prony.judge.checks.steady import SteadyWindowLimits
 from prony.plan.trial import QUICK_WARM_UP, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
-from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import still_to_come, stretch
 from prony.trial.steady_watch import ComingWindow, SteadyWatch
 
 SEED = 20261122
 OFF = 0.03
-"""A window further from its plateau than this is not to be called valid."""
+"""Windows further from the level at the horizon than this are those that look level and are not."""
+HORIZON_S = SteadyWindowLimits().steady_horizon_s
 LEVEL_PER_S = 100_000.0
 USERS = 10
 
@@ -58,9 +59,12 @@ QUICK = Lab("quick", QUICK_WARM_UP, 10)
 class Judged:
     """One simulated trial."""
 
-    valid: bool
+    held: bool
+    """The level at the horizon lies within the printed bounds."""
+    half: float
+    """Half the width of the bounds (log); infinite without bounds."""
     off: bool
-    """The window's true mean is further than OFF from the plateau."""
+    """The window's true mean is further than OFF from that level."""
     warm_up_s: int
 
 
@@ -79,15 +83,18 @@ def simulate(server: Server, lab: Lab, rng: np.random.Generator) -> Judged:
     rows = [*rows[:moved], *_rows(logs[moved:], moved, LEVEL_PER_S / 2)]
     hold = max(3, min(HOLD_ROWS, round(warm.settle_min_s)))
     shown = warm.settle_until == "shown"
-    coming = ComingWindow(lab.window_s, other_cpus=rows[:moved]) if shown else None
-    settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, coming)
+    ahead = ComingWindow(lab.window_s, other_cpus=rows[:moved]) if shown else None
+    settle = SteadyWatch(warm.settle_min_s, warm.settle_cap_s, moved * 1000.0, hold, ahead)
     opened = moved + _followed(settle, rows[moved:])
     closed = opened + lab.window_s
     level = stretch(rows[moved:closed], rows[:moved], opens_ms=opened * 1000.0)
-    bound = None if level is None else still_to_come([level])
+    bound = None if level is None else still_to_come([level], horizon_s=HORIZON_S)
+    later = math.log1p(-server.gap * math.exp(-(closed + HORIZON_S) / server.time_constant_s))
+    coming = later - float(truth[opened:closed].mean())
     return Judged(
-        valid=bound is not None and bound.bound <= SteadyLimits().remaining,
-        off=-float(truth[opened:closed].mean()) > OFF,
+        held=bound is None or bound.low <= coming <= bound.high,
+        half=math.inf if bound is None else (bound.high - bound.low) / 2,
+        off=coming > OFF,
         warm_up_s=opened,
     )
 

@@ -98,7 +98,7 @@ def test_what_a_worker_unpickles_is_not_run(hosts: Loopback, tmp_path: Path) -> 
 def test_a_name_that_is_unpickled_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     from prony.hosts import pickles
 
-    for module in ("prony.__main__", "prony.selftest.__main__"):
+    for module in ("prony.__main__", "prony.selftest.sections"):
         monkeypatch.delitem(sys.modules, module, raising=False)
         with pytest.raises(pickles.Refused):
             pickles.loads(f"c{module}\nmain\n.".encode())

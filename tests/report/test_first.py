@@ -171,7 +171,15 @@ def test_of_twenty_servers_each_has_a_row_and_of_more_than_a_screen_holds_none()
     assert [one.row.label for one in found.rows] == factory.TWENTY
     (bar_of_one, *_) = part.bars
     many = AnswerPart(
-        part.name, part.title, part.figure, part.sentences, None, (bar_of_one,) * (MOST_BARS + 1), "", ""
+        part.name,
+        part.title,
+        part.figure,
+        part.sentences,
+        None,
+        (bar_of_one,) * (MOST_BARS + 1),
+        "",
+        "",
+        shows=False,
     )
     assert answer_table(many, factory.TWENTY.index) is None
 

@@ -10,8 +10,7 @@ import pytest
 
 from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Evidence
-from prony.judge.finding import Finding, Judgement, Status
-from prony.judge.verdict import verdict_of
+from prony.judge.finding import Finding, Judgement, Kind
 from prony.selftest.faults import clean_run, edited
 from prony.selftest.faults import trial as trials
 from prony.selftest.faults.clean_run import conclude, run_clean
@@ -21,78 +20,65 @@ from tests.judge import factory as f
 QUIET, BUSY = 0.0, 0.3
 
 
-def attempt(others: float = QUIET, **statuses: Status) -> SetupResult:
+def attempt(others: float = QUIET, **conforms: bool) -> SetupResult:
     """A trial with these findings, on a host of which other processes take this share."""
     findings = tuple(
-        Finding(check=check, status=status, limit="", reason=f"of {check}", source="", essential=True)
-        for check, status in statuses.items()
+        Finding(check=check, code="ok" if fine else "wrong", conforms=fine, reason=f"of {check}")
+        for check, fine in conforms.items()
     )
     evidence = f.part(f.healthy(), "host_window", others_on_server_cpus=others, others_on_client_cpus=0.0)
-    return SetupResult(
-        evidence, Judgement(verdict=verdict_of(findings), findings=findings, bound_by="cpu"), {}
-    )
+    return SetupResult(evidence, Judgement(conforms=all(conforms.values()), findings=findings), {})
 
 
-def test_valid_at_once() -> None:
-    told = conclude([attempt(errors=Status.VALID)])
+def test_conforming_at_once() -> None:
+    told = conclude([attempt(errors=True)])
     assert not told.false_alarms
-    assert told.summary == "valid"
+    assert told.summary == "conforms, requests_per_s +0 to +0 %"
 
 
 def test_what_disappears_was_the_machines() -> None:
-    told = conclude([attempt(steady=Status.SUSPECT), attempt(steady=Status.VALID)])
+    told = conclude([attempt(schedule=False), attempt(schedule=True)])
     assert not told.false_alarms
     assert "attempt 2" in told.summary
-    assert "steady" in told.summary
+    assert "schedule" in told.summary
 
 
 def test_what_stays_is_a_false_alarm() -> None:
-    told = conclude([attempt(steady=Status.SUSPECT, client=Status.SUSPECT), attempt(steady=Status.INVALID)])
-    assert told.false_alarms == {"steady": "of steady"}
-    assert told.gone == ("client",)
+    told = conclude([attempt(counts=False, little=False), attempt(counts=False)])
+    assert told.false_alarms == {"counts": "of counts"}
+    assert told.gone == ("little",)
 
 
 def test_another_process_in_every_attempt_explains_its_effects() -> None:
-    told = conclude([attempt(BUSY, schedule=Status.SUSPECT)] * 4)
+    told = conclude([attempt(BUSY, schedule=False)] * 4)
     assert not told.false_alarms
-    assert told.summary.startswith("not valid")
+    assert told.summary.startswith("does not conform")
     assert "schedule" in told.summary
-    once_quiet = [attempt(BUSY, schedule=Status.SUSPECT), attempt(QUIET, schedule=Status.SUSPECT)]
+    once_quiet = [attempt(BUSY, schedule=False), attempt(QUIET, schedule=False)]
     assert "schedule" in conclude(once_quiet).false_alarms
 
 
 def test_on_one_cpu_client_and_server_disturb_each_other() -> None:
-    quiet = attempt(isolation=Status.SUSPECT, client=Status.SUSPECT, errors=Status.SUSPECT)
+    quiet = attempt(schedule=False, errors=False)
     shared = CpuPartition(server=(0,), client=(0,), shared=True)
     one_cpu = replace(quiet, evidence=quiet.evidence.model_copy(update={"partition": shared}))
-    assert set(conclude([quiet] * 4).false_alarms) == {"isolation", "client", "errors"}
+    assert set(conclude([quiet] * 4).false_alarms) == {"schedule", "errors"}
     assert set(conclude([one_cpu] * 4).false_alarms) == {"errors"}
 
 
 @pytest.mark.parametrize("check", ["errors", "connections", "content", "counts", "arrivals"])
 def test_another_process_explains_nothing_else(check: str) -> None:
-    assert check in conclude([attempt(BUSY, **{check: Status.SUSPECT})] * 4).false_alarms
+    assert check in conclude([attempt(BUSY, **{check: False})] * 4).false_alarms
 
 
-def test_too_short_to_tell_is_no_false_alarm() -> None:
-    told = conclude([attempt(steady=Status.UNKNOWN)])
-    assert (told.false_alarms, told.explained) == ({}, {})
-    assert told.summary == "nothing found; too short to be shown steady"
-    again = conclude([attempt(client=Status.SUSPECT, steady=Status.UNKNOWN), attempt(steady=Status.UNKNOWN)])
-    assert again.gone == ("client",)
-    assert again.summary.startswith("nothing found at attempt 2 (earlier, from this host: client)")
-    assert "client" in conclude([attempt(client=Status.UNKNOWN)] * 4).false_alarms
-    assert "steady" in conclude([attempt(steady=Status.UNKNOWN), attempt(steady=Status.SUSPECT)]).false_alarms
-
-
-def test_a_clean_run_is_repeated_until_it_is_valid(monkeypatch: pytest.MonkeyPatch) -> None:
-    results = iter([attempt(errors=Status.SUSPECT), attempt(errors=Status.VALID)])
+def test_a_clean_run_is_repeated_until_it_conforms(monkeypatch: pytest.MonkeyPatch) -> None:
+    results = iter([attempt(errors=False), attempt(errors=True)])
     monkeypatch.setattr(clean_run, "run_setup", lambda _setup, _seed, **_: next(results))
     monkeypatch.setattr(clean_run, "PAUSES_S", (0.0, 0.0, 0.0))
     monkeypatch.setattr(clean_run, "_known", [])
     setup = Setup(serve=("--work", "77us"))
     assert run_clean(setup).attempts == 2
-    assert run_clean(setup).attempts == 2, "it was run again although it had been valid"
+    assert run_clean(setup).attempts == 2, "it was run again although it had conformed"
 
 
 def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +87,7 @@ def test_four_attempts_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     def guilty(_setup: Setup, seed: int, *, kept: bool) -> SetupResult:
         assert kept
         outcome.append(seed)
-        return attempt(errors=Status.SUSPECT)
+        return attempt(errors=False)
 
     monkeypatch.setattr(clean_run, "run_setup", guilty)
     monkeypatch.setattr(clean_run, "PAUSES_S", (0.0, 0.0, 0.0))
@@ -123,8 +109,8 @@ def test_evidence_that_is_edited_costs_one_trial(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(trials, "_measured", trial)
     monkeypatch.setattr(trials, "_kept", [])
     dips, level = Setup(edited=edited.clock_dips), Setup(edited=edited.clock_level)
-    assert "host" in trials.run_setup(dips).fired
-    assert "host" not in trials.run_setup(level).fired
+    assert trials.run_setup(dips).kind("host") is Kind.BUDGET
+    assert trials.run_setup(level).kind("host") is Kind.FINE
     assert measured == [1]
     trials.run_setup(level, 2)
     assert measured == [1, 2]

@@ -1,4 +1,4 @@
-"""Clean trials of fast servers: which set-ups there are, and what the count of accusations is worth."""
+"""Clean trials of fast servers: which set-ups there are, and what the count that conforms is worth."""
 
 from __future__ import annotations
 
@@ -7,23 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from prony.evidence.engine import EngineThread
-from prony.judge.finding import Status
+from prony.judge.finding import Kind
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.selftest.faults.clean_trials import (
     AT_URL,
     FAST_USERS,
     CleanTrial,
-    accusation,
     clean_trials_table,
-    client_busy,
+    conforming,
     every_setup,
     fast_setups,
 )
 from prony.selftest.faults.model import Setup
 from prony.selftest.faults.trial import run_setup
 from prony.selftest.proportion import upper_bound
-from tests.judge import factory
 
 
 def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -> None:
@@ -54,55 +51,18 @@ def _binomial(k: int, n: int, p: float) -> float:
     return math.comb(n, k) * p**k * (1 - p) ** (n - k)
 
 
-def trial(verdict: Status, others: bool, setup: str = "busy server") -> CleanTrial:
-    problems: dict[str, tuple[Status, str]] = {} if verdict is Status.VALID else {"client": (verdict, "why")}
-    return CleanTrial(setup, verdict, problems, others)
+def trial(conforms: bool, others: bool, setup: str = "busy server") -> CleanTrial:
+    return CleanTrial(setup, {} if conforms else {"counts": "why"}, {}, others=others)
 
 
-def test_an_accusation_is_one_without_a_witness() -> None:
-    trials = [trial(Status.VALID, False)] * 57
-    trials += [trial(Status.SUSPECT, True), trial(Status.UNKNOWN, False), trial(Status.INVALID, False)]
-    assert [one.accused for one in trials[57:]] == [False, False, True]
-    table = clean_trials_table(trials)
-    assert accusation(trials) in table
-    assert "Suspect or invalid: 2 of 60 (3.3 %), which is at most 10.1 %" in table
-    assert "Witness another process or the hypervisor: 1; the load generator's own threads: 0." in table
-    assert "Without a witness: 1 of 60 (1.7 %), which is at most 7.7 %" in table
-
-
-@pytest.mark.parametrize(
-    ("check", "why", "busy", "accused"),
-    [
-        ("client", "saturated", True, False),
-        ("client", "saturated", False, True),
-        ("stall", "stood still", True, False),
-        ("little", "6 of 8 users", True, True),
-        ("bound_by", "client: load generator saturated", True, False),
-        ("bound_by", "server CPU 35.3 % of what was granted", True, True),
-    ],
-)
-def test_the_load_generators_threads_are_witnesses_of_itself_only(
-    check: str, why: str, busy: bool, accused: bool
-) -> None:
-    problems = {check: (Status.INVALID, why), "steady": (Status.UNKNOWN, "short")}
-    found = CleanTrial("busy server", Status.INVALID, problems, client_busy=busy)
-    assert found.accused is accused
-    assert f"own threads: {int(not accused)}. Without a witness: {int(accused)} of 1" in accusation([found])
-
-
-@pytest.mark.parametrize(
-    ("cpu_s", "run_delay_s", "busy"),
-    [(0.93, 0.03, True), (0.9, 0.01, False), (0.945, 0.01, True), (0.3, 0.02, True), (0.3, None, False)],
-)
-def test_a_thread_without_cpu_time_to_spare_is_read_from_the_kernels_count(
-    cpu_s: float, run_delay_s: float | None, busy: bool
-) -> None:
-    thread = EngineThread(cpu_s=cpu_s, wall_s=1.0, run_delay_s=run_delay_s)
-    assert client_busy(factory.window(factory.healthy(), threads=(EngineThread(), thread))) is busy
+def test_what_does_not_conform_has_its_bound() -> None:
+    trials = [*[trial(True, False)] * 58, trial(False, True), trial(False, False)]
+    assert conforming(trials) in clean_trials_table(trials)
+    assert conforming(trials).startswith("Do not conform: 2 of 60, which is at most 10.1 %")
 
 
 def test_many_fast_set_ups_do_not_fill_the_table() -> None:
-    trials = [trial(Status.SUSPECT, False, name) for name in fast_setups()]
+    trials = [trial(False, False, name) for name in fast_setups()]
     assert "36 fast servers (any CPU, 1 users, HTTPS, …)" in clean_trials_table(trials)
 
 
@@ -118,9 +78,7 @@ def test_a_server_beside_prony_is_measured_at_its_url_and_read(tls: bool) -> Non
 
 
 def test_a_plain_asyncio_server_with_one_user_is_among_the_clean_trials_and_is_read() -> None:
-    """19,000 requests a second of Python were called suspect of the client: 98.5 % of a rate that the round
-    trip bounds. Its verdict is that of the honest trials; how busy this host is must not decide here.
-    """
+    """How busy this host is must not decide here."""
     setup = every_setup()["asyncio server at a URL, 1 user"]
     assert setup.load == ClosedLoad(users=1)
     assert (setup.measured, setup.foreign, setup.calibrated) == (AT_URL, True, True)
@@ -132,4 +90,4 @@ def test_a_plain_asyncio_server_with_one_user_is_among_the_clean_trials_and_is_r
     assert evidence.server_window.busiest_thread is not None
     assert evidence.calibration is not None
     # Books that are kept right do not depend on who else is busy.
-    assert found.status("little") in {Status.VALID, Status.UNKNOWN}, found.reason("little")
+    assert found.kind("little") is not Kind.NOT_CONFORMING, found.reason("little")

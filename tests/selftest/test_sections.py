@@ -12,7 +12,9 @@ import pytest
 from prony.selftest import explained as explained_module
 from prony.selftest import slow as slow_module
 from prony.selftest import steady_tables as steady_tables_module
-from prony.selftest.__main__ import SECTIONS, marks
+from prony.selftest.cover import tables as cover_module
+from prony.selftest.cover.tables import claim_tables, cover_tables, use_tables
+from prony.selftest.cover.worlds import KINDS
 from prony.selftest.explained import explain_tables
 from prony.selftest.faults.clean_run import BUSY
 from prony.selftest.faults.entries import ALL
@@ -20,6 +22,7 @@ from prony.selftest.faults.single_trial import markdown
 from prony.selftest.gate_rule import gate_tables
 from prony.selftest.laws import usl_table
 from prony.selftest.percentile_tables import percentile_tables
+from prony.selftest.sections import SECTIONS, marks
 from prony.selftest.shared_processes import shared_tables
 from prony.selftest.steady_tables import steady_tables
 from prony.selftest.tables import Repetitions, replace_between, statistics_tables
@@ -41,6 +44,12 @@ def printed(section: str) -> str:
         return shared_tables(2)
     if section == "explain":
         return explain_tables(1, lambda _: None)
+    if section == "cover":
+        return cover_tables(1, 1)
+    if section == "claims":
+        return claim_tables(1)
+    if section == "use":
+        return use_tables(1, 1)
     return usl_table(0.0) if section == "usl" else markdown([])
 
 
@@ -56,7 +65,20 @@ def test_the_page_has_its_marks(section: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "section", ["statistics", "percentiles", "usl", "catalogue", "steady", "gate-rule", "shared", "explain"]
+    "section",
+    [
+        "statistics",
+        "percentiles",
+        "usl",
+        "catalogue",
+        "steady",
+        "gate-rule",
+        "shared",
+        "explain",
+        "cover",
+        "claims",
+        "use",
+    ],
 )
 def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     section: str, monkeypatch: pytest.MonkeyPatch
@@ -64,6 +86,7 @@ def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     monkeypatch.setattr(steady_tables_module, "NOISES", (0.01,))  # rows are not asked for
     monkeypatch.setattr(steady_tables_module, "AUTOCORRELATIONS", (0.0,))
     monkeypatch.setattr(explained_module, "STAGED", ())
+    monkeypatch.setattr(cover_module, "KINDS", KINDS[:2])
     short = tuple(replace(one, seconds=6.0) for one in (slow_module.STAGED[0], slow_module.STAGED[-1]))
     monkeypatch.setattr(slow_module, "STAGED", short)
     begin, end = marks(section)
@@ -75,7 +98,8 @@ def test_the_tables_of_the_page_have_the_columns_that_are_printed(
 
 def test_the_page_lists_the_checks_that_a_busy_host_excuses() -> None:
     listed = re.search(
-        r"checks that another process on the same CPUs can\s+trip \(([^)]+)\)", TRUTH.read_text()
+        r"checks that another process on the same CPUs can\s+keep from conforming \(([^)]+)\)",
+        TRUTH.read_text(),
     )
     assert listed is not None
     assert set(re.findall(r"`(\w+)`", listed[1])) == BUSY

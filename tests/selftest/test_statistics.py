@@ -7,19 +7,18 @@ from pathlib import Path
 import pytest
 
 from prony.compare import Looks
-from prony.selftest.__main__ import marks
+from prony.selftest.sections import marks
 from prony.selftest.statistics import (
-    DIFFERENT,
     TRUTH,
     Rate,
     coverage,
     false_difference,
-    false_difference_in,
     false_equivalence,
     naive_rule,
     power,
     sequential_power,
     share,
+    unkind,
     until_clear,
 )
 from prony.selftest.tables import replace_between, table
@@ -50,7 +49,7 @@ def test_different_servers_are_not_called_equivalent(world: World) -> None:
 @pytest.mark.parametrize("world", BY_NAME)
 def test_adding_trials_until_it_is_clear_keeps_the_error(world: World) -> None:
     ended = until_clear(world, LOOKS, 0.0, 300)
-    assert share(ended, lambda one: one.verdict in DIFFERENT).could_be(0, 0.05)
+    assert share(ended, lambda one: one.said.differs).could_be(0, 0.05)
     ended = until_clear(world, LOOKS, TRUTH, 200, every_look=True)
     assert share(ended, lambda one: one.covered).could_be(0.95, 1)
 
@@ -58,27 +57,28 @@ def test_adding_trials_until_it_is_clear_keeps_the_error(world: World) -> None:
 def test_without_the_rule_it_does_not() -> None:
     """So this simulation can tell: peeking with the ordinary interval errs far more often."""
     ended = until_clear(WORLDS[0], LOOKS, 0.0, 500, naive_rule())
-    assert not share(ended, lambda one: one.verdict in DIFFERENT).could_be(0, 0.06)
+    assert not share(ended, lambda one: one.said.differs).could_be(0, 0.06)
 
 
-KIND_ENOUGH = ("unequal spread", "carry-over, balanced", "slow starts rejected")
+KIND_ENOUGH = ("unequal spread", "carry-over, balanced", "slow starts without a figure")
 
 
 @pytest.mark.parametrize(
     "world", [pytest.param(one, id=one.name) for one in UNKIND if one.name in KIND_ENOUGH]
 )
 def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> None:
-    said, _ = false_difference_in(world, 10, 120)
-    assert said.could_be(0, 0.05)
+    found = unkind(world, 10, 120)
+    assert found.worst.could_be(0, 0.05)
+    assert found.covered.could_be(0.95, 1)
 
 
-def test_what_order_and_exclusions_would_do_without_the_rules() -> None:
+def test_what_order_and_missing_trials_would_do_without_the_rules() -> None:
     """So this simulation can tell."""
-    unkind = {one.name: one for one in UNKIND}
-    drawn, _ = false_difference_in(unkind["carry-over, drawn order"], 20, 60)
-    assert not drawn.could_be(0, 0.2)
-    _, alone = false_difference_in(unkind["only a has them"], 20, 60)
-    assert not alone.could_be(0, 0.5)
+    worlds = {one.name: one for one in UNKIND}
+    assert not unkind(worlds["carry-over, drawn order"], 20, 60).worst.could_be(0, 0.2)
+    found = unkind(worlds["only a has them"], 20, 60)
+    assert not found.alone.could_be(0, 0.5)
+    assert found.worst.could_be(0, 0.05)
 
 
 def test_unseen_starts_are_beyond_any_interval() -> None:

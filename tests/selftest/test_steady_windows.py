@@ -1,4 +1,4 @@
-"""Windows of servers whose plateau is known, in small: off ones are not called valid, level ones are."""
+"""Windows of servers whose plateau is known, in small: the printed bounds hold what is still to come."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from prony.selftest.steady_windows import FULL, SEED, Lab, Server
 
 
 @pytest.mark.parametrize(("told", "server", "lab"), REPRODUCED)
-def test_a_window_below_its_plateau_is_not_called_valid(told: str, server: Server, lab: Lab) -> None:
-    """97 and 92 % of these were."""
+def test_the_bounds_of_a_window_that_looks_level_hold_what_is_to_come(
+    told: str, server: Server, lab: Lab
+) -> None:
     trials = 20 if lab.window_s == 10 else 3
     found = reproduced(server, lab, trials, np.random.default_rng(SEED))
     assert sum(one.off for one in found) >= 0.8 * trials, told
-    assert not any(one.valid for one in found if one.off), told
+    assert sum(one.held for one in found) >= 0.9 * trials, told
+    assert all(one.half > 0.01 for one in found if one.off), told
 
 
-def test_a_level_server_is_called_valid_after_the_full_warm_up() -> None:
+def test_the_bounds_of_a_level_server_are_narrow_after_the_full_warm_up() -> None:
     found = reproduced(Server(0.0, 10.0, 0.005, 0.0), FULL, 4, np.random.default_rng(SEED))
-    assert sum(one.valid for one in found) >= 3
+    assert sum(one.held and one.half < 0.03 for one in found) >= 3
     assert not any(one.off for one in found)
 
 
-def test_every_share_has_its_upper_bound() -> None:
-    assert share(0, 2) == "0 % (0 of 2, at most 78 %)"
-    assert share(6, 6) == "100 % (6 of 6, at most 100 %)"
+def test_every_share_has_its_lower_bound() -> None:
+    assert share(2, 2) == "100 % (2 of 2, at least 22 %)"
+    assert share(0, 6) == "0 % (0 of 6, at least 0 %)"
     assert share(0, 0) == "none"

@@ -122,9 +122,7 @@ def _cell(pairs: list[tuple[SetupResult, SetupResult]], name: str) -> str:
 
 
 def overlaps(true: Estimate, faulty: Estimate) -> bool:
-    """Whether the worst-case interval of the faulty trial meets that of the twin, whose host may have been busy,
-    too.
-    """
+    """Whether the two worst-case intervals meet: the host of the twin may be busy, too."""
     (low, high), (least, most) = _ends(faulty), _ends(true)
     return least <= high and most >= low
 

@@ -51,8 +51,9 @@ def cover_tables(trials: int = TRIALS, windows: int = WINDOWS, say: Say = lambda
     parts = [
         prose(
             f"Seed {SEED}; {trials} simulated trials per row, each with a disturbance of its own size, in "
-            f"windows of {WINDOW_S:g} s. In a cell: in how many conforming trials the figure of an undisturbed "
-            "server lies inside the interval widened by the budget; and half the width of the budget (median)."
+            f"windows of {WINDOW_S:g} s. In a cell: in how many conforming trials the figure of an "
+            "undisturbed server lies inside the interval widened by the budget; and half the width of the "
+            "budget (median)."
         ),
         "**The worlds.**\n\n" + table(("world", "what goes wrong"), [(k.name, k.told) for k in KINDS]),
         "**Inside.**\n\n" + table(("world", "load", *(HEAD[name] for name in FIGURES)), rows),

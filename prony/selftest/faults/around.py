@@ -53,6 +53,7 @@ AROUND: tuple[Entry, ...] = (
         ("isolation",),
         Setup(),
         partial(says, "isolation", "of the server's CPUs"),
+        bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
         21,
@@ -62,6 +63,7 @@ AROUND: tuple[Entry, ...] = (
         ("isolation", "bound_by"),
         Setup(),
         partial(says, "isolation", "quota"),
+        bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
         31,
@@ -85,6 +87,7 @@ AROUND: tuple[Entry, ...] = (
         ("network",),
         Setup(command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)),
         partial(says, "network", "accept queue"),
+        bent=("requests_per_s",),
     ),
     Entry(
         35,
@@ -150,6 +153,7 @@ AROUND: tuple[Entry, ...] = (
         ("isolation",),
         Setup(),
         partial(says, "isolation", "soft interrupts"),
+        bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
         41,

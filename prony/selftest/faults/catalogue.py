@@ -89,6 +89,7 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(disturbance=burner("client"), needs=("two-cpus",)),
         ("client", "isolation"),
         Setup(),
+        bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
         2,
@@ -98,6 +99,7 @@ ENTRIES: tuple[Entry, ...] = (
         ("isolation",),
         Setup(),
         partial(says, "isolation", "share"),
+        bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
         3,

@@ -145,7 +145,7 @@ class Entry:
 
 def said(bias: Bias) -> str:
     """-2 to +30 %; *open* on a side that nothing bounds."""
-    low, high = ("open" if end is None else f"{end * 100:+.2g}" for end in (bias.low, bias.high))
+    low, high = ("open" if end is None else f"{100 * end + 0.0:+.2g}" for end in (bias.low, bias.high))
     return f"{low} to {high} %"
 
 

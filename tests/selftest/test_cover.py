@@ -1,0 +1,136 @@
+"""Worlds of known truth in small: the bounds of the checks hold it, and planted wrong ones are caught."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from prony.compare import Sample, compare
+from prony.judge import judging
+from prony.judge.estimate import Estimate
+from prony.judge.finding import NO_BIAS
+from prony.judge.histogram import decode
+from prony.judge.judging import judge
+from prony.plan.load import SteadyWindow
+from prony.selftest.cover import held as held_module
+from prony.selftest.cover.claims import Claimed, claimed, creeping, is_false
+from prony.selftest.cover.held import Found, held, inside, plateaus
+from prony.selftest.cover.made import histogram
+from prony.selftest.cover.queue import Disturbance, World, run
+from prony.selftest.cover.staged import FAULTS, overlaps
+from prony.selftest.cover.worlds import KINDS, LOADS, trial, truth
+
+KIND = {kind.name: kind for kind in KINDS}
+
+
+def counted(found: Found) -> tuple[int, int]:
+    """Figures of conforming trials, and those whose bounds hold the truth."""
+    figures = found.figures.values()
+    return sum(of.conforming for of in figures), sum(of.inside for of in figures)
+
+
+@pytest.mark.parametrize("load", LOADS)
+def test_an_undisturbed_trial_conforms(load: str) -> None:
+    judgement = judge(trial(LOADS[load], np.random.default_rng(1)))
+    assert judgement.conforms, judgement.not_conforming
+    assert judgement.bias("requests_per_s").size < 0.01
+
+
+@pytest.mark.parametrize(
+    ("name", "load"),
+    [("quiet", "saturating"), ("steal", "half busy"), ("slow client", "half busy"), ("errors", "open")],
+)
+def test_the_bounds_hold_the_truth(name: str, load: str) -> None:
+    every, there = counted(held(KIND[name], load, 5, seed=1))
+    assert every >= 20
+    assert there >= 0.85 * every
+
+
+def test_a_check_that_says_nothing_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(evidence: object, limits: object = None) -> object:
+        found = judging.judge(evidence, limits)  # type: ignore[arg-type]
+        silent = [one.model_copy(update={"bias": {}}) for one in found.findings]
+        return found.model_copy(update={"findings": tuple(silent)})
+
+    strong = replace(KIND["steal"], drawn=lambda _: Disturbance(stolen=0.2))
+    assert held(strong, "saturating", 2, seed=1).needed["isolation"] >= 2
+    monkeypatch.setattr(held_module, "judge", blind)
+    found = held(strong, "saturating", 2, seed=1)
+    assert found.figures["requests_per_s"].inside == 0
+    assert found.figures["requests_per_s"].missed
+
+
+def test_a_bound_that_is_not_wide_enough_does_not_hold() -> None:
+    assert inside(Estimate(100.0, 99.0, 101.0, 0.0, 0.1), 110.0)
+    assert not inside(Estimate(100.0, 99.0, 101.0, 0.0, 0.05), 110.0)
+    assert inside(Estimate(100.0, 99.0, 101.0, None, 0.0), 50.0)
+    assert overlaps(Estimate(100.0, 99.0, 101.0), Estimate(90.0, 89.0, 91.0, 0.0, 0.1))
+    assert not overlaps(Estimate(100.0, 99.0, 101.0), Estimate(90.0, 89.0, 91.0, 0.0, 0.05))
+
+
+def test_a_claim_beyond_the_truth_is_false() -> None:
+    samples = [
+        Sample(name, block, rate * (1 + 0.001 * (block % 3)))
+        for block in range(5)
+        for name, rate in (("a", 110.0), ("b", 100.0))
+    ]
+    (pair,) = compare(samples).pairs
+    assert pair.differs
+    assert not is_false(pair, 1.1, 1.1)
+    assert is_false(pair, 1.0, 1.0)
+    assert is_false(pair, 1 / 1.1, 1 / 1.1)
+    (same,) = compare([one._replace(value=100.0 + one.block % 2) for one in samples]).pairs
+    assert not is_false(same, 1.0, 1.0)
+    assert is_false(same, 1.1, 1.1)
+
+
+def test_pairs_are_claimed_as_they_are() -> None:
+    apart = claimed(KIND["quiet"], "saturating", 1.1, 1, seed=1)
+    assert (apart.pairs, apart.shown, apart.false) == (1, 1, 0)
+
+
+def test_a_plain_claim_does_not_rest_on_a_warm_up() -> None:
+    found: Claimed = creeping(1, seed=1)
+    assert (found.pairs, found.plain, found.false) == (1, 0, 0)
+
+
+def test_a_plateau_that_is_still_far_is_within_the_printed_interval() -> None:
+    found = plateaus(World(noise=0.015, creeps=0.15), 10.0, 4, seed=1)
+    assert found.held >= 3
+    assert len(found.halves) == 4
+
+
+def test_the_queue_is_what_theory_says() -> None:
+    """A closed loop that is never idle answers 1 ÷ demand; a CPU of which a fifth is gone, four fifths of it;
+    an open load without disturbance waits as M/G/1 or less.
+    """
+    rng = np.random.default_rng(1)
+    rate = [len(run(replace(World(), disturbance=how), 30.0, rng).done) / 30 for how in _LESS]
+    assert rate == pytest.approx([1000, 800], rel=0.03)
+    assert truth(LOADS["open"])["mean_ms"] < 1 + 0.5 / (2 * 0.5) * (1 + np.expm1(0.25))
+    assert truth(LOADS["half busy"])["requests_per_s"] < 3 / 0.004
+
+
+_LESS = (Disturbance(), Disturbance(stolen=0.2))
+
+
+def test_the_histogram_is_the_engines() -> None:
+    seconds = np.exp(np.random.default_rng(1).normal(-6, 1, 5000))
+    found = decode(histogram(seconds))
+    assert found.count == 5000
+    assert found.percentile_ns(99) == pytest.approx(np.percentile(seconds, 99) * 1e9, rel=0.01)
+    assert found.moment(1) == pytest.approx(seconds.mean(), rel=0.002)
+
+
+def test_staged_faults_have_twins_that_differ_in_the_fault_alone() -> None:
+    assert NO_BIAS.size == 0
+    for fault in FAULTS:
+        assert isinstance(fault.setup.measured, SteadyWindow)
+        assert replace(fault.setup, **{name: getattr(fault.twin, name) for name in _FAULTS}) == replace(
+            fault.twin, needs=fault.twin.needs
+        )
+
+
+_FAULTS = ("disturbance", "injected_faults", "serve", "around", "shared_cpus", "needs")
