@@ -118,6 +118,20 @@ class TestStarved:
         assert found.of("mean_ms").down > math.log(2) - 0.01
         assert 0.3 < (found.of("requests_per_s").high or 0.0) < 0.4
 
+    def test_the_rate_of_an_open_loop_says_nothing_of_its_warm_up(self) -> None:
+        """p50 was three times as long at first; of a window in which code waited for half: 1 + 0.5 × 2."""
+        base, waits = f.open_model(), jit(5.0, ran_s=0.0).server_window
+        assert base.engine is not None
+        rows = [
+            row.model_copy(update={"p50_ns": int(f.MEAN_MS * (3e6 if row.t_ms <= 10_000 else 1e6))})
+            for row in base.engine.rows
+        ]
+        base = f.engine(base, rows=tuple(rows)).model_copy(update={"server_window": waits})
+        found = judged(f.window(base, latency=f.of_values([int(f.MEAN_MS * 1e6)] * 80_000)))
+        assert found.code == "starved"
+        assert found.of("mean_ms").low == pytest.approx(-0.5, rel=0.001)
+        assert found.of("requests_per_s") == NO_BIAS
+
     @pytest.mark.parametrize(
         ("seconds", "ran_s", "code"), [(5.0, 4.9, "compiling"), (5.0, 0.02, "starved"), (1.0, 0.0, "ok")]
     )
