@@ -71,7 +71,7 @@ _BEFORE_HOST = re.compile(r"^([^\s/:@?#]+:[^\s/@?#]+)@(?=[\w\[])")
 _HEADER = re.compile(r"(^|[\r\n\"'`])([A-Za-z][\w.-]{0,99})[ \t]{0,9}:[ \t]{0,9}")
 """A header on a line or in quotation marks."""
 _SURE_HEADER = re.compile(
-    r"(?i)()(?<![\w.-])((?:proxy-)?authorization|(?:set-)?cookie2?)[ \t]{0,9}:[ \t]{0,9}"
+    r"(?i)()(?<![\w.-])((?:proxy-)?authorization|(?:set-)?cookie2?|x-[\w-]{1,99})[ \t]{0,9}:[ \t]{0,9}"
 )
 """One that means nothing else, within a sentence."""
 _PAIR = re.compile(r"()(?<![\w.%\[\]])([A-Za-z_][\w.%\[\]-]{0,99})=")
@@ -184,6 +184,13 @@ def secrets_of(value: Any) -> frozenset[str]:
     return redaction.secrets
 
 
+def secrets_in(written: str) -> frozenset[str]:
+    """The same in a text, such as a script."""
+    redaction = _Redaction()
+    redaction.text(written)
+    return redaction.secrets
+
+
 def without(value: Any, secrets: Collection[str]) -> Any:
     """A value whose texts hold none of these, whatever they are called there: a text, or JSON of which only
     what others said is looked through, such as a response or the words of a script.
@@ -267,6 +274,7 @@ class _Redaction:
         found = set(self._taken)
         for one in self._taken:
             found |= {unquote(one), quote(one, safe=""), one.rpartition(":")[2], _decoded(one)}
+            found |= {pair.partition("=")[2].strip() for pair in one.split(";")}
         return frozenset(one for one in found if len(one) >= SHORTEST and one not in PUBLIC and one != MARK)
 
     # -- a single credential

@@ -10,6 +10,7 @@ import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 from prony import redaction
@@ -24,6 +25,7 @@ from prony.host.affinity import pin_self
 from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
+from prony.plan.cell import Cell
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.processes import name_within
 from prony.plan.trial import TrialPlan
@@ -32,6 +34,8 @@ from prony.targets import ServerUnderTest
 from prony.trial.places import Places
 from prony.trial.process import SharedProcess
 from prony.trial.run import run_trial
+
+MOST_SCRIPT_CHARACTERS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +103,7 @@ class Trials:
             process=process,
             profile=self.explaining.collector() if scheduled.kind == "explained" else None,
         )
-        secrets = redaction.secrets_of(cell.model_dump(mode="json"))
+        secrets = credentials_of(cell)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
             raise _without(outcome.fault, secrets)
         ended_at = datetime.now(UTC)
@@ -179,6 +183,18 @@ class Trials:
         except KeyboardInterrupt:
             return ended, True
         return ended, False
+
+
+def credentials_of(cell: Cell) -> frozenset[str]:
+    """What is sent and kept from others: by the plan, or by its script."""
+    found = redaction.secrets_of(cell.model_dump(mode="json"))
+    if cell.trial.script is None:
+        return found
+    try:
+        with Path(cell.trial.script.file).open(encoding="utf-8", errors="replace") as script:
+            return found | redaction.secrets_in(script.read(MOST_SCRIPT_CHARACTERS))
+    except OSError:
+        return found  # which the engine will say
 
 
 def public(record: TrialRecord, secrets: Collection[str]) -> TrialRecord:
