@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.judge.finding import Finding, Kind
-from prony.selftest.faults.clean_run import CleanResult, disturbed, run_clean
+from prony.selftest.faults.clean_run import MAIN_FIGURE, CleanResult, disturbed, run_clean
 from prony.selftest.faults.model import Entry, SetupResult, said
 from prony.selftest.faults.other_tools import run_tools
 from prony.selftest.faults.trial import missing_for, run_setup
@@ -138,8 +138,9 @@ def _finding(entry: Entry, outcome: SetupResult) -> str:
 
 def _does(one: Finding) -> str:
     if one.kind is Kind.BUDGET:
+        main = one.bias.get(MAIN_FIGURE)
         name, bias = max(one.bias.items(), key=lambda of: of[1].size)
-        return f"{name} {said(bias)}"
+        return f"{MAIN_FIGURE} {said(main)}" if main is not None and main.counts else f"{name} {said(bias)}"
     if one.plateau and one.kind is Kind.FINE:
         name, plateau = next(iter(one.plateau.items()))
         return f"{name} later {said(plateau.bias)}"
