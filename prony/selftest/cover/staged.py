@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.judge.estimate import Estimate
 from prony.plan.load import OpenLoad, SteadyWindow
-from prony.selftest.cover.held import ROUNDING, half
+from prony.selftest.cover.held import half
 from prony.selftest.faults.clean_run import disturbed
 from prony.selftest.faults.disturbances import burner, shallow_link
-from prony.selftest.faults.model import Setup, SetupResult, hello
+from prony.selftest.faults.model import Setup, SetupResult, hello, overlaps
 from prony.selftest.faults.trial import missing_for, run_setup
 from prony.selftest.tables import Say, table
 
@@ -112,16 +111,3 @@ def _cell(pairs: list[tuple[SetupResult, SetupResult]], name: str) -> str:
     )
     said = f"{len(known) - len(outside)}/{len(known)}; {widths}"
     return said + (f" **{outside[0][0].value / outside[0][1].value - 1:+.1%}**" if outside else "")
-
-
-def overlaps(true: Estimate, faulty: Estimate) -> bool:
-    """Whether the two worst-case intervals meet: the host of the twin may be busy, too."""
-    (low, high), (least, most) = _ends(faulty), _ends(true)
-    return least <= high * (1 + ROUNDING) and most >= low * (1 - ROUNDING)
-
-
-def _ends(of: Estimate) -> tuple[float, float]:
-    low, high = of.worst
-    return (0.0 if low is None else of.value * (1 + low)), (
-        float("inf") if high is None else of.value * (1 + high)
-    )

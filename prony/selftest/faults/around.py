@@ -62,7 +62,6 @@ AROUND: tuple[Entry, ...] = (
         Setup(disturbance=cpu_quota(0.3), needs=("cgroup",)),
         ("isolation", "bound_by"),
         Setup(),
-        partial(coded, "isolation", "throttled"),
         bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(

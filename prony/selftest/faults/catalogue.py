@@ -98,7 +98,6 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(shared_cpus=True, needs=("two-cpus",)),
         ("isolation",),
         Setup(),
-        partial(coded, "isolation", "shared_cpus"),
         bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(

@@ -35,7 +35,7 @@ def _another_version(outcome: SetupResult) -> str | None:
     window = outcome.evidence.engine.window if outcome.evidence.engine is not None else None
     if window is not None and window.completed:
         return f"{window.completed} requests were completed over another version"
-    return coded("errors", "none_completed", outcome)
+    return coded("errors", "failed", outcome)
 
 
 CLEAN = Setup(serve=SERVE, connections=SHARED, load=ClosedLoad(users=8))
