@@ -19,8 +19,9 @@ from prony.selftest.cover.claims import Claimed, claimed, creeping, is_false
 from prony.selftest.cover.held import Found, held, inside, plateaus
 from prony.selftest.cover.made import histogram
 from prony.selftest.cover.queue import Disturbance, World, run
-from prony.selftest.cover.staged import FAULTS, overlaps
+from prony.selftest.cover.staged import FAULTS
 from prony.selftest.cover.worlds import KINDS, LOADS, trial, truth
+from prony.selftest.faults.model import overlaps
 
 KIND = {kind.name: kind for kind in KINDS}
 

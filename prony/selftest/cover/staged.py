@@ -9,12 +9,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.judge.estimate import Estimate
-from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow
+from prony.plan.load import OpenLoad, SteadyWindow
 from prony.selftest.cover.held import half
 from prony.selftest.faults.clean_run import disturbed
 from prony.selftest.faults.disturbances import burner, shallow_link
-from prony.selftest.faults.model import Setup, SetupResult, hello
+from prony.selftest.faults.model import Setup, SetupResult, hello, overlaps
 from prony.selftest.faults.trial import missing_for, run_setup
 from prony.selftest.tables import Say, table
 
@@ -35,11 +34,9 @@ class Fault:
 
 PLAIN = Setup(measured=WINDOW)
 OPEN = Setup(load=OpenLoad(rate_per_s=1500, max_users=200), measured=WINDOW)
-THREADS = Setup(measured=WINDOW, client_threads=2)
 BYTES = Setup(
     serve=("--work", "100us", "--body-bytes", "30000"), workload=hello(expect=False), measured=WINDOW
 )
-SIXTEEN = Setup(load=ClosedLoad(users=16), measured=WINDOW)
 
 
 FAULTS: tuple[Fault, ...] = (
@@ -60,11 +57,6 @@ FAULTS: tuple[Fault, ...] = (
         PLAIN,
     ),
     Fault("client and server on one CPU", replace(PLAIN, shared_cpus=True, needs=("two-cpus",)), PLAIN),
-    Fault(
-        "one thread of the client stands still for 50 ms each second",
-        replace(THREADS, injected_faults=("stalled_thread",)),
-        THREADS,
-    ),
     Fault(
         "0.5 % errors", replace(PLAIN, serve=("--work", "100us", "--errors", "share=0.005,fast=yes")), PLAIN
     ),
@@ -119,16 +111,3 @@ def _cell(pairs: list[tuple[SetupResult, SetupResult]], name: str) -> str:
     )
     said = f"{len(known) - len(outside)}/{len(known)}; {widths}"
     return said + (f" **{outside[0][0].value / outside[0][1].value - 1:+.1%}**" if outside else "")
-
-
-def overlaps(true: Estimate, faulty: Estimate) -> bool:
-    """Whether the two worst-case intervals meet: the host of the twin may be busy, too."""
-    (low, high), (least, most) = _ends(faulty), _ends(true)
-    return least <= high and most >= low
-
-
-def _ends(of: Estimate) -> tuple[float, float]:
-    low, high = of.worst
-    return (0.0 if low is None else of.value * (1 + low)), (
-        float("inf") if high is None else of.value * (1 + high)
-    )

@@ -24,7 +24,7 @@ from prony.selftest.faults.edited import (
     heap_uncollected,
     quota_unreadable,
 )
-from prony.selftest.faults.model import LONG, Entry, ExtraCase, Setup, SetupResult, hello, says
+from prony.selftest.faults.model import LONG, Entry, ExtraCase, Setup, SetupResult, coded, conditional, hello
 from prony.selftest.faults.other_process import SHARED
 
 CROWD = ClosedLoad(users=64)
@@ -52,7 +52,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(disturbance=burner("server"), needs=("two-cpus",)),
         ("isolation",),
         Setup(),
-        partial(says, "isolation", "of the server's CPUs"),
+        partial(coded, "isolation", "other_processes"),
         bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
@@ -62,7 +62,6 @@ AROUND: tuple[Entry, ...] = (
         Setup(disturbance=cpu_quota(0.3), needs=("cgroup",)),
         ("isolation", "bound_by"),
         Setup(),
-        partial(says, "isolation", "quota"),
         bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
@@ -72,7 +71,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(edited=clock_dips, measured=LONG),
         ("host",),
         Setup(edited=clock_level, measured=LONG),
-        partial(says, "host", "CPU clock"),
+        partial(coded, "host", "slower_clock"),
         beside=_one_slow_clock,
         other_tools=False,
     ),
@@ -86,7 +85,7 @@ AROUND: tuple[Entry, ...] = (
         ),
         ("network",),
         Setup(command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)),
-        partial(says, "network", "accept queue"),
+        partial(coded, "network", "accept_queue"),
         bent=("requests_per_s",),
     ),
     Entry(
@@ -106,7 +105,7 @@ AROUND: tuple[Entry, ...] = (
             around=network_namespace,
             needs=("root",),
         ),
-        partial(says, "network", "retransmissions"),
+        partial(coded, "network", "retransmitted"),
         other_tools=False,
     ),
     Entry(
@@ -116,7 +115,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(command=(*SHARED, "{host}", "{port}", "works", "apart")),
         ("network",),
         Setup(serve=("--delay", "fixed:40ms")),
-        partial(says, "network", "delayed acknowledgements"),
+        partial(coded, "network", "delayed_acks"),
     ),
     Entry(
         37,
@@ -133,7 +132,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(command=(*SHARED, "{host}", "{port}", "works", "leaks"), measured=LONG),
         ("memory",),
         Setup(command=(*SHARED, "{host}", "{port}", "works"), measured=LONG),
-        partial(says, "memory", "MiB/min"),
+        partial(coded, "memory", "growing"),
     ),
     Entry(
         39,
@@ -142,7 +141,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(edited=heap_uncollected, measured=LONG),
         ("memory",),
         Setup(edited=heap_collected, measured=LONG),
-        partial(says, "memory", "no garbage collection"),
+        partial(coded, "memory", "not_collected"),
         other_tools=False,
     ),
     Entry(
@@ -152,7 +151,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(disturbance=foreign_traffic, needs=("root", "two-cpus", "steering")),
         ("isolation",),
         Setup(),
-        partial(says, "isolation", "soft interrupts"),
+        partial(coded, "isolation", "soft_interrupts"),
         bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
@@ -162,7 +161,7 @@ AROUND: tuple[Entry, ...] = (
         Setup(edited=quota_unreadable),
         ("isolation",),
         Setup(),
-        partial(says, "isolation", "could not be read"),
+        partial(conditional, "isolation"),
         other_tools=False,
     ),
 )

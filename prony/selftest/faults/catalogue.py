@@ -17,7 +17,7 @@ from prony.plan.think import Think
 from prony.selftest.faults.around import AROUND
 from prony.selftest.faults.disturbances import burner, port_range
 from prony.selftest.faults.http2 import HTTP2
-from prony.selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, hello, says
+from prony.selftest.faults.model import LONG, SECONDS, Entry, ExtraCase, Setup, SetupResult, coded, hello
 from prony.selftest.faults.other_process import BETWEEN, SHARED, VISITED
 from prony.selftest.faults.partly import PARTLY
 from prony.selftest.faults.trial import run_setup
@@ -98,7 +98,6 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(shared_cpus=True, needs=("two-cpus",)),
         ("isolation",),
         Setup(),
-        partial(says, "isolation", "share"),
         bent=("requests_per_s", "mean_ms", "p99_ms"),
     ),
     Entry(
@@ -143,7 +142,7 @@ ENTRIES: tuple[Entry, ...] = (
         Setup(serve=("--ignore-keep-alive", "--no-resumption"), tls=True),
         ("connections",),
         Setup(serve=("--work", "100us"), tls=True),
-        partial(says, "connections", "TLS handshakes"),
+        partial(coded, "connections", "extra"),
         other_tools=False,
     ),
     Entry(
@@ -279,7 +278,7 @@ ENTRIES: tuple[Entry, ...] = (
         ),
         ("content",),
         Setup(command=(*SHARED, "{host}", "{port}", "works"), workload=hello(status_only=True)),
-        partial(says, "content", "length"),
+        partial(coded, "content", "differ"),
         other_tools=False,
     ),
     VISITED,

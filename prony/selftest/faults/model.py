@@ -149,7 +149,32 @@ def said(bias: Bias) -> str:
     return f"{low} to {high} %"
 
 
-def says(check: str, word: str, outcome: SetupResult) -> str | None:
-    """None where the check's finding has this word in it; else what it says."""
-    said = outcome.reason(check)
-    return None if word in said else f"{check} says '{said}', without '{word}'"
+def coded(check: str, code: str, outcome: SetupResult) -> str | None:
+    """None where the check's finding has this code; else which one it has."""
+    found = outcome.judgement.finding(check)
+    if found is not None and found.code == code:
+        return None
+    return f"{check} has the code {'none' if found is None else found.code}, expected {code}"
+
+
+def conditional(check: str, outcome: SetupResult) -> str | None:
+    """None where what is printed rests on a condition of this check."""
+    found = outcome.judgement.finding(check)
+    return None if found is not None and found.provided else f"{check} makes no condition"
+
+
+SAME = 0.002
+"""Figures that differ by less are the same: a rate that the schedule sets has no interval."""
+
+
+def overlaps(true: Estimate, faulty: Estimate) -> bool:
+    """Whether the two worst-case intervals meet: the host of the twin may be busy, too."""
+    (low, high), (least, most) = _ends(faulty), _ends(true)
+    return least <= high * (1 + SAME) and most >= low * (1 - SAME)
+
+
+def _ends(of: Estimate) -> tuple[float, float]:
+    low, high = of.worst
+    return (0.0 if low is None else of.value * (1 + low)), (
+        float("inf") if high is None else of.value * (1 + high)
+    )

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.judge.finding import Finding, Kind
-from prony.selftest.faults.clean_run import CleanResult, disturbed, run_clean
-from prony.selftest.faults.model import Entry, SetupResult, said
+from prony.selftest.faults.clean_run import MAIN_FIGURE, CleanResult, disturbed, run_clean
+from prony.selftest.faults.model import Entry, SetupResult, overlaps, said
 from prony.selftest.faults.other_tools import run_tools
 from prony.selftest.faults.trial import missing_for, run_setup
 
@@ -121,10 +121,7 @@ def _outside(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | No
         faulty, true = outcome.estimates.get(name), clean.outcome.estimates.get(name)
         if faulty is None or true is None:
             return f"{name} was not measured in both runs"
-        low, high = faulty.worst
-        least, most = ((true.value if end is None else end) for end in (true.low, true.high))
-        below = low is not None and most < faulty.value * (1 + low)
-        if below or (high is not None and least > faulty.value * (1 + high)):
+        if not overlaps(true, faulty):
             return f"{name}: {faulty.value:.5g} {said(faulty.bias)}, in the clean run {true.value:.5g}"
     return None
 
@@ -138,8 +135,9 @@ def _finding(entry: Entry, outcome: SetupResult) -> str:
 
 def _does(one: Finding) -> str:
     if one.kind is Kind.BUDGET:
+        main = one.bias.get(MAIN_FIGURE)
         name, bias = max(one.bias.items(), key=lambda of: of[1].size)
-        return f"{name} {said(bias)}"
+        return f"{MAIN_FIGURE} {said(main)}" if main is not None and main.counts else f"{name} {said(bias)}"
     if one.plateau and one.kind is Kind.FINE:
         name, plateau = next(iter(one.plateau.items()))
         return f"{name} later {said(plateau.bias)}"
