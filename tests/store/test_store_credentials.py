@@ -18,7 +18,7 @@ from prony.errors import StoreError
 from prony.evidence.host import Fingerprint
 from prony.evidence.server import Probe, ServerIdentity
 from prony.evidence.trial import TrialRecord
-from prony.judge.finding import Finding, Judgement, Status
+from prony.judge.finding import Finding, Judgement
 from prony.store import Store, transfer
 from tests.store.store_samples import make_trial
 
@@ -30,8 +30,8 @@ SPEC: dict[str, Any] = {
 }
 NAME = f"load http://me:{SECRET}@h/?access_token={SECRET}"
 JUDGEMENT = Judgement(
-    verdict=Status.SUSPECT,
-    findings=(Finding(check="errors", status=Status.SUSPECT, reason=f"GET /?token={SECRET} failed"),),
+    conforms=False,
+    findings=(Finding(check="errors", code="failed", conforms=False, reason=f"GET /?token={SECRET} failed"),),
 )
 
 
