@@ -33,35 +33,15 @@ SLUGGISH = ("--work", "1ms", "--delay", "fixed:125ms")
 rate of neither by much, where it can halve that of a server that computes.
 """
 LENIENT = """
-isolation_others: 1
-isolation_steal: 1
-isolation_throttled: 1
-isolation_invalid_factor: 1000
-client_cpu_max: 1
-client_lag_max_ms: 1000000
-client_ceiling_max: 1
-client_gain_max: 1
-client_run_delay_max: 1
-client_run_delay_invalid: 1
 little_deviation: 1
 bound_cpu_min: 0.001
-bound_full_min: 0.001
 bound_rise_max: 1000
-steady_change: 1
-steady_change_invalid: 1
-steady_remaining: 1000
 schedule_achieved_min: 0
 schedule_lag_floor_ms: 1000000
 schedule_late_share_max: 1
-tail_change: 1000
-tail_change_invalid: 1000
-network_retransmitted: 1
-memory_growth: 1000
-memory_growth_long: 1000
 stall_floor_ms: 1000000
-host_frequency_drop: 1
 """
-"""Limits under which no trial is rejected for what else runs on the host: a test may expect a verdict."""
+"""Limits under which what else runs on the host leaves every trial conforming."""
 PATIENCE_S = 240.0
 """For a command to end: it takes seconds, but on a host with ten others that compute."""
 SHORTEST = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--users", "8", "--seed", "1")
