@@ -89,6 +89,9 @@ _PLAIN_VALUE = re.compile(r"()((?:\$\{[^}]*\}|[^\s&;,\"'<>\\])*)")
 _QUOTED_VALUE = re.compile(r"(\\{0,8}[\"'])(.{0,16384}?)(?<!\\)\1|()(-?\d[\d.]*)(?![\w.])", re.DOTALL)
 _CONTENT = re.compile(r"()([^<]+)(?=</)")
 _WORD_VALUE = re.compile(r"()([^\s\"']+)")
+_USER_IN_LINE = re.compile(
+    r"((?<![\w-])(?:-[uUAP]|--user|--proxy-user)[ \t]{1,9}[\"']?[^\s:\"']{1,99}:)(?!//)([^\s\"']{1,256})"
+)
 _SCHEMED = re.compile(r"\b((?:Bearer|Basic)[ \t]+)((?=[\w.~+/-]{0,500}[\d+/=_-])[\w.~+/-]{12,}=*)")
 _JWT = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+)+")
 
@@ -129,6 +132,7 @@ _SUSPICIOUS = (
     "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
     "pass\"", "-pass", "_pass", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
     "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci", "eyj0exai", "eyjraw", "basic ",
+    " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip
 """In small letters: a long text without any of them, or one of the next, is not looked through."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
@@ -320,6 +324,7 @@ class _Redaction:
         value = self.name(value)
         for names, values, header in _NAMED:
             value = self._named(value, names, values, header=header)
+        value = _USER_IN_LINE.sub(lambda m: m[1] + self.hidden(m[2]), value)
         value = _SCHEMED.sub(lambda m: m[1] + self.hidden(m[2]), value)
         return _JWT.sub(lambda m: self.hidden(m[0]), value)
 
