@@ -55,7 +55,8 @@ def is_credential(name: str, *, of_request: bool = False) -> bool:
 
 # -- forms
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}")
+_PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}|\{\{[^{}]*\}\}")
+"""Ours, and those of other tools' names."""
 _SCHEME = re.compile(r"(?i)(?:basic|bearer|digest|token|api-?key|negotiate|ntlm|dpop|aws4-[\w-]+)[ \t]+")
 _IN_URL = re.compile(
     r"((?<![\w+.-])[A-Za-z][\w+.-]*://)"
@@ -85,7 +86,7 @@ _PART = re.compile(r"(name=)\"?([\w.\[\]-]{1,99})\"?[^\r\n]{0,500}(?:\r?\n[^\r\n
 _OPTION = re.compile(r"()(?<![\w-])--?([A-Za-z][\w.-]{0,99})[ \t]{1,9}(?!-)")
 _LINE = re.compile(r"()([^\r\n]*)")
 _UNQUOTED_LINE = re.compile(r"()([^\r\n\"'`]*)")
-_PLAIN_VALUE = re.compile(r"()((?:\$\{[^}]*\}|[^\s&;,\"'<>\\])*)")
+_PLAIN_VALUE = re.compile(r"()((?:\$\{[^}]*\}|\{\{[^{}]*\}\}|[^\s&;,\"'<>\\])*)")
 _QUOTED_VALUE = re.compile(r"(\\{0,8}[\"'])(.{0,16384}?)(?<!\\)\1|()(-?\d[\d.]*)(?![\w.])", re.DOTALL)
 _CONTENT = re.compile(r"()([^<]+)(?=</)")
 _WORD_VALUE = re.compile(r"()([^\s\"']+)")

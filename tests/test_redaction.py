@@ -61,6 +61,7 @@ LEFT = [
     "Access-Control-Allow-Credentials: true", "the token is wrong: send the one of the file",
     "net.ipv4.tcp_syncookies=1", '"max_tokens":100', "password must be set", "Authorization required",
     "Basic HTTP/1.1", "--token-file /a/b", "token_url=http://h/", "secretary=Ada", "-A http://h", "passed=3",
+    "/login?api_key={{ apiKey }}", "Bearer {{ $env.TOKEN }}",
     "Token",
     "--keystore-password=for-this-run", "key: F minor", "",
 ]  # fmt: skip
