@@ -55,7 +55,8 @@ def is_credential(name: str, *, of_request: bool = False) -> bool:
 
 # -- forms
 
-_PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}")
+_PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}|\{\{[^{}]*\}\}")
+"""Ours, and those of other tools' names."""
 _SCHEME = re.compile(r"(?i)(?:basic|bearer|digest|token|api-?key|negotiate|ntlm|dpop|aws4-[\w-]+)[ \t]+")
 _IN_URL = re.compile(
     r"((?<![\w+.-])[A-Za-z][\w+.-]*://)"
@@ -85,10 +86,13 @@ _PART = re.compile(r"(name=)\"?([\w.\[\]-]{1,99})\"?[^\r\n]{0,500}(?:\r?\n[^\r\n
 _OPTION = re.compile(r"()(?<![\w-])--?([A-Za-z][\w.-]{0,99})[ \t]{1,9}(?!-)")
 _LINE = re.compile(r"()([^\r\n]*)")
 _UNQUOTED_LINE = re.compile(r"()([^\r\n\"'`]*)")
-_PLAIN_VALUE = re.compile(r"()((?:\$\{[^}]*\}|[^\s&;,\"'<>\\])*)")
+_PLAIN_VALUE = re.compile(r"()((?:\$\{[^}]*\}|\{\{[^{}]*\}\}|[^\s&;,\"'<>\\])*)")
 _QUOTED_VALUE = re.compile(r"(\\{0,8}[\"'])(.{0,16384}?)(?<!\\)\1|()(-?\d[\d.]*)(?![\w.])", re.DOTALL)
 _CONTENT = re.compile(r"()([^<]+)(?=</)")
 _WORD_VALUE = re.compile(r"()([^\s\"']+)")
+_USER_IN_LINE = re.compile(
+    r"((?<![\w-])(?:-[uUAP]|--user|--proxy-user)[ \t]{1,9}[\"']?[^\s:\"']{1,99}:)(?!//)([^\s\"']{1,256})"
+)
 _SCHEMED = re.compile(r"\b((?:Bearer|Basic)[ \t]+)((?=[\w.~+/-]{0,500}[\d+/=_-])[\w.~+/-]{12,}=*)")
 _JWT = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+)+")
 
@@ -129,11 +133,16 @@ _SUSPICIOUS = (
     "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
     "pass\"", "-pass", "_pass", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
     "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci", "eyj0exai", "eyjraw", "basic ",
+    " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip
 """In small letters: a long text without any of them, or one of the next, is not looked through."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
 """But for their plurals, which name counts."""
 _LONG = 2_000
+_TEXT = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
+"""Of JSON. A record is nearly all numbers, and names that come again and again."""
+_HISTOGRAM = "HISTF"
+"""How its longest texts begin, which are none."""
 
 
 # -- what is called
@@ -170,7 +179,9 @@ def plain(value: Any) -> Any:
 
 def as_json(written: str) -> str:
     """The same of JSON that is written already; the same text where there is nothing to hide."""
-    if not _suspicious(written):
+    texts = {one for one in _TEXT.findall(written) if not one.startswith(_HISTOGRAM)}
+    joined = '"'.join(("", *texts, ""))
+    if not _suspicious(joined):
         return written
     found = json.loads(written)
     made = plain(found)
@@ -320,6 +331,7 @@ class _Redaction:
         value = self.name(value)
         for names, values, header in _NAMED:
             value = self._named(value, names, values, header=header)
+        value = _USER_IN_LINE.sub(lambda m: m[1] + self.hidden(m[2]), value)
         value = _SCHEMED.sub(lambda m: m[1] + self.hidden(m[2]), value)
         return _JWT.sub(lambda m: self.hidden(m[0]), value)
 

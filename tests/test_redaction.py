@@ -49,6 +49,7 @@ HIDDEN = {
     # command lines and others
     "--db-password=x --password y -Da.b.password=z DB_PASS=q":
         "--db-password=REDACTED --password REDACTED -Da.b.password=REDACTED DB_PASS=REDACTED",
+    "ab -n 1 -A me:pw -P 'me:pw' http://h:80/": "ab -n 1 -A me:REDACTED -P 'me:REDACTED' http://h:80/",
     "sent Basic dXNlcjpwYXNzd29yZA==": "sent Basic REDACTED",
     "got eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.abc-def": "got REDACTED",
 }  # fmt: skip
@@ -59,7 +60,9 @@ LEFT = [
     "Access-Control-Allow-Headers: Authorization, X-Key",
     "Access-Control-Allow-Credentials: true", "the token is wrong: send the one of the file",
     "net.ipv4.tcp_syncookies=1", '"max_tokens":100', "password must be set", "Authorization required",
-    "Basic HTTP/1.1", "--token-file /a/b", "token_url=http://h/", "secretary=Ada", "passed=3", "Token",
+    "Basic HTTP/1.1", "--token-file /a/b", "token_url=http://h/", "secretary=Ada", "-A http://h", "passed=3",
+    "/login?api_key={{ apiKey }}", "Bearer {{ $env.TOKEN }}",
+    "Token",
     "--keystore-password=for-this-run", "key: F minor", "",
 ]  # fmt: skip
 

@@ -5,7 +5,9 @@ measure, or know what follows from them.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
 from prony.experiment.stored import cell_of_record, plan_of, trials_of
@@ -62,14 +64,21 @@ def stored_base(
 
 
 def like(plan: Plan, cell: Cell) -> list[Cell]:
-    """The cells of a plan that measured what this one is to measure, in the same way."""
+    """The cells of a stored plan that measured what this one is to measure, in the same way: but for what is
+    never stored.
+    """
     shared = {part.name for part in plan.parts if part.share_process is not None}
+    asked = _public(cell)
     cells = [
-        one for one in plan.cells if one.target.owned and one.trial == cell.trial and one.part not in shared
+        one for one in plan.cells if one.target.owned and _public(one) == asked and one.part not in shared
     ]
     gate = next((part.gate for part in plan.parts if part.gate is not None), None)
     # Of a gate the newer build: what is tagged is what was accepted.
     return cells if gate is None else [one for one in cells if one.server == gate.candidate]
+
+
+def _public(cell: Cell) -> Any:
+    return redaction.plain(cell.trial.model_dump(mode="json"))
 
 
 def _role(plan: Plan, cell: Cell) -> str:

@@ -9,12 +9,14 @@ import pytest
 
 from prony.errors import UsageError
 from prony.evidence.server import Probe
+from prony.experiment.baseline import like
 from prony.experiment.stored import lacks_credentials, sends_credentials, with_credentials
 from prony.experiment.trials import credentials_of, public
 from prony.judge.limits import CheckLimits
 from prony.plan.plan import Plan
 from prony.plan.planfile_read import read
 from prony.plan.script import Script
+from prony.plan.target import Launch
 from prony.redaction import plain
 from tests.store.store_samples import make_trial
 
@@ -103,3 +105,12 @@ def test_a_record_does_not_tell_what_was_sent(tmp_path: Path) -> None:
     assert found.failure == found.evidence.probes[0].why_not == "you sent REDACTED and REDACTED"
     assert found.evidence.engine == record.evidence.engine
     assert public(made, secrets) is made
+
+
+def test_a_stored_base_of_a_gate_is_the_same_whatever_was_sent(tmp_path: Path) -> None:
+    (cell, _) = plan(tmp_path).cells
+    owned = cell.model_copy(update={"target": Launch(address="jetty")})
+    base = plan(tmp_path).model_copy(update={"cells": (owned,)})
+    assert like(stored(base), owned) == list(stored(base).cells)
+    longer = owned.trial.model_copy(update={"request_timeout_ms": 1})
+    assert like(stored(base), owned.model_copy(update={"trial": longer})) == []
