@@ -19,7 +19,7 @@ from typing import Any
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence
-from prony.judge.verdict import judge
+from prony.judge.judging import judge
 from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun

@@ -8,6 +8,7 @@ from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
 from prony.cli.launched import AskedTrial
+from prony.cli.targets import LAUNCHED
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12
@@ -20,7 +21,9 @@ MOST_EXPERIMENTS = 100_000
 @measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
 def command(
     server: str | None = typer.Argument(
-        None, help="A server that Prony starts (prony servers lists them), NAME or NAME:VARIANT."
+        None,
+        help="A server that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
+        "server.yaml.",
     ),
     trials: int | None = typer.Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
@@ -36,18 +39,13 @@ def command(
     """How often is a server called different from itself on this host? Fresh processes of one server,
     compared under two names in many drawn experiments; prony compare prints the last result that fits.
     """
-    from prony.cli import measure
-    from prony.experiment.targets import Targets
-    from prony.plan.cell import cell_of
+    from prony.cli import measure, targets
     from prony.plan.part import AATest
-    from prony.plan.plan import MAIN, one_part
-    from prony.plan.target import named
+    from prony.plan.plan import one_part
 
     if server is None:
-        raise UsageError("name a server, or --resume ID; prony servers lists them")
-    if "://" in server:
-        raise UsageError(f"{server} is already running; prony aa compares fresh processes: name a server")
-    target = Targets().at(named(server))
+        raise UsageError(f"name {LAUNCHED}; or --resume ID")
+    named = targets.server(server, instead=f"prony aa compares fresh processes: name {LAUNCHED}")
     runs = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
     if not 3 <= each <= runs // 2:
         raise UsageError(
@@ -55,13 +53,11 @@ def command(
         )
     if not 1 <= experiments <= MOST_EXPERIMENTS:
         raise UsageError(f"--experiments is {experiments}; expected 1 to {MOST_EXPERIMENTS:,}")
-    if asked.workload is None and not target.workloads:
-        raise UsageError(f"{server} does not say which workload it offers; name one with --workload")
-    trial = asked.trial(next(iter(target.workloads), ""))
+    trial = asked.trial([named])
     plan = one_part(
         "aa",
-        f"{target.name} against itself: {trial.workload.title or trial.workload.name}",
-        [cell_of(MAIN, target.name, named(server), trial, runs)],
+        f"{named.name} against itself: {trial.workload.title or trial.workload.name}",
+        [named.cell(trial, runs)],
         seed=options.seed(common.seed),
         quick=asked.quick,
         shape="aa",

@@ -12,6 +12,9 @@ from typing import Any, get_type_hints
 from prony.cli import measure
 from prony.cli.common import Common, is_given
 
+PLAN = "plan"
+"""The parameter that names a plan file."""
+
 
 def measures(
     *,
@@ -40,20 +43,23 @@ def measures(
 
         def run(**given: Any) -> int:
             common = Common(**{name: given.pop(name) for name in groups["common"][1]})
-            if common.resume is None:
+            named = [
+                one
+                for one in parameters
+                if one.name in given
+                and is_given(given[one.name], getattr(one.default, "default", one.default))
+            ]
+            if common.resume is None or (
+                _says_what(named, beside_resume) and measure.wants_all_again(common)
+            ):
                 made = {
                     group: kind(**{name: given.pop(name) for name in names})
                     for group, (kind, names) in groups.items()
                     if group != "common"
                 }
                 return command(**given, **made, common=common)
-            taken = {name: given.pop(name) for name in beside_resume}
-            others = {
-                _option_of(one): given[one.name]
-                for one in parameters
-                if one.name in given
-                and is_given(given[one.name], getattr(one.default, "default", one.default))
-            }
+            others = {_option_of(one): given[one.name] for one in named if one.name not in beside_resume}
+            taken = {name: given[name] for name in beside_resume}
             return measure.resume(common, others, **continued(**taken))
 
         run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
@@ -62,6 +68,11 @@ def measures(
         return run
 
     return decorate
+
+
+def _says_what(named: list[inspect.Parameter], beside_resume: tuple[str, ...]) -> bool:
+    """Whether the parameters that are given say what is measured, and not only how it is shown."""
+    return any(one.name == PLAN or one.name not in beside_resume for one in named)
 
 
 def _options_of(group: type) -> list[inspect.Parameter]:

@@ -12,7 +12,9 @@ import typer
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
-from prony.cli.launched import AskedTrial, common_workload
+from prony.cli.launched import AskedTrial
+from prony.cli.targets import Server
+from prony.cli.targets import servers as servers_named
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,10 +30,12 @@ SHARE = 0.7
 @measures(without=("share_process",))
 def command(
     servers: list[str] = typer.Argument(
-        None, help="Two or more servers (prony servers lists them), NAME or NAME:VARIANT."
+        None,
+        help="Two or more that Prony starts: NAME, NAME:VARIANT (prony servers), or a folder with a "
+        "server.yaml; or the URLs of running ones.",
     ),
     trials: int | None = typer.Option(
-        None, "--trials", help="Fresh processes per server [default: 5, quick: 3]."
+        None, "--trials", help="Fresh processes per server (of a URL: trials) [default: 5, quick: 3]."
     ),
     two_pass: bool = typer.Option(
         False,
@@ -47,37 +51,31 @@ def command(
     proof of the bound.
     """
     from prony.cli import measure
-    from prony.experiment.targets import Targets
-    from prony.plan.target import named
 
-    servers = servers or []
-    targets = Targets()
-    claims = {one.name: list(one.workloads) for one in (targets.at(named(server)) for server in servers)}
-    _check_servers(servers, list(claims), machines=_machines(common))
-    trial = asked.trial("" if asked.workload else common_workload(claims))
+    named = servers_named(servers or [])
+    _check_servers(servers or [], named, machines=_machines(common))
+    trial = asked.trial(named)
     first = options.trials(trials if trials is not None else (3 if asked.quick else 5))
-    plan = _plan(list(claims), trial, first, asked, seed=options.seed(common.seed))
+    plan = _plan(named, trial, first, asked, seed=options.seed(common.seed))
     if two_pass:
         plan = plan.model_copy(update={"parts": (*plan.parts, *_latency_parts(plan.parts[0]))})
     return measure.run(plan, common)
 
 
-def _plan(servers: list[str], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
+def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
     """A comparison of these servers."""
     from prony.experiment.stored import history_of
-    from prony.plan.cell import cell_of
-    from prony.plan.plan import MAIN, one_part
-    from prony.plan.target import named
+    from prony.plan.plan import one_part
 
-    controls = 0 if asked.quick or trial.warm_up.method == "pinned" else 1
-
-    def cell(server: str) -> Cell:
-        known = history_of(trial.workload, server)
-        return cell_of(MAIN, server, named(server), trial, trials, controls=controls, published=known)
+    def cell(server: Server) -> Cell:
+        moved = server.spec is not None and trial.warm_up.method != "pinned"
+        controls = 1 if moved and not asked.quick else 0
+        known = history_of(trial.workload, server.name) if server.catalogued else ()
+        return server.cell(trial, trials, controls=controls, published=known)
 
     return one_part(
         "compare",
-        f"{' vs '.join(servers)}: {trial.workload.title or trial.workload.name}",
+        f"{' vs '.join(one.name for one in servers)}: {trial.workload.title or trial.workload.name}",
         [cell(server) for server in servers],
         seed=seed,
         quick=asked.quick,
@@ -116,12 +114,21 @@ def _machines(common: Common) -> int:
     return max(1, len(read(common.hosts).servers))
 
 
-def _check_servers(named: list[str], resolved: list[str], *, machines: int) -> None:
-    if not named:
-        raise UsageError("name two or more servers, or --resume ID; prony servers lists them")
-    if len(named) < 2 and machines < 2:
+def _check_servers(words: list[str], named: list[Server], *, machines: int) -> None:
+    if not words:
         raise UsageError(
-            f"one server was named ({named[0]}); compare needs at least two (prony servers lists them)"
+            "name two or more servers of the catalogue (prony servers lists them), folders with a "
+            "server.yaml, or URLs; or --resume ID"
         )
-    if len(resolved) < len(named):
-        raise UsageError(f"a server was named twice ({', '.join(named)}); name each server once")
+    if len(words) < 2 and machines < 2:
+        raise UsageError(
+            f"one server was named ({words[0]}); compare needs at least two (prony servers lists them)"
+        )
+    if len({one.name for one in named}) < len(named):
+        raise UsageError(f"a server was named twice ({', '.join(words)}); name each server once")
+    running = [word for word, one in zip(words, named, strict=True) if one.spec is None]
+    if 0 < len(running) < len(words):
+        raise UsageError(
+            f"{running[0]} is already running, and Prony starts the others; name folders or servers of the "
+            "catalogue only, or URLs only (a plan file takes both: docs/plans.md)"
+        )

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prony.experiment.requirements import servers_of
+from prony.experiment.targets import Targets
 from prony.experiment.testbed import Testbed
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.report.delivery import print_model
@@ -18,6 +20,7 @@ def show_dry_run(
     trials: Sequence[ScheduledTrial],
     lacking: Sequence[Skipped],
     warnings: Sequence[str],
+    targets: Targets,
     testbed: Testbed,
     as_json: bool,
 ) -> int:
@@ -37,9 +40,13 @@ def show_dry_run(
     shared = "" if fresh == len(trials) else f", in {counted(fresh, 'process', 'processes')}"
     out.print(Text(f"{plan.title}: {counted(len(trials), 'trial')} of {counted(len(plan.cells), 'cell')}"
                    f"{shared}, about {duration(estimate_s)}, builds apart", style="bold"))  # fmt: skip
-    server, client = ranges(testbed.partition.server), ranges(testbed.partition.client)
-    few = " (shared: this host has too few)" if testbed.partition.shared else ""
-    out.print(f"CPUs: server {server}, client {client}{few}; seed {plan.seed}")
+    sides = {testbed.sides(one): one.name for one in servers_of(plan, targets)}
+    said = [
+        f"CPUs{f' of {name}' if len(sides) > 1 else ''}: server {ranges(side.server)}, client "
+        f"{ranges(side.client)}{' (shared: this host has too few)' if side.shared else ''}"
+        for side, name in sides.items()
+    ]
+    out.print("; ".join((*said, f"seed {plan.seed}")))
     for change in plan.changes:
         out.print(Text(change, style="yellow"))
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))

@@ -101,7 +101,7 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
         from prony.frontends.base import Ran
 
         seeded = plan.model_copy(update={"seed": options.seed(common.seed)})
-        done = measure.measured(seeded, common, progress)
+        done = measure.measured(seeded, common, progress, warned=_note)
 
         def write_page(file: Path) -> None:
             from prony.report.html import write_html
@@ -114,6 +114,10 @@ def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
         return Ran(done.identifier, done.store.trials(done.identifier)[0], done.interrupted, write_page)
 
     return offer
+
+
+def _note(sentence: str) -> None:
+    print(f"prony: note: {sentence}", file=sys.stderr)
 
 
 def is_front_end(argv: Sequence[str]) -> bool:

@@ -40,6 +40,9 @@ def command(
     figures: str = typer.Option(
         gate_plan.FIGURES, "--figures", help="What may not get worse, separated by commas."
     ),
+    p99: bool = typer.Option(
+        False, "--p99", help="Also p99, at a margin of 20 %: a tail varies more than a rate."
+    ),
     budget: str = typer.Option("20m", "--budget", help="The time that trials may take, such as 20m."),
     trials: int = typer.Option(
         gate_plan.FIRST_LOOK, "--trials", help="Fresh processes of each build before the first look."
@@ -87,6 +90,7 @@ def command(
             most_trials=most_trials,
             protocol=None if protocol is None else gate_plan.protocol_of(protocol),
             baseline=baseline,
+            p99=p99,
         )
         plan = gate_plan.plan_of(servers or [], wanted, asked, common)
         return measure.run(plan, common, also=files.write)

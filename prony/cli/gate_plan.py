@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prony.cli import options
-from prony.cli.launched import AskedTrial, common_workload
+from prony.cli.launched import AskedTrial
+from prony.cli.targets import LAUNCHED, Server, server
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from prony.plan.cell import Cell
     from prony.plan.plan import Plan
     from prony.plan.trial import TrialPlan
-    from prony.targets import ServerUnderTest
 
-FIGURES = "requests_per_s,p99_ms,cpu_us_per_request"
+FIGURES = "requests_per_s,cpu_us_per_request"
+P99, P99_MARGIN = "p99_ms", 0.2
 SHORT_NAMES = {"cpu_us_per_request": "server_cpu_us_per_request"}
 FIRST_LOOK = 5
 """Blocks before the first look: with three or four an interval is several times as wide."""
@@ -36,6 +37,18 @@ class Wanted:
     protocol: tuple[float, float] | None
     """Seconds of a warm-up and of a run."""
     baseline: str | None
+    p99: bool = False
+    """Whether p99 is asked for beside the figures, at a margin of its own."""
+
+    @property
+    def every_figure(self) -> tuple[str, ...]:
+        """With p99 where it is asked for."""
+        return self.figures if not self.p99 or P99 in self.figures else (*self.figures, P99)
+
+    @property
+    def margins(self) -> dict[str, float]:
+        """Of figures with a margin of their own."""
+        return {P99: P99_MARGIN} if self.p99 else {}
 
     def looks(self, block_s: float) -> int:
         """After how many blocks the last look is. Raises UsageError for what makes no plan."""
@@ -72,7 +85,7 @@ def figures_of(text: str) -> tuple[str, ...]:
         if name not in FIGURE:
             raise UsageError(
                 f"--figures: unknown figure '{word}'{nearest(word, [*SHORT_NAMES, *known])}; known figures: "
-                f"{', '.join(known)}"
+                f"{', '.join((*SHORT_NAMES, *known))}"
             )
         if name not in known:
             raise UsageError(f"--figures: '{word}' has no direction that is worse; leave it out")
@@ -91,9 +104,6 @@ def protocol_of(text: str) -> tuple[float, float]:
 
 def plan_of(named: list[str], wanted: Wanted, asked: AskedTrial, common: Common) -> Plan:
     """Base and candidate in turns, or the candidate against what is stored. Raises UsageError."""
-    from prony.experiment.targets import Targets
-    from prony.plan.target import named as target_named
-
     expected = 1 if wanted.baseline is not None else 2
     if len(named) != expected:
         what = "the candidate alone (its base is stored)" if expected == 1 else "a base and a candidate"
@@ -101,23 +111,19 @@ def plan_of(named: list[str], wanted: Wanted, asked: AskedTrial, common: Common)
             f"{len(named)} servers were named; expected {what}, such as prony gate "
             f"{'./candidate --baseline main' if expected == 1 else './base ./candidate'}, or --resume ID"
         )
-    running = next((one for one in named if "://" in one), None)
-    if running is not None:
-        raise UsageError(f"{running} is already running; prony gate compares fresh processes: name a server")
-    targets = Targets()
-    servers = [targets.at(target_named(one)) for one in named]
-    trial = _trial(dict(zip(named, servers, strict=True)), wanted, asked)
+    instead = f"prony gate compares fresh processes: name {LAUNCHED}"
+    servers = [server(one, instead=instead) for one in named]
     if wanted.baseline is not None:
-        return _against_stored(named[0], servers[0], trial, wanted, wanted.baseline, common)
-    return _in_turns(named, servers, trial, wanted, common)
+        return _against_stored(servers[0], _trial(servers, wanted, asked), wanted, wanted.baseline, common)
+    base, candidate = names(*(one.name for one in servers))
+    servers = [servers[0].known_as(base), servers[1].known_as(candidate)]
+    return _in_turns(servers, _trial(servers, wanted, asked), wanted, common)
 
 
-def _trial(servers: dict[str, ServerUnderTest], wanted: Wanted, asked: AskedTrial) -> TrialPlan:
-    """By address, as two builds may have one name."""
+def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPlan:
     from prony.plan.trial import gate_trial, protocol
 
-    offered = {address: list(one.workloads) for address, one in servers.items()}
-    trial = asked.trial("" if asked.workload else common_workload(offered), gate_trial)
+    trial = asked.trial(servers, gate_trial)
     if wanted.protocol is None:
         return trial
     if asked.window is not None or asked.warm_up_cap is not None:
@@ -125,20 +131,19 @@ def _trial(servers: dict[str, ServerUnderTest], wanted: Wanted, asked: AskedTria
     return protocol(trial, *wanted.protocol)
 
 
-def _in_turns(
-    named: list[str], servers: list[ServerUnderTest], trial: TrialPlan, wanted: Wanted, common: Common
-) -> Plan:
-    from prony.plan.cell import cell_of
+def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
     from prony.plan.part import GateTest
-    from prony.plan.plan import MAIN, one_part
-    from prony.plan.target import named as target_named
+    from prony.plan.plan import one_part
 
-    base, candidate = names(servers[0].name, servers[1].name)
-    cells = [
-        cell_of(MAIN, name, target_named(address), trial, wanted.trials)
-        for name, address in zip((base, candidate), named, strict=True)
-    ]
-    gate = GateTest(base=base, candidate=candidate, figures=wanted.figures, margin=wanted.margin)
+    base, candidate = (one.name for one in servers)
+    cells = [one.cell(trial, wanted.trials) for one in servers]
+    gate = GateTest(
+        base=base,
+        candidate=candidate,
+        figures=wanted.every_figure,
+        margin=wanted.margin,
+        margins=wanted.margins,
+    )
     return one_part(
         "gate",
         f"{candidate} against {base}: {trial.workload.title or trial.workload.name}",
@@ -157,8 +162,7 @@ def names(base: str, candidate: str) -> tuple[str, str]:
 
 
 def _against_stored(
-    address: str,
-    server: ServerUnderTest,
+    named: Server,
     trial: TrialPlan,
     wanted: Wanted,
     tag: str,
@@ -166,13 +170,11 @@ def _against_stored(
 ) -> Plan:
     from prony.cli.testbed import prepare
     from prony.experiment.baseline import stored_base
-    from prony.plan.cell import cell_of
     from prony.plan.part import GateTest
-    from prony.plan.plan import MAIN, one_part
-    from prony.plan.target import named as target_named
+    from prony.plan.plan import one_part
     from prony.store import Store
 
-    cell: Cell = cell_of(MAIN, server.name, target_named(address), trial, wanted.trials)
+    cell = named.cell(trial, wanted.trials)
     if wanted.most_trials is not None:
         raise UsageError("--max-trials goes with a base that is measured; with --baseline use --trials")
     if wanted.trials * cell.trial_s > wanted.budget_s:
@@ -180,24 +182,25 @@ def _against_stored(
             f"--budget is {wanted.budget_s:g} s, and {wanted.trials} trials take about "
             f"{wanted.trials * cell.trial_s:.0f} s; give a longer --budget, or fewer --trials"
         )
-    here = prepare(common.server_cpus, common.client_cpus, services=server.has_services).fingerprint
+    here = prepare(common.server_cpus, common.client_cpus, services=bool(named.launched.services)).fingerprint
     store = Store.open(common.db)
     try:
-        base, stored = stored_base(store, tag, here, _as_measured(cell, common), wanted.figures)
+        base, stored = stored_base(store, tag, here, _as_measured(cell, common), wanted.every_figure)
     finally:
         store.close()
-    _, candidate = names(base, server.name)
+    _, candidate = names(base, named.name)
     gate = GateTest(
-        base=base if base != server.name else f"{base}@{tag}",
+        base=base if base != named.name else f"{base}@{tag}",
         candidate=candidate,
-        figures=wanted.figures,
+        figures=wanted.every_figure,
         margin=wanted.margin,
+        margins=wanted.margins,
         baseline=stored,
     )
     return one_part(
         "gate",
         f"{candidate} against what is tagged '{tag}': {trial.workload.title or trial.workload.name}",
-        [cell_of(MAIN, candidate, target_named(address), trial, wanted.trials)],
+        [named.known_as(candidate).cell(trial, wanted.trials)],
         seed=options.seed(common.seed),
         shape="gate",
         gate=gate,

@@ -1,5 +1,5 @@
-"""How servers that Prony launches are tried when they are compared: options of `compare`, `aa` and `gate`.
-Must not measure.
+"""How servers are tried that are compared, or one that is held against itself: options of `compare`, `aa`,
+`gate` and `explain`. Must not measure.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from prony.cli import options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from prony.cli.targets import Server
     from prony.plan.trial import TrialPlan
     from prony.plan.workload import Workload
 
@@ -71,36 +72,28 @@ class AskedTrial:
         ),
     ] = None
 
-    def trial(self, offered: str, form: Form | None = None) -> TrialPlan:
-        """The trial that these options describe, of the workload `offered` where none is named; `form`: its
-        usual lengths, by default those of the full or the quick form. Raises UsageError for a value out of
-        range.
+    def trial(self, servers: Sequence[Server], form: Form | None = None) -> TrialPlan:
+        """The trial of these servers, as the options describe it; `form`: its usual lengths, by default those
+        of the full or the quick form. Raises UsageError for a value out of range.
         """
-        from prony.plan import workload as workloads
+        from prony.cli.targets import request
         from prony.plan.trial import capped, full_trial, pinned, quick_trial
 
-        chosen = workloads.load(self.workload or offered).with_settings(options.settings(self.setting or []))
+        chosen = request(servers, self.workload).with_settings(options.settings(self.setting or []))
         number = options.users(chosen.users if self.users is None else self.users)
         window_s = None if self.window is None else options.seconds(self.window, "--window", at_least_s=1.0)
         trial = (form or (quick_trial if self.quick else full_trial))(chosen, number, window_s)
+        running = any(one.spec is None for one in servers)
+        if running:
+            asks = all(one.takes_preflight for one in servers)
+            trial = trial.model_copy(update={"published_requests": None, "preflight": asks})
         if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
+            if running:
+                raise UsageError(
+                    "--warm-up pinned moves servers that Prony starts; pin a running one with taskset"
+                )
             trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
         if self.warm_up_cap is None:
             return trial
         cap_s = options.seconds(self.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
         return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-
-
-def common_workload(offered: dict[str, list[str]]) -> str:
-    """The first workload of the first server that all offer (a server that claims none takes any). Raises
-    UsageError.
-    """
-    claims = {name: names for name, names in offered.items() if names}
-    if not claims:
-        raise UsageError("no server says which workload it offers; name one with --workload")
-    first = next(iter(claims.values()))
-    for name in first:
-        if all(name in names for names in claims.values()):
-            return name
-    listed = "; ".join(f"{server}: {', '.join(names)}" for server, names in claims.items())
-    raise UsageError(f"these servers share no workload ({listed}); compare servers that offer the same one")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from prony import redaction
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
@@ -145,17 +146,17 @@ def command(
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
     from prony.cli.load_options import chosen as chosen_load
+    from prony.cli.targets import url as running
     from prony.plan.budget import FEWEST
     from prony.plan.cell import cell_of
     from prony.plan.plan import MAIN, one_part, shape_of
-    from prony.plan.target import parse_url
     from prony.plan.trial import TrialPlan, fixed
 
     if url is None:
         raise UsageError(
             "name the URL of a running server, such as http://127.0.0.1:8080/path, or --resume ID"
         )
-    target, path = parse_url(url)
+    target, path = running(url)
     if workload is None:
         sends = request(path, method, header, body, body_file)
     else:
@@ -201,7 +202,9 @@ def command(
     )
     times = trials if common.budget is None else max(trials, FEWEST)
     cells = [cell_of(MAIN, target.url, target, trial, options.trials(times))]
-    plan = one_part("load", f"load {url}", cells, seed=options.seed(common.seed), shape=shape_of(cells))
+    plan = one_part(
+        "load", f"load {redaction.url(url)}", cells, seed=options.seed(common.seed), shape=shape_of(cells)
+    )
     return measure.run(plan, common)
 
 
@@ -325,7 +328,8 @@ def request(
     for line in headers:
         name, colon, value = line.partition(":")
         if not colon or not name.strip() or "\n" in line or "\r" in line:
-            raise UsageError(f"--header is '{line}'; expected a name, a colon and a value: 'Accept: */*'")
+            shown = redaction.beginning(line)
+            raise UsageError(f"--header is '{shown}'; expected a name, a colon and a value: 'Accept: */*'")
         pairs[name.strip()] = value.strip()
     try:
         return from_url(path, chosen, pairs, body, None if body_file is None else str(body_file.resolve()))

@@ -18,6 +18,7 @@ from types import FrameType
 import typer
 from typer.core import TyperCommand
 
+from prony import redaction
 from prony.cli import (
     aa,
     about,
@@ -149,7 +150,8 @@ def main() -> int:
     except PronyError as fault:
         _say(str(fault))
         if fault.details:
-            print(printable("\n".join(f"  | {line}" for line in fault.details.splitlines())), file=sys.stderr)
+            details = redaction.text(fault.details).splitlines()
+            print(printable("\n".join(f"  | {line}" for line in details)), file=sys.stderr)
         return fault.exit_code
     except KeyboardInterrupt:
         return _interrupted()
@@ -190,7 +192,7 @@ def _interrupted() -> int:
 
 
 def _say(text: str) -> None:
-    print(f"prony: {printable(text)}", file=sys.stderr)
+    print(f"prony: {printable(redaction.text(text))}", file=sys.stderr)
 
 
 def _reader_gone() -> int:
@@ -226,7 +228,7 @@ def _usage(fault: Exception) -> int:
 def _defect(fault: Exception) -> int:
     """A fault of Prony itself: the traceback goes to a file, the user gets one sentence."""
     with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as log:
-        traceback.print_exception(fault, file=log)
+        log.write(redaction.text("".join(traceback.format_exception(fault))))
     name = Path(log.name)
     _say(
         f"this is a defect of Prony ({type(fault).__name__}: {fault}); "

@@ -15,7 +15,7 @@ from prony.cli.against import exported
 from prony.cli.attaching import may_attach
 from prony.cli.common import Common
 from prony.cli.listening import listening
-from prony.errors import EnvironmentFault, ExitCode, UsageError
+from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,6 +59,8 @@ def run(
     """
     from prony.cli.showing import progress_for, show
 
+    if common.resume is not None:  # what is never stored is given again
+        return resume(common, {}, given=plan, dry_run=dry_run, also=also, against=against)
     theirs = None if against is None else exported(against, plan, as_json=common.json)
     if dry_run:
         return _dry_run(plan, common, where)
@@ -84,12 +86,17 @@ def measured(
     *,
     skip_unmeetable: bool | None = None,
     where: Where | None = None,
+    warned: Callable[[str], None] | None = None,
 ) -> Measured:
-    """Check, measure and store; prints nothing. Raises PronyError when nothing can be measured."""
+    """Check, measure and store; prints nothing. `warned`: of a screen that shows no notes, is told of servers
+    that roam. Raises PronyError when nothing can be measured.
+    """
     if common.report is not None:
         options.writable(common.report)
     with attached_hosts(common, progress.note) as hosts:
-        return _measured(plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where)
+        return _measured(
+            plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where, warned=warned
+        )
 
 
 def _measured(
@@ -100,6 +107,7 @@ def _measured(
     *,
     skip_unmeetable: bool | None,
     where: Where | None,
+    warned: Callable[[str], None] | None,
 ) -> Measured:
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
@@ -112,6 +120,9 @@ def _measured(
     if lacking:
         plan = requirements.without(plan, lacking)
     may_attach(plan, common, several_hosts=hosts is not None)
+    if warned is not None:
+        for sentence in requirements.roaming(plan, targets, testbed):
+            warned(sentence)
     store = Store.open(common.db)
     with listening(common, progress, store) as told:
         experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
@@ -148,7 +159,23 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
     with attached_hosts(common) as hosts:
         plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
         warnings = requirements.warnings(plan, targets, testbed)
-        return show_dry_run(plan, plan.order(), lacking, warnings, testbed, common.json)
+        return show_dry_run(plan, plan.order(), lacking, warnings, targets, testbed, common.json)
+
+
+def wants_all_again(common: Common) -> bool:
+    """Whether the experiment of --resume was begun with credentials, so that its command line is to be
+    repeated.
+    """
+    from prony.experiment.stored import lacks_credentials, plan_of
+    from prony.store import Store
+
+    assert common.resume is not None
+    try:
+        store = Store.open(common.db)
+        row = store.experiment(common.resume)
+        return lacks_credentials(plan_of(row, store.trials(row.id)))
+    except PronyError:
+        return False  # which `resume` says
 
 
 def resume(
@@ -156,17 +183,21 @@ def resume(
     others: Mapping[str, object],
     *,
     plan: str | None = None,
+    given: Plan | None = None,
     dry_run: bool = False,
     also: Also | None = None,
     against: Path | None = None,
 ) -> int:
     """Continue a stored experiment, whichever command began it. `others`: further options of the command,
-    which are refused; `plan`: a plan file that was given beside --resume.
+    which are refused; `plan`: a plan file that was given beside --resume; `given`: the plan of the whole
+    command line, for its credentials.
     """
-    from prony.experiment.stored import resumable
+    from prony.experiment.experiment import remaining
+    from prony.experiment.stored import resumable, with_credentials
     from prony.store import Store
 
-    common.check_resume(others)
+    if given is None:
+        common.check_resume(others)
     if common.report is not None:
         options.writable(common.report)
     assert common.resume is not None
@@ -174,6 +205,9 @@ def resume(
     row, stored = resumable(store, common.resume)
     if plan is not None:
         _same_plan(plan, stored, row.id)
+    left = row.status != "finished" or remaining(stored, store.trials(row.id))
+    if left and not dry_run:
+        stored = with_credentials(stored, given)
     if common.repeat_disturbed:
         stored = stored.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
     theirs = None if against is None else exported(against, stored, as_json=common.json)
@@ -184,12 +218,12 @@ def resume(
 def explain(which: str, common: Common) -> int:
     """Add an explained trial to each cell of a stored experiment, and run what is missing of them."""
     from prony.experiment.explaining import explained
-    from prony.experiment.stored import resumable
+    from prony.experiment.stored import resumable, with_credentials
     from prony.store import Store
 
     store = Store.open(common.db)
     row, stored = resumable(store, which)
-    plan = explained(stored, store.trials(row.id))
+    plan = explained(with_credentials(stored, None), store.trials(row.id))
     with attached_hosts(common.continuing(stored)) as hosts:
         may_attach(plan, common, several_hosts=hosts is not None)
         store.update_plan(row.id, plan.as_stored())
@@ -226,7 +260,7 @@ def _resumed(
 
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
-        return show_dry_run(stored, left, [], warnings, testbed, common.json)
+        return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
     may_attach(stored, common, several_hosts=hosts is not None)
     with progress_for(common.json) as progress, listening(common, progress, store) as told:
         experiment = Experiment(stored, targets, store, testbed, told)
@@ -273,24 +307,31 @@ def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: HostsTestbe
 
         return Testbed(hosts.partition, hosts.limits, hosts.fingerprint, hosts)
     from prony.cli.testbed import prepare
+    from prony.experiment.requirements import servers_of
 
+    servers = servers_of(plan, targets)
     return prepare(
         common.server_cpus or plan.cpus.server,
         common.client_cpus or plan.cpus.client,
-        services=any(targets.of(cell).has_services for cell in plan.cells),
+        services=any(server.has_services for server in servers),
+        theirs=frozenset[int]().union(*(server.placement().all_cpus for server in servers)),
     )
 
 
 @contextmanager
 def saying_how_to_continue(experiment: Experiment) -> Iterator[None]:
     """Who interrupts hours of trials is told at once how they are continued."""
+    from prony.experiment.stored import sends_credentials
+
     try:
         yield
     except KeyboardInterrupt:
         command = experiment.plan.resume_command
         if experiment.identifier and command is not None and len(experiment.plan.order()) > 1:
+            sends = sends_credentials(experiment.plan)
+            again = " and the rest of this command line, as credentials are never stored" if sends else ""
             experiment.progress.note(
-                f"interrupted; continue with: prony {command} --resume {experiment.identifier}"
+                f"interrupted; continue with: prony {command} --resume {experiment.identifier}{again}"
             )
         raise
 

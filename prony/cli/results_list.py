@@ -39,6 +39,7 @@ def command(
     """List stored experiments, the newest first."""
     from prony.report.delivery import print_model
     from prony.report.listings import ListOut
+    from prony.report.printable import printable
     from prony.store import Search, Store
 
     wanted = Search(
@@ -54,11 +55,13 @@ def command(
     if wanted.since is not None and wanted.until is not None and wanted.since >= wanted.until:
         raise UsageError(f"--since {since} is not before --until {until}")
     found = Store.open(db).search(wanted, limit=limit, offset=offset)
+    for one in found.unreadable:
+        typer.echo(f"prony: {printable(one.sentence)}", err=True)
     if json:
         print_model(ListOut.of(found))
     elif found.experiments:
         _print(found, offset)
-    elif wanted != Search() or offset:
+    elif found.unreadable or wanted != Search() or offset:
         typer.echo("No stored experiment matches.")
     else:
         typer.echo("Nothing has been stored yet; measure something: prony compare, prony load.")
@@ -72,7 +75,7 @@ def _print(found: Found, offset: int) -> None:
     from prony.report.console import Console
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("ID", "When", "Conforming trials", "Status", "What"):
+    for heading in ("ID", "When", "Conforming", "Status", "What"):
         table.add_column(heading, overflow="fold")
     for one in found.experiments:
         status = one.status + (" (quick)" if one.quick else "")

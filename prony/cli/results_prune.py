@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.report.listings import PruneOut
+    from prony.store import FoundExperiment, Unreadable
 
 
 def command(
@@ -26,8 +28,9 @@ def command(
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:
-    """Remove old results: all but the newest, those with a tag and those that are running. Lists what would
-    go unless --delete is given; what was removed cannot be had back (prony results export first).
+    """Remove old results: all but the newest, those with a tag and those that are running; and those that
+    cannot be read. Lists what would go unless --delete is given; what was removed cannot be had back (prony
+    results export first).
     """
     from prony.report.delivery import print_model
     from prony.report.listings import PrunedOut, PruneOut
@@ -36,12 +39,16 @@ def command(
 
     newest, age = _kept(keep)
     store = Store.open(db)
-    found = store.search().experiments
+    searched = store.search()
+    found = searched.experiments
     going = Keep(newest=newest, age=age).drops(found, datetime.now(UTC))
-    sizes = {one.id: store.stored_bytes(one.id) for one in going}
+    lost = tuple(one for one in searched.unreadable if one.whole)  # nobody can keep what nobody can read
+    sizes = {name: store.stored_bytes(name) for name in _ids(going, lost)}
     if delete:
-        going = tuple(one for one in going if store.remove(one.id))
-        if going:
+        gone = {name for name in sizes if store.remove(name)}
+        going = tuple(one for one in going if one.id in gone)
+        lost = tuple(one for one in lost if one.experiment_id in gone)
+        if gone:
             store.shrink()
     out = PruneOut(
         deleted=delete,
@@ -55,6 +62,16 @@ def command(
                 bytes=sizes[one.id],
             )
             for one in going
+        ]
+        + [
+            PrunedOut(
+                id=one.experiment_id,
+                title=one.sentence,
+                created="",
+                trials=0,
+                bytes=sizes[one.experiment_id],
+            )
+            for one in lost
         ],
     )
     if json:
@@ -62,6 +79,10 @@ def command(
     else:
         _print(out)
     return 0
+
+
+def _ids(going: Iterable[FoundExperiment], lost: Iterable[Unreadable]) -> list[str]:
+    return [*(one.id for one in going), *(one.experiment_id for one in lost)]
 
 
 def _kept(given: list[str]) -> tuple[int | None, timedelta | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
@@ -56,19 +57,19 @@ def command(
     difference. One GET (a URL, or the workload of a server that is one GET).
     """
     from prony.cli import measure
-    from prony.plan.cell import cell_of
     from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
-    from prony.plan.plan import MAIN, one_part
+    from prony.plan.plan import one_part
     from prony.plan.trial import TrialPlan, fixed
     from prony.trial.beside import available
 
     if target is None:
-        raise UsageError("name a URL or a server of the catalogue (prony servers lists them)")
+        raise UsageError(f"name a URL, {t.LAUNCHED}")
     seconds = float(round(options.seconds(duration, "--duration", at_least_s=1.0)))
     if rate is not None and rate < 1:
         raise UsageError(f"--rate is {rate}; expected 1 or more")
     wanted = _tools(tools)
-    server, at, base, sends = _url(target, insecure) if "://" in target else _server(target)
+    named = t.server(target)
+    at, base, sends = _running(named, insecure) if named.spec is None else _launched(named)
     over = _connections(connections, connection_per_request, http_version, streams)
     places = options.users(connections * streams)
     trial = TrialPlan(
@@ -78,13 +79,13 @@ def command(
         warm_up=fixed(0.0),
         connections=over,
         preflight=at.owned,
-    ).spoken(_spoken(at))
+    ).spoken(_spoken(named))
     check = available(wanted, trial, base)
     trial = trial.model_copy(update={"beside": tuple(check.versions)})
     plan = one_part(
         "second-opinion",
         f"second opinion on {target}",
-        [cell_of(MAIN, server, at, trial, options.trials(trials))],
+        [replace(named, target=at).cell(trial, options.trials(trials))],
         seed=options.seed(common.seed),
         shape="cross-check",
         cross_check=check,
@@ -110,11 +111,9 @@ def _connections(count: int, per_request: bool, http_version: str, streams: int)
     return Connections(keep_alive=not per_request, http_version="2", count=shared)
 
 
-def _spoken(at: Target) -> str | None:
-    """The version that a server of the catalogue asks for; None: what was asked for here."""
-    from prony.experiment.targets import Targets
-
-    return Targets().at(at).http_version if at.owned else None
+def _spoken(named: t.Server) -> str | None:
+    """The version that a server which Prony starts asks for; None: what was asked for here."""
+    return None if named.spec is None or named.spec.http_version == "1.1" else named.spec.http_version
 
 
 def _tools(names: str) -> list[str]:
@@ -134,31 +133,25 @@ def _tools(names: str) -> list[str]:
     return wanted
 
 
-def _url(target: str, insecure: bool) -> tuple[str, Target, str, Workload]:
-    """A running server: its name, the target, scheme with host, and the request."""
-    from prony.plan.target import CountKeys, TlsOptions, parse_url
+def _running(named: t.Server, insecure: bool) -> tuple[Target, str, Workload]:
+    """A running server: the target, scheme with host, and the request."""
+    from prony.plan.target import CountKeys, TlsOptions, Url
     from prony.plan.workload import from_url
 
-    at, path = parse_url(target)
+    assert isinstance(named.target, Url), "a running server is at a URL"
     counts = CountKeys(path=STATS_PATH, pointer=STATS_POINTER)
-    counting = at.model_copy(update={"counts": counts, "tls": TlsOptions(insecure=insecure)})
-    return at.url, counting, at.url, from_url(path)
+    counting = named.target.model_copy(update={"counts": counts, "tls": TlsOptions(insecure=insecure)})
+    return counting, named.target.url, from_url(named.path)
 
 
-def _server(target: str) -> tuple[str, Target, str, Workload]:
-    """The same of a server of the catalogue; where it will listen is not known yet."""
-    from prony.experiment.targets import Targets
-    from prony.plan import workload as workloads
-    from prony.plan.target import named
-
-    server = Targets().at(named(target))
-    name = next(iter(server.workloads), None)
-    sends = None if name is None else workloads.load(name)
-    steps = () if sends is None else sends.all_steps
+def _launched(named: t.Server) -> tuple[Target, str, Workload]:
+    """The same of a server that Prony starts; where it will listen is not known yet."""
+    sends = t.request([named], None)
+    steps = sends.all_steps
     if len(steps) != 1 or steps[0].method != "GET" or steps[0].headers or "${" in steps[0].path:
         raise UsageError(
-            f"{server.name}: its workload {name} is more than one plain GET, which is all that every tool "
-            "can be asked for; start the server and give a URL"
+            f"{named.name}: its workload {sends.name} is more than one plain GET, which is all that every "
+            "tool can be asked for; start the server and give a URL"
         )
-    assert sends is not None
-    return server.name, named(server.name), f"{'https' if server.https else 'http'}://{server.name}", sends
+    scheme = "https" if named.launched.tls else "http"
+    return named.target, f"{scheme}://{named.name}", sends

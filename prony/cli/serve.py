@@ -21,7 +21,6 @@ PORT = 8321
 BACKLOG = 128
 STOP_S = 2
 """Open streams of news are given up after this long."""
-MOST_AT_ONCE = 200
 MOST_HEAD_BYTES = 32 * 1024
 
 
@@ -97,6 +96,7 @@ def _serve(site: Site, names: tuple[str, ...], listening: socket.socket) -> None
     import uvicorn
 
     from prony.web.app import create
+    from prony.web.connections import Connection
 
     config = uvicorn.Config(
         create(site, names),
@@ -105,7 +105,7 @@ def _serve(site: Site, names: tuple[str, ...], listening: socket.socket) -> None
         server_header=False,
         proxy_headers=False,
         lifespan="off",
-        limit_concurrency=MOST_AT_ONCE,
+        http=Connection,
         h11_max_incomplete_event_size=MOST_HEAD_BYTES,
         timeout_graceful_shutdown=STOP_S,
     )

@@ -15,7 +15,6 @@ from prony.errors import EnvironmentFault, ExitCode, UsageError
 if TYPE_CHECKING:
     from prony.conformance.result import Conformance
     from prony.plan.workload import Workload
-    from prony.server.catalogue import Catalogue
     from prony.server.spec import ServerSpec
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -80,7 +79,8 @@ def _variants(spec: ServerSpec) -> str:
 @app.command("check")
 def check(
     servers: list[str] = typer.Argument(
-        None, help="Servers, NAME, NAME:VARIANT, or the path of a server.yaml (prony servers lists them)."
+        None,
+        help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml.",
     ),
     all_servers: bool = typer.Option(
         False, "--all", help="Every server of the catalogue with every variant."
@@ -127,9 +127,8 @@ def _tasks(
     """Each server with each workload to check it under. Raises UsageError, before anything is built."""
     from prony.conformance.suite import check_deviations, claimed
     from prony.plan import workload
-    from prony.server.catalogue import Catalogue
 
-    specs = _chosen(Catalogue.load(), named, every)
+    specs = _chosen(named, every)
     tasks: list[tuple[ServerSpec, Workload]] = []
     for spec in specs:
         check_deviations(spec)
@@ -146,14 +145,18 @@ def _tasks(
     ]
 
 
-def _chosen(catalogue: Catalogue, named: list[str], every: bool) -> list[ServerSpec]:
+def _chosen(named: list[str], every: bool) -> list[ServerSpec]:
+    from prony.cli.targets import LAUNCHED, servers
+    from prony.server.catalogue import Catalogue
+
     if every and named:
         raise UsageError(f"both --all and {', '.join(named)} were given; give one of them")
     if not every:
         if not named:
             raise UsageError("no server was named; name some (prony servers lists them), or give --all")
-        return list({spec.name: spec for spec in map(catalogue.resolve, named)}.values())
-    specs, faults = catalogue.specs()
+        found = servers(named, instead=f"prony servers check starts it fresh: name {LAUNCHED}")
+        return list({one.name: one.launched for one in found}.values())
+    specs, faults = Catalogue.load().specs()
     if faults:
         raise faults[0]
     return [spec for spec in specs if spec.workloads]

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 def command(
     servers: list[str] = typer.Argument(
-        None, help="Servers, NAME or NAME:VARIANT [default: every server of the catalogue]."
+        None,
+        help="NAME, NAME:VARIANT, or a folder with a server.yaml [default: every server of the catalogue].",
     ),
     jdk: str | None = typer.Option(
         None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."
@@ -30,17 +31,18 @@ def command(
     """
     from rich.table import Table
 
+    from prony.cli import targets
     from prony.report.console import Console
     from prony.server.build import build
     from prony.server.catalogue import Catalogue
 
-    catalogue = Catalogue.load()
-    named = list(map(catalogue.resolve, servers or ()))
+    instead = f"prony servers build needs its sources: name {targets.LAUNCHED}"
+    named = [one.launched for one in targets.servers(servers or (), instead=instead)]
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("Server", "Build", "With"):
         table.add_column(heading, overflow="fold")
     failed: list[str] = []
-    for spec in named or everything(catalogue):
+    for spec in named or everything(Catalogue.load()):
         try:
             (built,) = build(
                 [spec], jdk=jdk, on_line=lambda name, line: print(f"prony: {name}: {line}", file=sys.stderr)

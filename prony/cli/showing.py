@@ -85,9 +85,17 @@ def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
 
 
 def _known_to(view: ResultView, share: float) -> bool:
-    """Whether the figure that each cell was asked for is good to ± share at its worst."""
-    from prony.report.answer import asked
+    """Whether the figure that each cell was asked for is good to ± share at its worst. What has no interval
+    is not known.
+    """
+    from prony.experiment.clear import compared_figure
 
-    found = [cell.uncertainty(asked(part)) for part in view.parts for cell in part.cells if cell.counting]
-    ends = [end for one in found if one is not None for end in one.worst]
-    return all(end is not None and abs(end) <= share for end in ends)
+    for cell in view.cells:
+        if not cell.counting:
+            continue
+        found = cell.uncertainty(compared_figure(cell.cell.trial.load))
+        if found is None or found.low is None or found.high is None:
+            return False
+        if any(end is None or abs(end) > share for end in found.worst):
+            return False
+    return True

@@ -18,11 +18,18 @@ from prony.host.resource_limits import limits_to_own_servers, raise_descriptors
 from prony.load.engine import engine_version
 
 
-def prepare(server_cpus: str | None, client_cpus: str | None, *, services: bool = False) -> Testbed:
+def prepare(
+    server_cpus: str | None,
+    client_cpus: str | None,
+    *,
+    services: bool = False,
+    theirs: frozenset[int] = frozenset(),
+) -> Testbed:
     """Choose the CPUs, raise the descriptor limit, look at the host. Raises UsageError.
 
     `services`: one of the servers has backing services, which get a CPU of their own beside all servers
-    alike. The limits are those towards servers that the laboratory starts; each target says its own.
+    alike. `theirs`: where servers may run that somebody else placed. The limits are those towards servers
+    that the laboratory starts; each target says its own.
     """
     chosen = partition(
         server=_cpus(server_cpus, "--server-cpus"),
@@ -36,7 +43,13 @@ def prepare(server_cpus: str | None, client_cpus: str | None, *, services: bool 
         "python": ".".join(map(str, sys.version_info[:3])),
     }
     found = limits_to_own_servers().model_copy(update={"io_uring": io_uring_works()})
-    return Testbed(partition=chosen, limits=found, fingerprint=fingerprint(software))
+    return Testbed(
+        partition=chosen,
+        limits=found,
+        fingerprint=fingerprint(software),
+        named=server_cpus is not None or client_cpus is not None,
+        theirs=theirs,
+    )
 
 
 def _cpus(text: str | None, option: str) -> tuple[int, ...] | None:

@@ -15,7 +15,7 @@ from scipy import special as untyped_special
 
 from prony.compare.comparison import BAND, compare
 from prony.compare.samples import Sample
-from prony.plan.balanced import balanced_orders
+from prony.plan.balanced import drawn_orders
 
 special: Any = untyped_special
 
@@ -66,8 +66,8 @@ def false_differences(
 ) -> FalseDifferences | None:
     """Draws experiments of `each` blocks from trials of one server and compares them as `prony compare` does.
 
-    Trials are in the order in which they ran. A block is two trials that followed each other, named in a
-    balanced order (prony.plan.balanced) as a plan would have; an experiment is `each` such blocks drawn
+    Trials are in the order in which they ran. A block is two trials that followed each other, named in an
+    order that is drawn as a plan's is (prony.plan.balanced); an experiment is `each` such blocks drawn
     without replacement, in the order of time. No
     experiment is drawn twice: few trials make few, `experiments` is the most. None with fewer than
     2 x `each` trials that count, or `each` below FEWEST_EACH.
@@ -99,7 +99,7 @@ def false_differences(
 
 def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Random) -> list[Sample]:
     """The trials of one experiment; each block is the trial at its place and the next one."""
-    orders = islice(balanced_orders(len(NAMES), source), len(blocks))
+    orders = islice(drawn_orders(len(NAMES), source), len(blocks))
     return [
         trials[at + place]._replace(server=NAMES[name], block=number, position=place)
         for number, (at, order) in enumerate(zip(blocks, orders, strict=True))

@@ -5,6 +5,7 @@ number contradicts the claim.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
@@ -15,6 +16,8 @@ FULL_TRIALS = 5
 """With fewer trials per server every line says *quick*."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
+LATER = " Later: "
+"""What stands between what holds for the window and what comes after it."""
 SMALL = 0.2
 """A smaller ratio has more than two decimals."""
 OBSTACLES = {
@@ -58,7 +61,13 @@ def sentence(pair: Pair) -> str:
         return f"{said}; at least {least} with everything unknown against it"
     if pair.horizon_s is None:
         return f"{said}; at least {least}, shown for this protocol"
-    return f"{said}; at least {least}, shown for this window. {_later(pair)}"
+    return f"{said}; at least {least}, shown for this window.{LATER}{_later(pair)}"
+
+
+def later_once(said: Sequence[str]) -> list[str]:
+    """Sentences that are read together: what comes later is said of the first one that has it."""
+    first = next((at for at, text in enumerate(said) if LATER in text), None)
+    return [text if at == first else text.partition(LATER)[0] for at, text in enumerate(said)]
 
 
 def floor(factor: float) -> str:
@@ -80,15 +89,19 @@ def _difference(pair: Pair) -> str:
 def _later(pair: Pair) -> str:
     drift = next((one for one in pair.sources if one.name == DRIFT), None)
     if drift is None or math.isinf(drift.down) or math.isinf(drift.up):
-        said = "Later: open, what is still to come is not bounded"
+        said = "open, what is still to come is not bounded"
     else:
         turned = (pair.ratio or 1.0) < 1
         down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)
         low, high = 100 * (1 - math.exp(-down)), 100 * math.expm1(up)
         span_s = f"within {pair.horizon_s:g} s"
-        said = f"Later: open, {span_s} it may change by −{low:.2g} / +{high:.2g} %"
+        said = f"open, {span_s} it may change by −{_per_cent(low)} / +{_per_cent(high)} %"
     seconds = None if pair.settles is None else pair.settles.seconds
     return said if seconds is None else f"{said}; {span(seconds)} more of load per trial would settle it"
+
+
+def _per_cent(value: float) -> str:
+    return f"{value:.2g}" if value < 99.5 else f"{value:,.0f}"
 
 
 def _remedy(pair: Pair) -> str:

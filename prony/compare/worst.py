@@ -108,8 +108,8 @@ def _source(
 def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_better: bool | None) -> Source:
     """Trials without a figure, at their worst admissible values: as low or as high as any trial of either
     server (partial identification; Manski 1989), and as bad as one that does not conform and measured
-    something. Whatever the reason: a slow start may be one. How often it happens is known from few trials: the
-    share is the upper bound of it (Clopper and Pearson 1934).
+    something. Whatever the reason: a slow start may be one. How often it happens is known from few trials:
+    the share is the upper bound of it (Clopper and Pearson 1934).
     """
     if not a.missing_blocks and not b.missing_blocks:
         return Source(MISSING, 0.0, 0.0)

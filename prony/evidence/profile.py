@@ -138,6 +138,10 @@ class Counters(Record):
     compilation_s: float | None = None
 
 
+CutShort = Literal["process-ended", "profiler-failed"]
+"""What ended a profile, or a part of it, before its window: the process that was profiled ended, whoever
+noticed that first; or the profiler failed while the process went on.
+"""
 MOST_EVENTS = 1000
 """Of each kind, of what the runtime did: the longest; the first of those that have no length."""
 EventKind = Literal["collection", "safepoint", "compilation", "run-queue", "throttled", "disk", "lock"]
@@ -233,6 +237,8 @@ class Profile(Record):
     stalls: Stalls | None = None
     begun_monotonic_s: float | None = None
     """CLOCK_MONOTONIC at the start of the window: the clock of the engine's requests."""
+    cut_short: CutShort | None = None
+    """None also in evidence of earlier versions."""
     missing: tuple[str, ...] = ()
     """What could not be collected and what it would take, a sentence each."""
 

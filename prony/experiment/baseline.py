@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
-from prony.experiment.stored import cell_of_record, plan_of
+from prony.experiment.stored import cell_of_record, plan_of, trials_of
 from prony.plan.cell import Cell
 from prony.plan.part import Baseline, StoredFigures
 from prony.plan.plan import Plan
@@ -39,7 +39,8 @@ def stored_base(
         )
     found: dict[str, list[StoredFigures]] = {}
     for one in same[:MOST_EXPERIMENTS]:
-        row, trials = store.experiment(one.id), store.trials(one.id)
+        row = store.experiment(one.id)
+        trials = trials_of(row, store.trials(one.id))
         plan = plan_of(row, trials)
         for base in like(plan, cell):
             experiment = _stored_figures(row.id, row.created.isoformat(), plan, base, trials, figures)

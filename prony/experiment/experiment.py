@@ -19,7 +19,7 @@ from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.settled import Settled
-from prony.experiment.stored import cell_of_record
+from prony.experiment.stored import cell_of_record, trials_of
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.experiment.trials import EndedTrial, Trials, index_of
@@ -218,8 +218,12 @@ class Experiment:
 
     def _latest(self) -> list[StoredTrial]:
         """Without those that were run again."""
-        last = {_key(self.plan, trial): trial for trial in self.store.trials(self.identifier)}
+        last = {_key(self.plan, trial): trial for trial in self._stored()}
         return list(last.values())
+
+    def _stored(self) -> list[StoredTrial]:
+        """What an earlier Prony judged is judged again."""
+        return trials_of(self.store.experiment(self.identifier), self.store.trials(self.identifier))
 
     def _keep(self, plan: Plan) -> None:
         """The plan has grown: what is stored grows with it."""
@@ -238,7 +242,7 @@ class Experiment:
         cells = self.plan.of(part.name)
         watched = watches(part, cells)
         self._watches |= watched
-        for trial in self.store.trials(self.identifier):
+        for trial in self._stored():
             if cell_of_record(self.plan, trial.record) in watched:
                 self._see(trial)
         return groups(part, cells, watched)

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from prony import redaction
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import TrialRecord
 from prony.experiment.testbed import Progress
@@ -18,8 +19,8 @@ log = logging.getLogger("prony.experiment.listeners")
 
 
 class Listeners:
-    """Tells each in turn. A fault of one goes to the log: it ends neither the measurement nor what the others
-    hear.
+    """Tells each in turn, without credentials. A fault of one goes to the log: it ends neither the
+    measurement nor what the others hear.
     """
 
     def __init__(self, *listeners: Progress) -> None:
@@ -32,7 +33,8 @@ class Listeners:
         self._each(lambda one: one.stored_as(identifier, title))
 
     def build(self, server: str, line: str) -> None:
-        self._each(lambda one: one.build(server, line))
+        said = redaction.text(line)
+        self._each(lambda one: one.build(server, said))
 
     def trial_started(self, index: int, server: str, block: int, planned_s: float) -> None:
         self._each(lambda one: one.trial_started(index, server, block, planned_s))
@@ -50,7 +52,8 @@ class Listeners:
         self._each(lambda one: one.trial_ended(judgement, figures, seconds))
 
     def note(self, text: str) -> None:
-        self._each(lambda one: one.note(text))
+        said = redaction.text(text)
+        self._each(lambda one: one.note(said))
 
     def _each(self, tell: Callable[[Progress], None]) -> None:
         for one in self._listeners:

@@ -12,6 +12,7 @@ from prony.evidence.host import Limits
 from prony.evidence.trial import LoadFacts
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Testbed
+from prony.host.proc import cpus_text
 from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
 from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.finding import Finding
@@ -37,6 +38,11 @@ def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] 
             if where is None:
                 raise
             raise UsageError(f"{where(cell.part, cell.server)}: {fault}") from fault
+
+
+def servers_of(plan: Plan, targets: Targets) -> list[ServerUnderTest]:
+    """Those of a plan, each once."""
+    return list({id(one): one for one in map(targets.of, plan.cells)}.values())
 
 
 def _check_offered(target: ServerUnderTest, workload: str) -> None:
@@ -120,8 +126,8 @@ def refusals(found: Sequence[Finding]) -> list[str]:
 
 
 def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
-    """What the forecasts doubt without refusing it, one sentence per cell."""
-    said: list[str] = []
+    """What the forecasts doubt without refusing it, one sentence per cell; and which servers roam."""
+    said = roaming(plan, targets, testbed)
     for cell in plan.cells:
         target = targets.of(cell)
         if (crowd := _too_many_connections(cell, target)) is not None:
@@ -133,6 +139,47 @@ def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
             if finding.conforms and finding.provided and doubted:
                 said.append(f"{cell.id}: {in_words(finding)}")
     return said
+
+
+def roaming(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
+    """A sentence for each server at a URL that may run on the client's CPUs, with the command that pins it;
+    and for each whose CPUs this user may not read.
+    """
+    running = [one for one in servers_of(plan, targets) if not one.owned and testbed.hosts is None]
+    return [sentence for sentence in (_roaming(one, testbed) for one in running) if sentence is not None]
+
+
+MOST_TO_PIN = 8
+"""With more processes the command that starts the server is the one to change."""
+
+
+def _roaming(target: ServerUnderTest, testbed: Testbed) -> str | None:
+    placed = target.placement()
+    client = testbed.sides(target, placed).client
+    if placed.hidden:
+        if testbed.named:
+            return None
+        return (
+            f"{target.name}: the CPUs of another user's process cannot be read; run Prony as that user, or "
+            "give --client-cpus"
+        )
+    there = {pid: cpus for pid, cpus in placed.cpus.items() if cpus & set(client)}
+    better = (set(testbed.partition.server) - set(client)) or (placed.all_cpus - set(client))
+    if not there or not better:
+        return None
+    said = "roams, also onto" if any(cpus - set(client) for cpus in there.values()) else "is pinned to"
+    common = cpus_text(placed.all_cpus & set(client))
+    return (
+        f"{target.name} {said} the client's CPU {common}; pin it: {_pinning(list(there), cpus_text(better))}"
+    )
+
+
+def _pinning(pids: Sequence[int], cpus: str) -> str:
+    if len(pids) == 1:
+        return f"taskset -apc {cpus} {pids[0]}"
+    if len(pids) > MOST_TO_PIN:
+        return f"start it with taskset -c {cpus}"
+    return f"for p in {' '.join(map(str, pids))}; do taskset -apc {cpus} $p; done"
 
 
 def _too_many_connections(cell: Cell, target: ServerUnderTest) -> str | None:

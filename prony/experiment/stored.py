@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from prony import redaction
 from prony.errors import StoreError, UsageError
 from prony.evidence.trial import LoadFacts, ServerCount, ToolRun, TrialRecord
 from prony.experiment.conclude import conclude
@@ -34,7 +35,7 @@ def plan_of(row: ExperimentRow, trials: Sequence[StoredTrial] = ()) -> Plan:
         if row.spec.get("schema") == 2:
             return Plan.model_validate(_without_old_tools(row.spec))
         return _READERS.get(row.spec.get("kind"), _comparison_or_load)(row, trials)
-    except (ValidationError, KeyError, TypeError, ValueError, UsageError) as fault:
+    except (ValidationError, LookupError, TypeError, ValueError, AttributeError, UsageError) as fault:
         raise StoreError(
             f"the plan of {row.id} was stored by Prony {row.prony_version} and is not understood by this "
             "one; use that version",
@@ -50,7 +51,13 @@ _OLD_CROSS_CHECK = frozenset(
 
 def _parts(spec: Spec) -> Sequence[Spec]:
     """The parts of a stored plan; of schema 1 there are none, and `parts` was a flag of a load."""
-    return spec.get("parts", ()) if spec.get("schema") == 2 else ()
+    parts = spec.get("parts") if spec.get("schema") == 2 else None
+    return [part for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+
+
+def _cross_check(part: Spec) -> Spec:
+    found = part.get("cross_check")
+    return found if isinstance(found, dict) else {}
 
 
 def trials_of(row: ExperimentRow, trials: Sequence[StoredTrial]) -> list[StoredTrial]:
@@ -58,7 +65,7 @@ def trials_of(row: ExperimentRow, trials: Sequence[StoredTrial]) -> list[StoredT
     cross-check kept in its plan, and judged again where the stored judgement is stale.
     """
     for part in _parts(row.spec):
-        old = part.get("cross_check") or {}
+        old = _cross_check(part)
         if old.keys() & _OLD_CROSS_CHECK:
             trials = [_with_old_tools(one, old) for one in trials]
     return [_judged_now(one) if one.judgements[-1].stale else one for one in trials]
@@ -90,7 +97,7 @@ def _with_old_tools(one: StoredTrial, old: Spec) -> StoredTrial:
 def _without_old_tools(spec: Spec) -> Spec:
     parts = [
         {**part, "cross_check": {k: v for k, v in old.items() if k not in _OLD_CROSS_CHECK}}
-        if (old := part.get("cross_check"))
+        if (old := _cross_check(part))
         else part
         for part in spec.get("parts", ())
     ]
@@ -107,12 +114,56 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
             f"{row.id} was stored by Prony {row.prony_version}, which did not record the workload of "
             "a sweep, a search or a load; run it again"
         )
-    if any((part.get("cross_check") or {}).keys() & _OLD_CROSS_CHECK for part in _parts(row.spec)):
+    if any(_cross_check(part).keys() & _OLD_CROSS_CHECK for part in _parts(row.spec)):
         raise UsageError(
             f"{row.id} was stored by Prony {row.prony_version}, whose trials did not say which other tools "
             "run; run it again"
         )
     return row, plan_of(row, store.trials(row.id))
+
+
+def with_credentials(plan: Plan, given: Plan | None) -> Plan:
+    """A stored plan with what is never stored: the credentials of the plan as it is given again. Raises
+    UsageError where any are missing.
+    """
+    cells = tuple(_with_credentials(cell, given) for cell in plan.cells)
+    missing = dict.fromkeys(name for cell in cells for name in _credentials_missing(cell))
+    if missing:
+        again = "" if given is None else " as it was, with the values that it was begun with"
+        raise UsageError(
+            f"the plan sends credentials, which are never stored ({', '.join(missing)}): repeat the whole "
+            f"command line{again} beside --resume, or start it anew"
+        )
+    return plan.model_copy(update={"cells": cells})
+
+
+def lacks_credentials(plan: Plan) -> bool:
+    """Whether a stored plan cannot be run without what is given again."""
+    return any(_credentials_missing(cell) for cell in plan.cells)
+
+
+def sends_credentials(plan: Plan) -> bool:
+    """Whether what is stored of a plan is less than the plan."""
+    return any(redaction.plain(one) != one for one in map(_offered, plan.cells))
+
+
+def _credentials_missing(cell: Cell) -> tuple[str, ...]:
+    return redaction.redacted_in(_offered(cell))
+
+
+def _offered(cell: Cell) -> Spec:
+    return cell.model_dump(mode="json", by_alias=True, include={"target", "trial"})
+
+
+def _with_credentials(cell: Cell, given: Plan | None) -> Cell:
+    """Of a cell that a search has added, those of another one of its server and workload."""
+    stored = _offered(cell)
+    for one in () if given is None else given.cells:
+        same = (one.part, one.server, one.trial.workload.name)
+        if redaction.redacted_in(stored) and same == (cell.part, cell.server, cell.trial.workload.name):
+            stored = redaction.filled(stored, _offered(one))
+    known = cell.model_dump(mode="json", by_alias=True) | stored
+    return Cell.model_validate(known)
 
 
 def cell_of_record(plan: Plan, record: TrialRecord) -> str:

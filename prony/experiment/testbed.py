@@ -14,12 +14,13 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import TrialRecord
+from prony.host.partition import beside
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Judgement
 from prony.plan.target import Target
 from prony.plan.workload import Workload
 from prony.server.spec import HttpVersion
-from prony.targets import ServerUnderTest
+from prony.targets import Placement, ServerUnderTest
 from prony.trial.surroundings import Surroundings
 
 
@@ -91,12 +92,24 @@ class Testbed:
     fingerprint: Fingerprint
     hosts: Hosts | None = None
     """None: everything runs on this host."""
+    named: bool = False
+    """The user, or the plan, says which CPUs are whose."""
+    theirs: frozenset[int] = frozenset()
+    """Where the plan's servers at URLs may run that somebody else placed on this host."""
 
     def surroundings(self, target: ServerUnderTest) -> Surroundings:
         """Of one trial of this target."""
         if self.hosts is not None:
             return self.hosts.surroundings(target)
-        return Surroundings(self.partition, target.limits(self.limits))
+        return Surroundings(self.sides(target), target.limits(self.limits))
+
+    def sides(self, target: ServerUnderTest, placed: Placement | None = None) -> CpuPartition:
+        """Who may run where in a trial of this target: the client keeps off the CPUs of a server that runs
+        already, as far as it can. `placed`: where that was found, if it was looked for.
+        """
+        if self.hosts is not None or self.named or target.owned:
+            return self.partition
+        return beside((placed or target.placement()).all_cpus, self.theirs)
 
     def settings_changed(self) -> tuple[str, ...]:
         """Kernel settings that are no longer what they were when the experiment began."""

@@ -7,20 +7,25 @@ Must not know the order of trials, or why this one is run.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
+from prony import redaction
+from prony.errors import EnvironmentFault
 from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.explaining import Explaining
 from prony.experiment.testbed import Progress, Testbed
+from prony.host.affinity import pin_self
 from prony.judge import outside
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
+from prony.plan.cell import Cell
 from prony.plan.plan import Plan, ScheduledTrial
 from prony.plan.processes import name_within
 from prony.plan.trial import TrialPlan
@@ -29,6 +34,8 @@ from prony.targets import ServerUnderTest
 from prony.trial.places import Places
 from prony.trial.process import SharedProcess
 from prony.trial.run import run_trial
+
+MOST_SCRIPT_CHARACTERS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,8 @@ class Trials:
         conformance = conformance_of(target, trial, self.testbed, self.progress)
         seed = plan.seed_of(scheduled)
         surroundings = self.testbed.surroundings(target)
+        if self.testbed.hosts is None:
+            pin_self(surroundings.partition.client)  # beside a server at a URL not those of every trial
         steady = SteadyWindowLimits.among(cell.limits).steady
         outcome = run_trial(
             trial,
@@ -94,8 +103,9 @@ class Trials:
             process=process,
             profile=self.explaining.collector() if scheduled.kind == "explained" else None,
         )
+        secrets = credentials_of(cell)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):
-            raise outcome.fault
+            raise _without(outcome.fault, secrets)
         ended_at = datetime.now(UTC)
         evidence = with_settings(outcome.evidence, self.testbed.settings_changed())
         identifier = trial_id(self.identifier, scheduled.index, attempt)
@@ -122,6 +132,7 @@ class Trials:
             notes=outcome.notes,
             fingerprint_key=self.testbed.fingerprint.key,
         )
+        record = public(record, secrets)
         ended = EndedTrial(record, self._stored(record, cell.limits))
         interrupted = outcome.interrupted
         # A trial that ended before its time has no figure that a ceiling could be held against.
@@ -172,6 +183,34 @@ class Trials:
         except KeyboardInterrupt:
             return ended, True
         return ended, False
+
+
+def credentials_of(cell: Cell) -> frozenset[str]:
+    """What is sent and kept from others: by the plan, or by its script."""
+    found = redaction.secrets_of(cell.model_dump(mode="json"))
+    if cell.trial.script is None:
+        return found
+    try:
+        with Path(cell.trial.script.file).open(encoding="utf-8", errors="replace") as script:
+            return found | redaction.secrets_in(script.read(MOST_SCRIPT_CHARACTERS))
+    except OSError:
+        return found  # which the engine will say
+
+
+def public(record: TrialRecord, secrets: Collection[str]) -> TrialRecord:
+    """The record as it is judged, stored and shown: without the credentials that its plan sends, whoever
+    quotes them, and without others.
+    """
+    said = record.model_dump(mode="json")
+    made = redaction.plain(redaction.without(said, secrets))
+    return record if made == said else TrialRecord.model_validate(made)
+
+
+def _without(fault: EnvironmentFault, secrets: Collection[str]) -> EnvironmentFault:
+    said, details = (redaction.without(text, secrets) for text in (str(fault), fault.details or ""))
+    if (said, details) == (str(fault), fault.details or ""):
+        return fault
+    return EnvironmentFault(said, details=details or None)
 
 
 def _measured(evidence: Evidence) -> bool:

@@ -14,6 +14,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from prony.explain.processes import NotReached, ProcessEnded, cause, ended
 from prony.host.proc import key_values, read_text
 from prony.server import proc
 
@@ -25,13 +26,13 @@ ARGUMENTS = 3
 """Each command of this protocol has as many."""
 
 
-class NotAttached(Exception):
+class NotAttached(NotReached):
     """The JVM could not be asked, or refused; `str()` says why."""
 
 
 def load(pid: int, library: Path, options: str) -> str:
     """Put a native agent into the JVM, or call one that is there again; what the JVM says. Raises
-    NotAttached.
+    NotAttached, or ProcessEnded.
     """
     said = _ask(pid, b"load", os.fsencode(library), b"true", options.encode())
     first, _, rest = said.partition("\n")
@@ -44,7 +45,7 @@ def load(pid: int, library: Path, options: str) -> str:
 
 
 def jcmd(pid: int, command: str) -> str:
-    """What `jcmd PID command` prints. Raises NotAttached."""
+    """What `jcmd PID command` prints. Raises NotAttached, or ProcessEnded."""
     status, _, said = _ask(pid, b"jcmd", command.encode()).partition("\n")
     if status.strip() != "0":
         raise NotAttached(f"the JVM {pid} refused {command}: {said.strip()}")
@@ -64,14 +65,17 @@ def _ask(pid: int, command: bytes, *arguments: bytes) -> str:
             said = bytearray()
             while part := connection.recv(1 << 16):
                 said += part
+        if not said:
+            raise ConnectionError("it hung up")
     except OSError as fault:
-        raise NotAttached(f"the JVM {pid} does not answer on its attach socket: {fault}") from fault
+        silent = NotAttached(f"the JVM {pid} does not answer on its attach socket: {fault}")
+        raise cause(silent, pid) from fault
     return said.decode(errors="replace")
 
 
 def _connected(pid: int) -> socket.socket:
-    if not proc.alive(pid):
-        raise NotAttached(f"the JVM {pid} has ended")
+    if ended(pid):
+        raise ProcessEnded(pid)
     inner = _inner_pid(pid)
     path = root_of(pid) / "tmp" / f".java_pid{inner}"
     if not path.exists():
@@ -92,10 +96,11 @@ def _wake(pid: int, inner: int, path: Path) -> None:
     if owner not in (None, os.geteuid()) and os.geteuid() != 0:
         raise NotAttached(f"the JVM {pid} belongs to another user; run Prony as that user or as root")
     if not proc.catches(pid, signal.SIGQUIT):
-        raise NotAttached(
+        deaf = NotAttached(
             f"the JVM {pid} does not take SIGQUIT (-Xrs or -XX:+DisableAttachMechanism): it would end; start "
             "it without that option"
         )
+        raise cause(deaf, pid)
     asks = root_of(pid) / "tmp" / f".attach_pid{inner}"
     try:
         asks.touch()
@@ -104,6 +109,8 @@ def _wake(pid: int, inner: int, path: Path) -> None:
         os.kill(pid, signal.SIGQUIT)
         deadline = time.monotonic() + OPENS_WITHIN_S
         while not path.exists():
+            if ended(pid):
+                raise ProcessEnded(pid)
             if time.monotonic() > deadline:
                 raise NotAttached(
                     f"the JVM {pid} opened no attach socket in {OPENS_WITHIN_S:.0f} s; "

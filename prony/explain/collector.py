@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from prony.evidence.profile import Counters, Profile, Stalls
+from prony.evidence.profile import Counters, CutShort, Profile, Stalls
 from prony.explain import counters, stalls
-from prony.explain.processes import Chosen, CpuTime, choose
-from prony.explain.profilers.base import Profiled, Profiler, Schedule, why
+from prony.explain.processes import Chosen, CpuTime, ProcessEnded, choose, ended
+from prony.explain.profilers.base import Profiled, Profiler, Schedule, cut_short, why
 from prony.server import proc
 
 SLICES = 12
@@ -75,6 +75,7 @@ class Collector:
     _running: int = 1
     """Threads of theirs that ran meanwhile."""
     _missing: list[str] = field(default_factory=list)
+    _cut_short: CutShort | None = None
     _over: threading.Event = field(default_factory=threading.Event)
     _threads: list[threading.Thread] = field(default_factory=list)
     _begun_s: float = 0.0
@@ -89,8 +90,13 @@ class Collector:
 
     def attach(self, pids: Iterable[int]) -> None:
         """Find the process that works, and put its profiler there."""
-        self._chosen = chosen = choose(pids)
+        every = tuple(pids)
+        self._chosen = chosen = choose(every)
         if chosen is None:
+            if every and all(map(ended, every)):
+                self._cut_short = "process-ended"
+                self._missing.append(f"nothing was collected: {ProcessEnded(*every)}")
+                return
             self._missing.append(
                 "nothing was collected: the server's processes cannot be read here; run Prony on the "
                 "server's host and as its user or as root"
@@ -104,6 +110,7 @@ class Collector:
             self._attached = True
         except Exception as fault:  # a defect here must not cost the trial
             self._missing.append(why(fault, self._profiler.name if self._profiler else "the profiler"))
+            self._cut_short = "process-ended" if isinstance(fault, ProcessEnded) else None
             self._take_off()
 
     def _busy(self, chosen: Chosen) -> tuple[float, int]:
@@ -150,6 +157,7 @@ class Collector:
             self._profiled = self._profiler.profile(schedule)
         except Exception as fault:  # a defect here must not cost the trial
             self._missing.append(why(fault, self._profiler.name))
+            self._cut_short = cut_short(fault)
 
     def _watch(self, window_s: float) -> None:
         assert self._chosen is not None, "begun"
@@ -176,6 +184,7 @@ class Collector:
         """The window is closed, or the server ended."""
         last = None if self._chosen is None or self._first is None else counters.reading(self._chosen.every)
         ended_s = time.monotonic()
+        gone = self._chosen is not None and ended(self._chosen.pid)
         self._over.set()
         for thread in self._threads:
             thread.join(ENDS_WITHIN_S)
@@ -202,6 +211,7 @@ class Collector:
             timeline_from_s=found.timeline_from_s,
             stalls=self._stalls,
             begun_monotonic_s=self._begun_s if self._first is not None else None,
+            cut_short="process-ended" if gone else found.cut_short or self._cut_short,
             missing=tuple(
                 dict.fromkeys((*self._missing, *self._apart(), *found.missing, *self._uncounted()))
             ),

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from prony.evidence.profile import Counters
+from prony.explain.processes import ProcessEnded, ended
 from prony.host.proc import ROOT, key_values, read_bytes, read_text
 from prony.host.tcp_counters import groups
 from prony.server import proc
@@ -202,9 +203,9 @@ def count_calls(pids: Collection[int], over: Callable[[float], bool], length_s: 
             ours.close()
             theirs.close()
             said = _ended(process)
-    if begun_s is None or ended_s is None:
-        return counted(said, 0.0)
-    return counted(said, ended_s - begun_s)
+    found = counted(said, 0.0 if begun_s is None or ended_s is None else ended_s - begun_s)
+    gone = [pid for pid in pids if ended(pid)] if found.by_name is None else []
+    return SystemCalls(missing=f"system calls were not counted: {ProcessEnded(*gone)}") if gone else found
 
 
 @contextmanager

@@ -16,6 +16,7 @@ import time
 from contextlib import closing
 from typing import Any
 
+from prony.explain.processes import NotReached, ProcessEnded, cause, ended
 from prony.server import proc, sockets
 
 FIRST_PORT, LAST_PORT = 9229, 9329
@@ -25,17 +26,20 @@ ANSWERS_WITHIN_S = 60.0
 TEXT, CLOSE, PING, PONG = 1, 8, 9, 10
 
 
-class NotOpened(Exception):
+class NotOpened(NotReached):
     """The inspector could not be reached; `str()` says why."""
 
 
 class Inspector:
-    """One process. Raises NotOpened where it has none, or another process has its port."""
+    """One process. Raises NotOpened where it has none, or another process has its port; ProcessEnded."""
 
     def __init__(self, pid: int) -> None:
+        self._pid = pid
         self._last = 0
         self._rest = b""
         self._lock = threading.Lock()
+        if ended(pid):
+            raise ProcessEnded(pid)
         port = _port_of(pid) or _opened(pid)
         if port is None:
             raise NotOpened(
@@ -48,15 +52,18 @@ class Inspector:
             self._socket.settimeout(ANSWERS_WITHIN_S)
             self._shake_hands(port, path)
         except (OSError, ValueError, LookupError, http.client.HTTPException) as fault:
-            raise NotOpened(f"the inspector of the Node process {pid} does not answer: {fault}") from fault
+            silent = NotOpened(f"the inspector of the Node process {pid} does not answer: {fault}")
+            raise cause(silent, pid) from fault
 
     def ask(self, method: str, **values: Any) -> dict[str, Any]:
-        """The result of one command; another thread's waits for it. Raises NotOpened for none."""
+        """The result of one command; another thread's waits for it. Raises NotOpened for none, or
+        ProcessEnded.
+        """
         try:
             with self._lock:
                 said = self._answer(method, values)
         except (OSError, ValueError) as fault:
-            raise NotOpened(f"the inspector did not do {method}: {fault}") from fault
+            raise cause(NotOpened(f"the inspector did not do {method}: {fault}"), self._pid) from fault
         if "error" in said:
             raise NotOpened(f"the inspector refused {method}: {said['error'].get('message')}")
         result: dict[str, Any] = said.get("result", {})
@@ -142,21 +149,27 @@ def _path(port: int) -> str:
 
 
 def _opened(pid: int) -> int | None:
-    """The port that it opens when it is asked to. Raises NotOpened where the signal might end it."""
+    """The port that it opens when it is asked to. Raises NotOpened where the signal might end it, or
+    ProcessEnded.
+    """
     if not proc.catches(pid, signal.SIGUSR1):
-        raise NotOpened(
+        deaf = NotOpened(
             f"the Node process {pid} does not take SIGUSR1 (--disable-sigusr1, or a program that is not Node "
             "itself): it might end; start it without that option, or with --inspect"
         )
+        raise cause(deaf, pid)
     try:
         os.kill(pid, signal.SIGUSR1)
     except OSError as fault:
-        raise NotOpened(f"no signal may be sent to the Node process {pid}: {fault.strerror}") from fault
+        refused = NotOpened(f"no signal may be sent to the Node process {pid}: {fault.strerror}")
+        raise cause(refused, pid) from fault
     deadline = time.monotonic() + OPENS_WITHIN_S
     while time.monotonic() < deadline:
         port = _port_of(pid)
         if port is not None:
             return port
+        if ended(pid):
+            raise ProcessEnded(pid)
         time.sleep(0.05)
     return None
 

@@ -1,7 +1,10 @@
-"""Which of a server's processes is profiled, and as what. Must not attach to anything."""
+"""Which of a server's processes is profiled, as what, and whether it is still there. Must not attach to
+anything.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterable
@@ -14,6 +17,62 @@ from prony.server import proc
 
 Runtime = Literal["jvm", "python", "node", "native"]
 PYTHON = re.compile(r"/(libpython3[\d.]*\.so|python3?[\d.]*)( |$)", re.MULTILINE)
+
+
+HANGS_UP_S = 1.0
+"""A process that is killed hangs up so much before it is gone, at the most: its memory is given back between
+the two.
+"""
+LOOK_EVERY_S = 0.01
+
+
+class NotReached(Exception):
+    """A process could not be asked, or refused; `str()` says why."""
+
+
+class ProcessEnded(NotReached):
+    """The process that was asked has ended: whoever notices it first, and by whatever (a connection reset or
+    refused, no answer, no such process or file), raises this one.
+    """
+
+    def __init__(self, *pids: int) -> None:
+        one = len(pids) == 1
+        super().__init__(
+            f"the process{'' if one else 'es'} {', '.join(map(str, pids))} {'has' if one else 'have'} ended"
+        )
+
+
+def ended(pid: int, within_s: float = 0.0) -> bool:
+    """Whether it runs no more, by then at the latest. A process that may not be seen may run."""
+    deadline = time.monotonic() + within_s
+    while not _is_gone(pid):
+        if time.monotonic() >= deadline:
+            return False
+        time.sleep(LOOK_EVERY_S)
+    return True
+
+
+def cause(fault: Exception, *pids: int) -> Exception:
+    """What stands behind the fault of a command that one of these processes may have failed by ending."""
+    if isinstance(fault, ProcessEnded):
+        return fault
+    deadline = time.monotonic() + HANGS_UP_S
+    gone = [pid for pid in pids if ended(pid, deadline - time.monotonic())]
+    return ProcessEnded(*gone) if gone else fault
+
+
+def _is_gone(pid: int) -> bool:
+    if proc.alive(pid):
+        return False
+    if read_text(f"/proc/{pid}/stat") is not None:
+        return True  # a zombie
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass  # another user's
+    return False  # it is hidden from us
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
+from prony import redaction
 from prony.errors import ExitCode, StoreError, UsageError
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import Evidence, StageReport
@@ -246,6 +247,26 @@ class _ClosedPipeTolerant(io.FileIO):
             return len(data)
 
 
+class _WithoutCredentials(io.TextIOBase):
+    """Standard error: what is said there may quote a URL or a header as it was given."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self._stream = stream
+
+    def write(self, text: str, /) -> int:
+        """In place of credentials their mark."""
+        self._stream.write(redaction.text(text))
+        return len(text)
+
+    def flush(self) -> None:
+        """As the stream."""
+        self._stream.flush()
+
+    def isatty(self) -> bool:
+        """As the stream."""
+        return self._stream.isatty()
+
+
 def own_context(asked: Asked, offer: Callable[[Plan, Progress], Ran]) -> Context:
     """The context with this process's own streams."""
     stdout: IO[str] = sys.stdout
@@ -257,4 +278,4 @@ def own_context(asked: Asked, offer: Callable[[Plan, Progress], Ran]) -> Context
             errors=stdout.errors,
             line_buffering=stdout.line_buffering,
         )
-    return Context(asked, offer, stdout, sys.stderr)
+    return Context(asked, offer, stdout, cast(IO[str], _WithoutCredentials(sys.stderr)))

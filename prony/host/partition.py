@@ -58,6 +58,42 @@ def partition(
     return _with_services(chosen, _cores(topology, usable), named=server is not None) if services else chosen
 
 
+def beside(
+    where: Collection[int],
+    others: Collection[int] = (),
+    *,
+    topology: Topology | None = None,
+    allowed: Collection[int] | None = None,
+) -> CpuPartition:
+    """The client's CPUs beside a server that somebody else placed, which may run `where` (empty: not known).
+
+    As many cores as `partition` gives the client, the last ones that the server may not use, of its NUMA
+    nodes where they have some; free of the plan's `others` too where that is possible, so that all servers
+    meet the same client. Without such a core single hardware threads; where the server may use every CPU
+    that we may, those of `partition`, and `common` says which both may use.
+    """
+    topology = read_topology() if topology is None else topology
+    allowed = granted_cpus() if allowed is None else allowed
+    usual = partition(topology=topology, allowed=allowed)
+    if not where:
+        return usual
+    server = tuple(sorted(where))
+    cores = _cores(topology, [cpu for cpu in topology.cpus if cpu in allowed])
+    nodes = {core.node for core in topology.cores if set(core.cpus) & set(server)}
+    count = max(1, sum(set(core.cpus) <= set(usual.client) for core in cores))
+    for taken in ({*where, *others}, set(where)):
+        used = {cpu for core in topology.cores if taken & set(core.cpus) for cpu in core.cpus}
+        free = [core for core in cores if not used & set(core.cpus)]
+        chosen = ([core for core in free if core.node in nodes] or free)[-count:]
+        if chosen:
+            client = tuple(sorted(cpu for core in chosen for cpu in core.cpus))
+            return CpuPartition(server=server, client=client)
+    threads = tuple(cpu for core in cores for cpu in core.cpus if cpu not in where)
+    if threads:
+        return _named(topology, server, threads)
+    return usual.model_copy(update={"server": server})
+
+
 def _with_services(chosen: CpuPartition, cores: list[Core], *, named: bool) -> CpuPartition:
     """One core for services: an idle one, or the last one of a server whose set was not `named`."""
     used = {*chosen.server, *chosen.client}

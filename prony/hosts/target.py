@@ -34,7 +34,7 @@ from prony.server.build import Built
 from prony.server.running import identity_of
 from prony.server.spec import HttpVersion
 from prony.server.threads import Readings
-from prony.targets.base import OnLine, ReadyProbe
+from prony.targets.base import OnLine, Placement, ReadyProbe
 from prony.targets.launched import LaunchedServer
 from prony.trial.preflight import Preflight
 
@@ -93,6 +93,10 @@ class HostedServer:
     @property
     def workloads(self) -> tuple[str, ...]:
         return self.here.workloads
+
+    def placement(self) -> Placement:
+        """Its CPUs are chosen for it, on its host."""
+        return Placement()
 
     def lacking(self) -> str | None:
         """What its host lacks."""

@@ -1,3 +1,3 @@
-"""From evidence to findings, verdict and figures: pure functions. Must not know processes, files
+"""From evidence to findings, a judgement and figures: pure functions. Must not know processes, files
 or reports.
 """

@@ -28,8 +28,10 @@ class Curve:
     ms: list[float]
     share: list[float]
     mean_ms: float
+    below: list[float]
+    """At each place the share of requests that took less."""
     hull: list[int]
-    """Of each place the one before it on the lower convex hull of all up to it: from any point to the right
+    """Of each place the one before it on the lower convex hull of those shares: from any point to the right
     the steepest slope is to one of these, and along them it rises and falls once.
     """
 
@@ -62,12 +64,11 @@ class Curve:
         """
         at = self.place(p) or 0
         while at > 0:
-            here, there, mean = self.ms[at - 1], self.ms[at], delayed_ms(self.ms[at - 1])
-            if here >= LARGE * mean:
-                other = min(at, bisect_right(self.ms, there - LARGE * mean)) - 1
-                slope = 0.0
-                while other >= 0 and (p - self.share[other]) / (there - self.ms[other]) > slope:
-                    slope = (p - self.share[other]) / (there - self.ms[other])
+            there, mean = self.ms[at], delayed_ms(self.ms[at - 1])
+            if there >= LARGE * mean:
+                other, slope = min(at, bisect_right(self.ms, there - LARGE * mean)) - 1, 0.0
+                while other >= 0 and (p - self.below[other]) / (there - self.ms[other]) > slope:
+                    slope = (p - self.below[other]) / (there - self.ms[other])
                     other = self.hull[other]
                 if p - self.share[at - 1] > mean * slope:
                     return there - delayed_ms(there)
@@ -82,12 +83,12 @@ def _curve(histogram: Histogram, completed: int, failed: int) -> Curve | None:
         return None
     ms = [0.0, *(times.responses.middle_ns / 1e6).tolist()]
     share = [0.0, *(np.cumsum(times.responses.counts) / times.count).tolist()]
-    hull = [-1]
+    below, hull = [0.0, *share[:-1]], [-1]
     for at in range(1, len(ms)):
         last = at - 1
-        while (other := hull[last]) >= 0 and (share[last] - share[other]) * (ms[at] - ms[other]) >= (
-            share[at] - share[other]
+        while (other := hull[last]) >= 0 and (below[last] - below[other]) * (ms[at] - ms[other]) >= (
+            below[at] - below[other]
         ) * (ms[last] - ms[other]):
             last = other
         hull.append(last)
-    return Curve(ms, share, times.mean_ms, hull)
+    return Curve(ms, share, times.mean_ms, below, hull)

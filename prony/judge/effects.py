@@ -193,9 +193,10 @@ def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biase
     `at_risk`: the longer a request took, the more of them it met.
 
     Let the delays be L on average, F the distribution that was measured and x the percentile p without them.
-    A delay of d then met at most L ÷ d of the requests, and F(t) is at least the share of the others that
-    were done at t, plus what of the delayed ones was done at t - d: p - F(x) is at most L times the steepest
-    slope from any (x - d, F(x - d)) up to (x, p). Delays shorter than 2 L are the same for all: L.
+    Then p - F(x) of the requests were moved across x, to y at least, the next time that was seen. A delay of
+    d met at most L ÷ d of the requests, and moved those above y - d, no more than p - F(y - d): p - F(x) is
+    at most L times the steepest slope from any (y - d, F(y - d)) up to (y, p). Delays shorter than 2 L are
+    taken to be the same for all: L.
     """
     curve = Curve.of(evidence)
     if share <= 0 or curve is None:

@@ -31,7 +31,7 @@ class Bias(Record):
         not bounded).
         """
         return cls(
-            low=None if math.isinf(down) else math.expm1(-max(0.0, down)),
+            low=None if math.isinf(down) else math.expm1(-down) if down > 0 else 0.0,
             high=None if math.isinf(up) else math.expm1(max(0.0, up)),
         )
 

@@ -11,6 +11,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from prony.evidence.base import Record
 from prony.plan.think import Think
+from prony.redaction import Name
 
 Op = Literal["==", "!=", "<", "<=", ">", ">=", "contains", "matches"]
 KINDS = (
@@ -181,7 +182,7 @@ class BlockKeys(Record):
     weights: tuple[float, ...] = ()
     """Of a random choice: the share of each step."""
     share: Share | None = None
-    transaction: str | None = None
+    transaction: Name | None = None
     """The name of a figure of its own: the sum of the service times of the requests in the steps."""
     group: Literal[True] | None = None
     """Several steps as one, for a choice."""

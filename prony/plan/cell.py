@@ -15,6 +15,7 @@ from prony.plan.load import ClosedLoad, Load, SteadyWindow
 from prony.plan.planfile import NeedKeys
 from prony.plan.target import Target, Url
 from prony.plan.trial import START_S, STOP_S, TrialPlan, pinned
+from prony.redaction import Name, name
 
 
 class PublishedFigures(Record):
@@ -29,10 +30,10 @@ class PublishedFigures(Record):
 class Cell(Record):
     """One server under one load of one workload: this many trials of it are run."""
 
-    id: str
+    id: Name
     """`part/server/workload/load`, unique in the plan."""
-    part: str
-    server: str
+    part: Name
+    server: Name
     """As the reader knows it."""
     target: Target
     trial: TrialPlan
@@ -97,7 +98,7 @@ class Cell(Record):
 
 def cell_id(part: str, server: str, trial: TrialPlan) -> str:
     """`part/server/workload/load`."""
-    return f"{part}/{server}/{trial.workload.name}/{trial.load_name}"
+    return name(f"{part}/{server}/{trial.workload.name}/{trial.load_name}")
 
 
 def cell_of(part: str, server: str, target: Target, trial: TrialPlan, trials: int = 1, **more: Any) -> Cell:

@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from prony.evidence.base import Record
+from prony.redaction import Name, Title
 
 Shape = Literal["comparison", "matrix", "sweep", "capacity", "single", "cross-check", "aa", "gate"]
 """How the result of a part is read: servers against each other, a table of cells, throughput over users, the
@@ -36,7 +37,7 @@ class Search(Record):
 class Follow(Record):
     """A part whose loads are open at a share of what the servers carried in another part of the plan."""
 
-    part: str
+    part: Name
     share: float = Field(gt=0)
     rate: Literal["own", "common"]
     """Of each server's own capacity, or of the lowest of all."""
@@ -80,9 +81,9 @@ class Baseline(Record):
 class GateTest(Record):
     """Is a candidate no worse than its base? (prony.compare.noninferiority)"""
 
-    base: str
+    base: Name
     """A server of the part; with `baseline` the name of the stored one."""
-    candidate: str
+    candidate: Name
     figures: tuple[str, ...] = Field(min_length=1)
     margin: float = Field(gt=0, lt=1)
     """The loss that is tolerated, as a share."""
@@ -95,11 +96,11 @@ class GateTest(Record):
 class Part(Record):
     """Cells that are read together."""
 
-    name: str
-    title: str
-    note: str = ""
+    name: Name
+    title: Title
+    note: Title = ""
     shape: Shape = "matrix"
-    comparisons: tuple[tuple[str, str], ...] | None = None
+    comparisons: tuple[tuple[Name, Name], ...] | None = None
     """Pairs of servers; all pairs when None, no pair when empty."""
     band: float = Field(default=0.02, gt=0, lt=1)
     """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""

@@ -14,13 +14,14 @@ from typing import Any, Literal, NamedTuple, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from prony.evidence.base import Record
-from prony.plan.balanced import balanced_orders
+from prony.plan.balanced import balanced_orders, drawn_orders
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Shape
 from prony.plan.planfile import CpuKeys
 from prony.plan.processes import LoadOrders, process_key, units
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
+from prony.redaction import Name, Title
 
 MAIN = "main"
 """The part of a plan that has one."""
@@ -32,15 +33,19 @@ RESUMABLE = frozenset(
 
 Kind = Literal["trial", "control", "explained"]
 """What a trial is for (`prony.evidence.trial.TrialRecord`)."""
+Orders = Literal["drawn", "balanced", "independent"]
+"""Of the cells within blocks: Williams squares, each drawn anew (prony.plan.balanced). As stored experiments
+were begun: `balanced`, each square goes on from the one before; `independent`, each block by itself.
+"""
 
 
 class Skipped(Record):
     """A cell that is not run, and why."""
 
-    cell: str
-    part: str
-    server: str
-    why: str
+    cell: Name
+    part: Name
+    server: Name
+    why: Title
 
 
 class ScheduledTrial(Record):
@@ -90,11 +95,11 @@ class Plan(Record):
 
     schema_version: Literal[2] = Field(default=2, alias="schema")
     kind: Literal["plan"] = "plan"
-    name: str
+    name: Name
     """Of the plan file, or of the command."""
     command: str
-    title: str
-    note: str = ""
+    title: Title
+    note: Title = ""
     parts: tuple[Part, ...] = Field(min_length=1)
     cells: tuple[Cell, ...] = Field(min_length=1)
     skipped: tuple[Skipped, ...] = ()
@@ -107,10 +112,7 @@ class Plan(Record):
     """The hosts.yaml that it was begun with."""
     seed: int = 0
     quick: bool = False
-    orders: Literal["balanced", "independent"] = "balanced"
-    """Of the cells within blocks: Williams squares (prony.plan.balanced), or each block by itself, as
-    experiments of version 1 were run.
-    """
+    orders: Orders = "drawn"
     repeat_disturbed: int = Field(default=0, ge=0)
     """A trial that was rejected for what happened outside of it is run again, at most so often in a run."""
     goes_on: bool = False
@@ -179,7 +181,8 @@ class Plan(Record):
         most = {cell.id: part.until_clear or cell.trials for cell in cells}
         blocks = max(most.values(), default=0)
         together = units(cells, part.share_process) if part.share_process else [(cell,) for cell in cells]
-        orders = balanced_orders(len(together), source) if self.orders == "balanced" and cells else None
+        squares = {"drawn": drawn_orders, "balanced": balanced_orders}.get(self.orders)
+        orders = squares(len(together), source) if squares is not None and cells else None
         within = LoadOrders(f"{self.seed}/{part.name}", part.share_process or "loads")
         for block in range(blocks):
             if orders is None:

@@ -33,7 +33,7 @@ from prony.plan.planfile_loads import expand, measured
 from prony.plan.processes import why_not
 from prony.plan.script import Script
 from prony.plan.stage import Stage
-from prony.plan.target import Target, TlsOptions, named, parse_url
+from prony.plan.target import Target, TlsOptions, is_path, is_url, launched, parse_url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload, beside
 from prony.plan.yamlfile import nearest, read_mapping, validate
@@ -287,7 +287,9 @@ class _Expansion:
 
     def _server(self, given: str | UrlKeys) -> _Server:
         if isinstance(given, str):
-            return _Server(given, self._launched(given))
+            if not is_url(given):
+                return _Server(given, self._launched(given))
+            given = UrlKeys(url=given)
         try:
             target, path = parse_url(given.url)
         except UsageError as fault:
@@ -305,13 +307,18 @@ class _Expansion:
     def _launched(self, server: str) -> Target:
         own = self.part.per_server.get(server, ServerKeys())
         flags = own.jvm_flags if own.jvm_flags is not None else self.part.jvm_flags
-        return named(
-            server,
-            jdk=own.jdk or self.part.jdk,
-            heap=own.heap or self.part.heap,
-            jvm_flags=flags or (),
-            settings=(self.part.settings or {}) | (own.settings or {}),
-        )
+        try:
+            found = launched(
+                server,
+                folder=self.source.path.parent,
+                jdk=own.jdk or self.part.jdk,
+                heap=own.heap or self.part.heap,
+                jvm_flags=flags or (),
+                settings=(self.part.settings or {}) | (own.settings or {}),
+            )
+        except UsageError as fault:
+            raise self._fault("servers", str(fault)) from fault
+        return found.model_copy(update={"known_as": server}) if is_path(server) else found
 
     def _published(self, server: str, workload: Workload, load: Load) -> Iterator[PublishedFigures]:
         users = load.users if isinstance(load, ClosedLoad) else None

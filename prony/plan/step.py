@@ -15,6 +15,7 @@ from prony.evidence.base import Record
 from prony.plan.blocks import ALONE, KINDS, BlockKeys, Call
 from prony.plan.response import Capture, Expectation, Resources
 from prony.plan.think import NO_THINK, Think
+from prony.redaction import Name
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
 """The methods that everybody knows."""
@@ -74,7 +75,7 @@ class Step(Record):
     (docs/engine.md).
     """
 
-    name: str = "request"
+    name: Name = "request"
     method: Method = "GET"
     server: str | None = Field(default=None, pattern=r"^https?://[^\s/?#@]+$")
     """Scheme, host and port of a server beside the load's own; each user keeps a connection to each."""

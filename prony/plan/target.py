@@ -5,17 +5,21 @@ A further kind is a class here and a class in prony.targets. Must not know how a
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from pydantic import Field
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.evidence.base import Record
 
 Value = int | float | str
 """What a server's setting holds."""
+_URL = re.compile(r"[A-Za-z][\w+.-]*://|unix:/|([^/\s:=+]+|\[[^/\s]+\]):\d+(/|$)")
+"""How a URL begins, with a scheme or with HOST:PORT; no variant of a server is a number."""
 
 
 class TlsOptions(Record):
@@ -43,13 +47,17 @@ class CountKeys(Record):
 
 
 class Launch(Record):
-    """A server of the catalogue, started by Prony for each trial: its address, and what the plan sets."""
+    """A server that Prony starts for each trial: its address, and what the plan sets."""
 
     kind: Literal["launch"] = "launch"
     owned: ClassVar[bool] = True
     """Prony starts and stops it."""
     address: str
-    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value."""
+    """NAME, NAME:VARIANT or NAME:VARIANT+setting=value; in place of NAME the absolute path of a server.yaml
+    or of its folder.
+    """
+    known_as: str | None = None
+    """In results, where that is not its own name: another folder of the plan has that name, too."""
     jdk: str | None = None
     heap: str | None = None
     jvm_flags: tuple[str, ...] = ()
@@ -117,16 +125,68 @@ class Url(Record):
 Target = Annotated[Launch | Url, Field(discriminator="kind")]
 
 
-def named(
+def is_url(word: str) -> bool:
+    """Whether it says where a running server is: `http://HOST:PORT/PATH`, `HOST:PORT` or `unix:/PATH`."""
+    return _URL.match(word) is not None
+
+
+def is_path(address: str) -> bool:
+    """Whether it names a folder or a file, and not a server of the catalogue."""
+    name = address.partition(":")[0]
+    return "/" in name or name in (".", "..") or name.endswith((".yaml", ".yml"))
+
+
+def divided(address: str) -> tuple[str, str]:
+    """The name or path of a server, and behind the colon its variants and settings. A path that is there may
+    have colons of its own.
+    """
+    ends = [len(address), *(match.start() for match in re.finditer(":", address))] if is_path(address) else []
+    there = next((end for end in ends if Path(address[:end]).exists()), None)
+    if there is not None:
+        return address[:there], address[there + 1 :]
+    name, _, rest = address.partition(":")
+    return name, rest
+
+
+def launched(
     address: str,
     *,
+    folder: Path | None = None,
     jdk: str | None = None,
     heap: str | None = None,
     jvm_flags: tuple[str, ...] = (),
     settings: dict[str, Value] | None = None,
-) -> Target:
-    """The target that a command or a plan file names as a server, and how it is to be started."""
-    return Launch(address=address, jdk=jdk, heap=heap, jvm_flags=jvm_flags, settings=settings or {})
+) -> Launch:
+    """The server that a command or a plan file names by NAME or by path, and how it is to be started. A path
+    is relative to `folder` (by default the current one), and from then on means the same everywhere. Raises
+    UsageError for a command line.
+    """
+    name, rest = divided(_absolute(address, folder) if is_path(address) else address)
+    at = Path(name)
+    if any(map(str.isspace, name.strip())) and not at.exists():
+        raise _no_server(address, "a command line")
+    if is_path(name):
+        if at.is_file() and at.suffix not in (".yaml", ".yml"):
+            raise _no_server(address, "no server.yaml")
+        name = str(at.resolve())
+    return Launch(
+        address=":".join(filter(None, (name, rest))),
+        jdk=jdk,
+        heap=heap,
+        jvm_flags=jvm_flags,
+        settings=settings or {},
+    )
+
+
+def _absolute(address: str, folder: Path | None) -> str:
+    return str((Path.cwd() if folder is None else folder.absolute()) / address)
+
+
+def _no_server(word: str, what: str) -> UsageError:
+    return UsageError(
+        f"'{word}' is {what}; put the program into a server.yaml as its command: and name that folder "
+        "(docs/servers.md)"
+    )
 
 
 def with_jdk(target: Target, jdk: str) -> Target | None:
@@ -145,19 +205,19 @@ def parse_url(text: str) -> RequestUrl:
     """`http://HOST:PORT/PATH` or `unix:/PATH/OF.sock:/PATH`. Raises UsageError."""
     if text.startswith("unix:"):
         return _parse_unix(text)
-    expected = "expected http://HOST:PORT/PATH"
+    shown, expected = redaction.url(text), "expected http://HOST:PORT/PATH"
     try:
         parts = urlsplit(text if "://" in text else f"http://{text}")
     except ValueError as fault:
-        raise UsageError(f"invalid URL: '{text}' ({fault}); {expected}") from fault
+        raise UsageError(f"invalid URL: '{shown}' ({redaction.url(str(fault))}); {expected}") from fault
     try:
         port = parts.port
     except ValueError as fault:
-        raise UsageError(f"invalid URL: '{text}' has no valid port; expected 1 to 65535") from fault
+        raise UsageError(f"invalid URL: '{shown}' has no valid port; expected 1 to 65535") from fault
     if parts.scheme not in ("http", "https"):
-        raise UsageError(f"invalid URL: '{text}' has the scheme '{parts.scheme}'; {expected}")
+        raise UsageError(f"invalid URL: '{shown}' has the scheme '{parts.scheme}'; {expected}")
     if not parts.hostname or not parts.netloc.isprintable() or " " in parts.netloc:
-        raise UsageError(f"invalid URL: '{text}' names no host; {expected}")
+        raise UsageError(f"invalid URL: '{shown}' names no host; {expected}")
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     default = 443 if parts.scheme == "https" else 80

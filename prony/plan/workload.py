@@ -28,6 +28,7 @@ from prony.plan.step import (
     settled,
 )
 from prony.plan.yamlfile import nearest, read_mapping, validate
+from prony.redaction import Name, Title
 
 MOST_STEPS = 1_000
 """Requests that the engine takes, of all scenarios together, as often as each is written down."""
@@ -105,7 +106,7 @@ class Cache(Record):
 class Scenario(Record):
     """Steps that a user walks, one of several ways to use the server."""
 
-    name: str
+    name: Name
     weight: float = Field(default=1.0, gt=0)
     loops: int = Field(default=1, ge=1)
     variables: dict[str, str] = Field(default_factory=dict)
@@ -170,9 +171,9 @@ class Published(Record):
 class Workload(Record):
     """A scenario of one or more steps, or several scenarios; every user walks one again and again."""
 
-    name: str = "url"
+    name: Name = "url"
     """Of its file; one that a plan writes out needs none."""
-    title: str = ""
+    title: Title = ""
     steps: tuple[Entry, ...] = ()
     loops: int = Field(default=1, ge=1)
     """How often the steps are walked in one iteration."""

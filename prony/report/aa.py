@@ -73,7 +73,10 @@ def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cel
             continue
         if row.fingerprint.key != fingerprint:
             continue
-        (cell, *_) = row.spec["cells"]
-        of = (cell["server"], cell["trial"]["workload"]["name"])
+        try:
+            (cell, *_) = row.spec["cells"]
+            of = (str(cell["server"]), str(cell["trial"]["workload"]["name"]))
+        except (LookupError, TypeError, ValueError):
+            continue  # of another version: what it says is not known
         ranked.setdefault(0 if of in mine else 1 if of[0] in servers else 2, row)
     return ranked[min(ranked)] if ranked else None

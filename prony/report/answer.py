@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES, remedy
+from prony.compare.sentence import OBSTACLES, later_once, remedy
 from prony.experiment.clear import compared_figure
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
@@ -65,6 +65,8 @@ class AnswerPart:
     """The largest line of the budget, and what to do about it; empty where nothing matters."""
     failure: str
     """Why there is no figure; empty where there is."""
+    shows: bool
+    """Whether any pair is decided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +81,9 @@ class Answer:
 
     @property
     def sentence(self) -> str:
-        """The first sentence."""
-        said = (text for part in self.parts for text in (*part.sentences, part.failure) if text)
+        """The first sentence: of a part in which something is shown, where there is one."""
+        telling_first = sorted(self.parts, key=lambda part: not part.shows)
+        said = (text for part in telling_first for text in (*part.sentences, part.failure) if text)
         return next(said, self.conforming)
 
 
@@ -137,6 +140,7 @@ def _part(part: PartView, *, several: bool) -> AnswerPart:
         bars=tuple(bar for cell in cells if (bar := _bar(cell, figure)) is not None),
         largest=_largest(cells, figure),
         failure=part.failure or _failure(part),
+        shows=any(pair.claim is not Claim.OPEN for pair in part.pairs),
     )
 
 
@@ -172,6 +176,8 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         return (capacity_words(part.search),)
     if part.aa is not None:
         return tuple(aa.words(part.aa)[:2])
+    if not part.trials:
+        return (_not_run(part),)
     if part.part.shape == "sweep":
         said = [text for server, law in part.laws.items() for text in law_words(law)[:1]]
         return tuple(said[:most])
@@ -179,12 +185,17 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         first = next(finding for finding in part.findings if not finding.conforms)
         return (f"The servers are not compared: {first.reason}",)
     if part.layout == "comparison" and len(part.servers) > 2 and part.pairs:
-        return tuple(ranked(part)[:most])
+        return tuple(later_once(ranked(part)[:most]))
     found = telling(part)
     if part.layout == "comparison":
         found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
-    text = [f"{pair.where}: {pair.sentence}" if pair.where else pair.sentence for pair in found[:most]]
+    text = later_once([f"{p.where}: {p.sentence}" if p.where else p.sentence for p in found[:most]])
     return tuple(text) or single(part)
+
+
+def _not_run(part: PartView) -> str:
+    """The first reason, without what stands in its brackets; the details have all of it."""
+    return f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run"
 
 
 def telling(part: PartView) -> list[PairView]:
@@ -195,8 +206,8 @@ def telling(part: PartView) -> list[PairView]:
 
 
 def ranked(part: PartView) -> list[str]:
-    """Of a comparison of several servers: who leads, who is not shown to differ from it, the best of those
-    that are; and the worst p99.
+    """Of a comparison of several servers: whom the best one is shown to differ from, the closest one first;
+    who is not shown to differ from it; and the worst p99.
     """
     figure = asked(part)
     order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
@@ -206,12 +217,11 @@ def ranked(part: PartView) -> list[str]:
     beside = {_other(pair, best_one): pair for pair in part.pairs if _among(pair, figure, best_one)}
     near = [server for server in order[1:] if server in beside and not beside[server].differs]
     far = [server for server in order[1:] if server in beside and beside[server].differs]
-    said = []
+    said = [beside[server].sentence for server in far[: 1 if near else 2]]
     if len(near) == 1:
         said.append(beside[near[0]].sentence)
     elif near:
-        said.append(_leaders(best_one, [beside[server] for server in near]))
-    said += [beside[server].sentence for server in far[: 1 if near else 2]]
+        said.append(_not_told(best_one, lower_is_better(figure), [beside[server] for server in near]))
     tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
     worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
     return said if worst is None else [*said, worst.sentence]
@@ -225,11 +235,11 @@ def _other(pair: PairView, server: str) -> str:
     return pair.b if pair.a == server else pair.a
 
 
-def _leaders(best_one: str, near: Sequence[PairView]) -> str:
-    """Several servers that are not shown to differ from the best one."""
+def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
+    """Several servers that are not shown to differ from the one with the best median."""
     close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
     undecided = [p for p in near if p.claim is Claim.OPEN]
-    said = [f"{best_one} leads"]
+    said = [f"{best_one} has the {'lowest' if lower else 'highest'} median"]
     if close:
         within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
         said.append(
@@ -376,9 +386,7 @@ def _largest(cells: Sequence[CellView], figure: str) -> str:
 
 def _failure(part: PartView) -> str:
     """Why a part has no figure at all."""
-    if not part.trials:
-        return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
-    if part.counting:
+    if part.counting or not part.trials:
         return ""
     why: Iterable[str] = dict.fromkeys(trial.why_not for trial in part.trials if trial.why_not)
     return f"No figure: {'; '.join(list(why)[:2])}"

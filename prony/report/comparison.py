@@ -21,7 +21,7 @@ from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
 from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread
 from prony.report.trial_tables import group_lines, step_blocks
-from prony.report.uncertain import good_to
+from prony.report.uncertain import bends, good_to
 from prony.report.wording import ratio
 
 SERVICE_TIMES = ("service_time_p50_ms", "service_time_p99_ms")
@@ -84,8 +84,6 @@ LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 )
 ONLY_WHEN_OPEN = frozenset({"offered_requests", "completed", "blocked", "due_unsent"})
 ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
-MOST_WITH_BASIS = 3
-"""Sentences of which each says what its interval rests on; of more it is said once, above them."""
 FEWEST_CONNECTIONS_PER_REQUEST = 0.001
 """With fewer all connections are kept alive, and the figure says nothing."""
 EVIDENCE_FIGURES = ("users_simulated", "think_actual_share", "server_cpu_share", "client_cpu_share")
@@ -303,7 +301,7 @@ def _budget_rows(part: PartView) -> list[Row]:
         Row(
             f"{OBSTACLES.get(name, name)}, {label_of(figure)}",
             tuple(
-                TableCell("–" if name not in budget else good_to(budget[name].low, budget[name].high))
+                TableCell("–" if name not in budget else bends(budget[name].low, budget[name].high))
                 for budget in budgets
             ),
         )
@@ -416,14 +414,15 @@ def covered_levels(part: PartView) -> str:
 
 
 def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
-    """The sentence of each pair; and, of more than a few, what the intervals of all rest on, which the
-    sentences then leave out.
+    """The sentence of each pair; and what the intervals of all rest on, where that is the same: else each
+    sentence says it.
     """
-    shared = {pair.basis for pair in pairs if pair.basis} if len(pairs) > MOST_WITH_BASIS else set()
-    once = shared.pop() if len(shared) == 1 else ""
-    said = (pair.sentence.replace(f" ({once})", "") if once else pair.sentence for pair in pairs)
-    placed = (f"{pair.where}: {text}" if pair.where else text for pair, text in zip(pairs, said, strict=True))
-    return tuple(placed), f"intervals: {once}" if once else ""
+    bases = {pair.basis for pair in pairs if pair.basis}
+    made = []
+    for pair in pairs:
+        own = f" ({pair.basis})" if pair.basis and len(bases) > 1 else ""
+        made.append(f"{pair.where}: {pair.sentence}{own}" if pair.where else f"{pair.sentence}{own}")
+    return tuple(made), f"intervals: {bases.pop()}" if len(bases) == 1 else ""
 
 
 def ratio_line(pair: PairView) -> str:

@@ -81,11 +81,18 @@ class ListOut(Out):
     kind: Literal["results"] = "results"
     total: int = Field(description="of all that match; experiments are those of --limit and --offset")
     experiments: list[ListedOut]
+    unreadable: list[str] = Field(
+        default_factory=list, description="a sentence for each row of these that cannot be read"
+    )
 
     @classmethod
     def of(cls, found: Found) -> ListOut:
         """From the store."""
-        return cls(total=found.total, experiments=[ListedOut.of(one) for one in found.experiments])
+        return cls(
+            total=found.total,
+            experiments=[ListedOut.of(one) for one in found.experiments],
+            unreadable=[one.sentence for one in found.unreadable],
+        )
 
 
 class PrunedOut(Out):
@@ -93,7 +100,7 @@ class PrunedOut(Out):
 
     id: str
     title: str
-    created: str
+    created: str = Field(description="empty of one that cannot be read, whose title says why")
     trials: int
     bytes: int = Field(description="of its records as they are stored")
 

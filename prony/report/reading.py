@@ -5,6 +5,7 @@ Must not print anything.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
@@ -18,6 +19,7 @@ from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
 from prony.compare.sentence import basis, sentence
+from prony.errors import StoreError
 from prony.evidence.trial import TrialRecord
 from prony.experiment.clear import changes_of, compared_figure, later, questions, sample
 from prony.experiment.stored import cell_of_record, plan_of, trials_of
@@ -57,6 +59,7 @@ from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
 
+log = logging.getLogger("prony.report")
 COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""
 FEWEST = 3
@@ -72,9 +75,18 @@ def load_result(store: Store, which: str) -> ResultView:
         return view
     tried = store.experiments(command=COMMAND, fingerprint_key=row.fingerprint.key)
     found = fitting(tried, row.fingerprint.key, view.plan.cells)
-    known = None if found is None else _on_record(result_view(found, store.trials(found.id)))
+    known = None if found is None else _known_on_record(store, found)
     parts = (replace(p, aa_on_record=known if _compares(p) else None) for p in view.parts)
     return replace(view, parts=tuple(parts))
+
+
+def _known_on_record(store: Store, found: ExperimentRow) -> OnRecord | None:
+    """None where it cannot be read: its own page says why, and no other result waits for it."""
+    try:
+        return _on_record(result_view(found, store.trials(found.id)))
+    except (StoreError, ValueError, ArithmeticError, LookupError, TypeError) as fault:
+        log.info("the A/A experiment %s cannot be read: %s", found.id, fault)
+        return None
 
 
 def _compares(part: PartView) -> bool:
@@ -93,7 +105,8 @@ def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView
     trials = [trial_view(one) for one in trials_of(row, stored)]
     view = build(row, plan_of(row, stored), trials)
     again = _judged_again(stored)
-    return replace(view, warnings=(*view.warnings, again)) if again else view
+    odd = (f"{one.record.id}: {what}" for one in stored for what in one.judgements[-1].odd)
+    return replace(view, warnings=(*view.warnings, *odd, *([again] if again else [])))
 
 
 def build(row: ExperimentRow, plan: Plan, trials: Sequence[TrialView]) -> ResultView:

@@ -7,7 +7,7 @@ nor where it is stored (reading.py builds it).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
@@ -286,6 +286,18 @@ class SharedView:
     """Whether place or carry-over has an effect."""
 
 
+def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:
+    """Of one or two trials, relative to their geometric mean: as far as their own intervals reach together.
+    None where that of one is not known.
+    """
+    mean = math.exp(math.fsum(math.log(one.value) for one in found) / len(found))
+    lows, highs = [one.low for one in found], [one.high for one in found]
+    return (
+        None if None in lows else min(low for low in lows if low is not None) / mean - 1,
+        None if None in highs else max(high for high in highs if high is not None) / mean - 1,
+    )
+
+
 @dataclass(frozen=True)
 class CellView:
     """One cell: its trials in the order in which they ran, and what they come to."""
@@ -352,20 +364,12 @@ class CellView:
 
     def uncertainty(self, name: str) -> Uncertainty | None:
         """How far a figure may be off; None without one."""
-        values = [value for trial in self.counting if (value := trial.figure(name)) and value > 0]
-        if not values:
+        found = [one for trial in self.counting if (one := trial.estimates.get(name)) and one.value > 0]
+        if not found:
             return None
         whole = added(line.bias for line in self.budget(name))
-        low = high = None
-        if len(values) == 1:
-            one = next(t.estimates.get(name) for t in self.counting if t.figure(name))
-            if one is not None and one.low is not None:
-                low = one.low / one.value - 1
-            if one is not None and one.high is not None:
-                high = one.high / one.value - 1
-        else:
-            half = half_width(values)
-            low, high = (None, None) if math.isinf(half) else (math.expm1(-half), math.expm1(half))
+        half = half_width([one.value for one in found])
+        low, high = (math.expm1(-half), math.expm1(half)) if math.isfinite(half) else _few(found)
         return Uncertainty(low, high, whole.low, whole.high)
 
     @property

@@ -23,7 +23,17 @@ GAP, INDENT = 2, 2
 LEAST_COLUMN = 7
 WORDS = (40, 26, 16)
 """Where words are wrapped, from the widest terminal to the narrowest."""
-LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 24, 30
+FITS = (
+    (True, WORDS[0], WORDS[0]),
+    (True, WORDS[0], 2 * LEAST_COLUMN),
+    (True, WORDS[1], 2 * LEAST_COLUMN),
+    (False, WORDS[1], 2 * LEAST_COLUMN),
+    (False, WORDS[2], 2 * LEAST_COLUMN),
+)
+"""From the widest to the narrowest: whether ranges stand beside, where words are wrapped, and where the names
+of the less telling columns are.
+"""
+LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 23, 30
 """A label longer than this is wrapped when ranges stand below."""
 
 
@@ -45,8 +55,8 @@ class _Layout:
 def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
     """One or more tables no wider than `width`; `mark` ends every row of measured figures."""
     every = list(range(len(table.columns)))
-    for beside, words in ((True, WORDS[0]), (True, WORDS[1]), (False, WORDS[1]), (False, WORDS[2])):
-        layout = _layout(table, mark, words, beside=beside)
+    for beside, words, heads in FITS:
+        layout = _layout(table, mark, words, heads, beside=beside)
         if layout.total(every) <= width:
             yield from _lines(table, layout, every)
             return
@@ -59,7 +69,7 @@ def drawn(table: Table, width: int, mark: str = "") -> Iterator[RenderableType]:
         yield from _lines(table, layout, places)
 
 
-def _layout(table: Table, mark: str, words: int, *, beside: bool) -> _Layout:
+def _layout(table: Table, mark: str, words: int, heads: int, *, beside: bool) -> _Layout:
     rows = [row for section in table.sections for row in section.rows]
     indent = _indent(table, beside=beside)
     longest = max([cell_len(row.named) for row in rows], default=0) + indent
@@ -75,7 +85,7 @@ def _layout(table: Table, mark: str, words: int, *, beside: bool) -> _Layout:
         if not column.number:
             widths.append(max(found, min(name, words)))
         elif beside:
-            widths.append(max(found, LEAST_COLUMN, min(name, 2 * LEAST_COLUMN) if column.rank else name))
+            widths.append(max(found, LEAST_COLUMN, min(name, heads) if column.rank else name))
         else:
             widths.append(max(found, LEAST_COLUMN, min(max(map(cell_len, column.name.split())), 18)))
     ranges = tuple(

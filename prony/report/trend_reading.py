@@ -74,7 +74,7 @@ class _Between:
         """Of the trials with these ids; what cannot be read is said."""
         try:
             left, right = self._facts(before), self._facts(after)
-        except StoreError as fault:
+        except (StoreError, LookupError) as fault:
             return (("record", f"cannot be read: {fault}", ""),)
         found = [
             (what, _text(left.get(what)), _text(right.get(what)))
@@ -103,7 +103,10 @@ class _Between:
 
         row = self._store.experiment(experiment_id)
         plan = plan_of(row)
-        cell = plan.cell(cell_of_record(plan, self._trial(trial_id).record))
+        named = cell_of_record(plan, self._trial(trial_id).record)
+        if all(cell.id != named for cell in plan.cells):
+            raise StoreError(f"the plan of {experiment_id} has no cell {named}")
+        cell = plan.cell(named)
         dumped = cell.model_dump(mode="json", include={"target", "trial", "limits"}, exclude_defaults=True)
         return flat(dumped)
 

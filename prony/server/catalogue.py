@@ -10,6 +10,7 @@ from pathlib import Path
 
 from prony.errors import UsageError
 from prony.plan.catalogue_roots import roots as catalogue_roots
+from prony.plan.target import divided, is_path
 from prony.plan.yamlfile import nearest, read_mapping, validate
 from prony.server.settings import Settings, configure, parse
 from prony.server.spec import Layer, ServerSpec, Variant, overlay
@@ -62,7 +63,7 @@ class Catalogue:
         Raises UsageError: unknown names come with the known ones and the nearest; faults in a file with file
         and line.
         """
-        name, _, rest = address.partition(":")
+        name, rest = divided(address)
         words = [word for word in rest.split("+") if word]
         file = self._file(name)
         data, lines = read_mapping(file)
@@ -93,7 +94,7 @@ class Catalogue:
     def _file(self, name: str) -> Path:
         if name in self.files:
             return self.files[name]
-        if "/" in name or name.endswith((".yaml", ".yml")):
+        if is_path(name):
             path = Path(name)
             path = path / SERVER_FILE if path.is_dir() else path
             if not path.is_file():
@@ -106,8 +107,10 @@ class Catalogue:
             raise UsageError(
                 f"unknown server '{name}': no servers were found (looked in {where}); set PRONY_SERVERS"
             )
+        here = f", did you mean './{name}'?" if (Path(name) / SERVER_FILE).is_file() else ""
         raise UsageError(
-            f"unknown server '{name}'{nearest(name, self.names())}; known servers: {', '.join(self.names())}"
+            f"unknown server '{name}'{here or nearest(name, self.names())}; known servers: "
+            f"{', '.join(self.names())}"
         )
 
     def _inherited(

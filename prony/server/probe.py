@@ -11,8 +11,10 @@ import json
 import select
 import socket
 import ssl
+import string
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from prony.evidence.server import Probe
 from prony.plan.response import at_pointer
@@ -24,6 +26,9 @@ CLOSE_SHOWS_WITHIN_S = 0.002
 """How long to look for a close that was not announced. Short, because it is part of the time to ready; what
 happens under load is counted by the engine.
 """
+
+PRINTABLE = string.punctuation
+"""What stays as it is in a path, beside letters and digits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,10 @@ def http_probe(
     connection = _connection(host, port, timeout_s, tls)
     try:
         connection.request(
-            method, path, body=body.encode() if isinstance(body, str) else body, headers=dict(headers or {})
+            method,
+            quote(path, safe=PRINTABLE),
+            body=body.encode() if isinstance(body, str) else body,
+            headers={name: value.encode() for name, value in (headers or {}).items()},
         )
         response = connection.getresponse()
         content = response.read(LONGEST_BODY_BYTES)
@@ -66,7 +74,7 @@ def http_probe(
             )
         found: dict[str, str] = {}
         for name, value in response.getheaders():
-            name = name.lower()
+            name, value = name.lower(), _as_the_engine_reads(value)
             found[name] = f"{found[name]}, {value}" if name in found else value
         return ProbeResponse(
             response.status, found, content, _still_open(connection.sock, close_shows_within_s)
@@ -75,6 +83,12 @@ def http_probe(
         raise OSError(f"the response is not HTTP: {fault!r}") from fault
     finally:
         connection.close()
+
+
+def _as_the_engine_reads(value: str) -> str:
+    """A header's value as UTF-8 on one line: http.client takes its bytes for Latin-1, and keeps folds."""
+    text = value.encode("latin-1", "replace").decode("utf-8", "replace")
+    return " ".join(line.strip(" \t") for line in text.split("\n")).replace("\r", "").strip(" \t")
 
 
 def request_count(address: Address, keys: CountKeys | None) -> int | None:

@@ -196,8 +196,8 @@ class ServerSpec(Record):
 
     @property
     def base(self) -> str:
-        """The name without the variant."""
-        return self.name.partition(":")[0]
+        """The name without the variant, and without what tells it from another folder of that name."""
+        return self.file.parent.name
 
     @property
     def tls(self) -> bool:

@@ -87,6 +87,15 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
 Readings = Mapping[ThreadKey, ThreadTime] | None
 
 
+def allowed_cpus(pid: int) -> frozenset[int]:
+    """Where any thread of this process may run, however many it has; empty: it is gone or hidden."""
+    try:
+        threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
+    except OSError:
+        return frozenset()
+    return frozenset[int]().union(*map(_allowed, threads))
+
+
 def _allowed(thread: int) -> frozenset[int]:
     try:
         return frozenset(os.sched_getaffinity(thread))

@@ -12,6 +12,7 @@ from prony.store.rows import (
     SeriesTrial,
     StoredJudgement,
     StoredTrial,
+    Unreadable,
 )
 from prony.store.search import Search
 
@@ -28,4 +29,5 @@ __all__ = [
     "Store",
     "StoredJudgement",
     "StoredTrial",
+    "Unreadable",
 ]

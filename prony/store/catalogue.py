@@ -16,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from prony import __version__
+from prony import __version__, redaction
 from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
@@ -98,13 +98,15 @@ class Store:
     def create_experiment(
         self, *, name: str, spec: Mapping[str, Any], fingerprint: Fingerprint, seed: int, quick: bool
     ) -> str:
-        """Start an experiment; returns its id. `spec` is the plan, plain JSON values only."""
+        """Start an experiment; returns its id. `spec` is the plan, plain JSON values only; it is kept without
+        credentials, as everything is.
+        """
         created = datetime.now(UTC)
         values = {
-            "name": name,
+            "name": redaction.text(name),
             "created": created.isoformat(),
             "status": "running",
-            "spec": json.dumps(spec),
+            "spec": _stored(spec),
             "fingerprint_key": fingerprint.key,
             "fingerprint": fingerprint.model_dump_json(),
             "seed": str(seed),
@@ -160,7 +162,7 @@ class Store:
             )
         except IntegrityError:
             known = self._database.read(lambda connection: keeping.record_of(connection, record.id))
-            if known == record.model_dump_json():
+            if known == keeping.record_text(record):
                 return
             why = (
                 "a trial of this id is already stored, and a stored trial is never changed"
@@ -193,10 +195,13 @@ class Store:
             ) from None
 
     def update_plan(self, experiment_id: str, spec: Mapping[str, Any]) -> None:
-        """Replace the stored plan, which has grown by cells. Trials stay as they are."""
-        self._update(experiment_id, spec=json.dumps(spec))
+        """Replace the stored plan, which has grown by cells. Trials stay as they are; credentials are left
+        out.
+        """
+        text = _stored(spec)
+        self._update(experiment_id, spec=text)
         if experiment_id in self._running:
-            self._running[experiment_id]["spec"] = json.dumps(spec)
+            self._running[experiment_id]["spec"] = text
 
     def drop_empty(self, experiment_id: str) -> None:
         """Remove an experiment that has no trial; one that has any stays."""
@@ -240,8 +245,8 @@ class Store:
     def experiments(
         self, *, command: str | None = None, fingerprint_key: str | None = None
     ) -> list[ExperimentRow]:
-        """All experiments, or those of a command or a fingerprint, newest first. A list that shows no plan
-        wants `search`, which is quicker.
+        """All experiments that can be read, or those of a command or a fingerprint, newest first. A list
+        that shows no plan wants `search`, which is quicker and names the others.
         """
         conditions = []
         if command is not None:
@@ -249,7 +254,7 @@ class Store:
         if fingerprint_key is not None:
             conditions.append(schema.experiments.c.fingerprint_key == fingerprint_key)
         return self._database.read(
-            lambda connection: reading.experiments(connection, self.where, *conditions)
+            lambda connection: reading.experiments(connection, self.where, *conditions, readable=True)
         )
 
     def experiment(self, which: str) -> ExperimentRow:
@@ -367,14 +372,14 @@ class Store:
 
         def work(connection: Connection) -> tuple[tuple[str, ...], tuple[Note, ...]]:
             mine = (experiment_id,)
-            tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine)
+            tagged, noted = labels.tags_of(connection, mine), labels.notes_of(connection, mine, [])
             return tuple(tagged.get(experiment_id, ())), tuple(noted.get(experiment_id, ()))
 
         return self._database.read(work)
 
     def note(self, experiment_id: str, text: str) -> None:
         """Add a note to an experiment. Raises UsageError for an empty or an absurdly long one."""
-        row = labels.new_note(experiment_id, labels.checked_note(text))
+        row = labels.new_note(experiment_id, redaction.text(labels.checked_note(text)))
         self._database.write(lambda connection: labels.add_notes(connection, (row,)))
 
     # -- pruning
@@ -418,3 +423,8 @@ class Store:
                 "imported.",
                 details=str(fault.orig),
             ) from None
+
+
+def _stored(spec: Mapping[str, Any]) -> str:
+    """A plan as JSON, without credentials."""
+    return json.dumps(redaction.plain(spec))

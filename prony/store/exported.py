@@ -1,64 +1,87 @@
 """The rows of an export as models: what comes from another host, or from anybody who may upload, is checked
-here before it gets near the database. Must not know how the file is packed.
+here, and its credentials left out, before it gets near the database. Must not know how the file is packed.
 """
 
 from __future__ import annotations
 
+import math
 import zlib
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Json, model_validator
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from prony import redaction
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
+from prony.store.columns import MOST_SHOWN, figures_of, parsed, shown, storable, time_of
 from prony.store.keeping import judgement_of, trial_values
 from prony.store.labels import MOST_NOTE_CHARACTERS
 from prony.store.rows import ExperimentStatus
 
 LOCAL = frozenset({"owner"})
 """Columns without meaning on another host."""
+T = TypeVar("T")
+R = TypeVar("R", bound=BaseModel)
+LARGEST_WHOLE = 2**64
+"""Nothing that is counted, and no clock, gets there."""
 
+
+class Misfit(ValueError):
+    """One sentence: which field, what was found, what was expected."""
+
+
+def _plain(text: str) -> str:
+    if storable(text) != text:
+        raise ValueError("expected text without the character 0 and without halves of characters")
+    return text
+
+
+def _in_utc(value: object) -> str:
+    """As every time is stored: in UTC, so that the order of the texts is that of the times."""
+    return time_of(value).isoformat()
+
+
+def _object(text: str) -> str:
+    try:
+        found = parsed(text)
+    except (ValueError, RecursionError) as fault:
+        raise ValueError(f"expected a JSON object ({fault})") from fault
+    if not isinstance(found, dict):
+        raise ValueError("expected a JSON object")
+    return text
+
+
+_Text = Annotated[str, AfterValidator(_plain)]
 _Id = Annotated[str, Field(pattern=r"^[0-9]{6}-[0-9a-z]{4}$")]
 _TrialId = Annotated[str, Field(pattern=r"^[0-9A-Za-z][0-9A-Za-z._-]{0,63}$")]
 """Files are named by it (`prony results export -o FOLDER`): it leads into no other folder."""
 _Key = Annotated[str, Field(pattern=r"^[0-9A-Za-z_-]{1,32}$")]
-_Word = Annotated[str, Field(max_length=32)]
-_Author = Annotated[str, Field(max_length=300)]
-
-
-def _is_time(text: Any) -> Any:
-    if not isinstance(text, str) or len(text) > 40:
-        raise ValueError("a time is not ISO 8601 text")
-    return text
-
-
-_Time = Annotated[AwareDatetime, BeforeValidator(_is_time)]
+_Word = Annotated[_Text, Field(max_length=32)]
+_Name = Annotated[_Text, Field(max_length=128)]
+_Place = Annotated[int, Field(ge=0, lt=2**31)]
+_Time = Annotated[str, BeforeValidator(_in_utc)]
+_Object = Annotated[str, AfterValidator(_object)]
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=False)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class ExperimentColumns(_Row):
     """Of table experiments, without those that are local."""
 
     id: _Id
-    name: str = Field(max_length=10_000)
+    name: Annotated[_Text, Field(max_length=10_000)]
     created: _Time
-    ended: _Time | None
+    ended: _Time | None = None
     status: ExperimentStatus
-    spec: Json[dict[str, Any]]
+    spec: _Object
     fingerprint_key: _Key
-    fingerprint: Json[Fingerprint]
+    fingerprint: _Object
     seed: str = Field(pattern=r"^[0-9]{1,20}$")
     quick: bool
     prony_version: _Word
-
-    @model_validator(mode="after")
-    def _one_key(self) -> ExperimentColumns:
-        if self.fingerprint.key != self.fingerprint_key:
-            raise ValueError(f"the fingerprint of {self.id} has two keys")
-        return self
 
 
 class TrialColumns(_Row):
@@ -66,31 +89,20 @@ class TrialColumns(_Row):
 
     id: _TrialId
     experiment_id: _Id
-    server: str
-    workload: str
-    load_name: str
-    kind: str
-    block: int
-    position: int
+    server: _Name
+    workload: _Name
+    load_name: _Name
+    kind: _Word
+    block: _Place
+    position: _Place
     quick: bool
-    started: str
-    ended: str
-    failure: str | None
-    fingerprint_key: str
+    started: _Time
+    ended: _Time
+    failure: _Text | None
+    fingerprint_key: _Word
     prony_version: _Word
     record_format: Literal["json+zlib"]
-    record: str
-
-    @model_validator(mode="after")
-    def _repeats_the_record(self) -> TrialColumns:
-        derived = trial_values(TrialRecord.model_validate_json(self.record))
-        own = {"record", "record_format", "prony_version"}
-        differing = [
-            name for name, value in derived.items() if name not in own and getattr(self, name) != value
-        ]
-        if differing:
-            raise ValueError(f"{self.id} does not match its record ({', '.join(differing)})")
-        return self
+    record: _Object
 
 
 class JudgementColumns(_Row):
@@ -99,16 +111,9 @@ class JudgementColumns(_Row):
     trial_id: _TrialId
     made: _Time
     prony_version: _Word
-    judgement: str
-    figures: Json[dict[str, Any]]
     conforms: bool
-
-    @model_validator(mode="after")
-    def _says_one_thing(self) -> JudgementColumns:
-        found, _ = judgement_of(self.judgement)
-        if found.conforms is not self.conforms:
-            raise ValueError(f"a judgement of {self.trial_id} says that it conforms, and that it does not")
-        return self
+    judgement: _Object
+    figures: _Object
 
 
 class NoteColumns(_Row):
@@ -116,33 +121,155 @@ class NoteColumns(_Row):
 
     experiment_id: _Id
     made: _Time
-    made_by: _Author
-    text: str = Field(min_length=1, max_length=MOST_NOTE_CHARACTERS)
+    made_by: Annotated[_Text, Field(max_length=300)]
+    text: Annotated[_Text, Field(min_length=1, max_length=MOST_NOTE_CHARACTERS)]
 
 
-def experiment(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, when it is one. Raises ValueError (ValidationError is one) saying what is wrong."""
-    ExperimentColumns.model_validate(row)
-    return {"ended": None, **row}
+def experiment(row: object) -> dict[str, Any]:
+    """The row as it is stored, when it is one. Raises Misfit."""
+    what = "experiment"
+    columns = _row(what, ExperimentColumns, row)
+    _numbers(f"{what}.spec", parsed(columns.spec), finite=False)
+    _numbers(f"{what}.fingerprint", parsed(columns.fingerprint), finite=True)
+    found = _read(f"{what}.fingerprint", lambda: Fingerprint.model_validate_json(columns.fingerprint))
+    if found.key != columns.fingerprint_key:
+        raise Misfit(f"the fingerprint of {columns.id} has two keys")
+    return columns.model_dump() | {
+        "name": redaction.text(columns.name),
+        "spec": redaction.as_json(columns.spec),
+    }
 
 
-def trial(row: dict[str, Any]) -> dict[str, Any]:
-    """The row with its record compressed, when the two agree."""
-    TrialColumns.model_validate(row)
-    return row | {"record": zlib.compress(str(row["record"]).encode())}
+def trial(row: object) -> dict[str, Any]:
+    """The row with its record compressed, when the two agree. Raises Misfit."""
+    what = _named("trial", row, "id")
+    columns = _row(what, TrialColumns, row)
+    said = parsed(columns.record)
+    for name in ("started_at", "ended_at"):
+        if name in said:
+            _read(f"{what}: record", lambda name=name: _Moment.model_validate({name: said[name]}))  # type: ignore[misc]
+    _numbers(f"{what}: record", said, finite=False)
+    record = _read(f"{what}: record", lambda: TrialRecord.model_validate_json(columns.record))
+    stored = columns.model_dump() | {
+        name: redaction.name(getattr(columns, name)) for name in ("server", "workload", "load_name")
+    }
+    if columns.failure is not None:
+        stored["failure"] = redaction.text(columns.failure)
+    derived = trial_values(record)
+    own = {"record", "record_format", "prony_version"}
+    differing = [name for name, value in derived.items() if name not in own and stored[name] != value]
+    if differing:
+        raise Misfit(f"{what} does not match its record ({', '.join(differing)})")
+    return stored | {"record": zlib.compress(redaction.as_json(columns.record).encode())}
 
 
-def judgement(row: dict[str, Any], of: set[str]) -> dict[str, Any]:
-    """The row, when it judges one of these trials; of a file of schema 2 or before as it is stored now."""
-    if "verdict" in row:
+class _Moment(BaseModel):
+    started_at: _Time | None = None
+    ended_at: _Time | None = None
+
+
+def judgement(row: object, of: set[str]) -> dict[str, Any]:
+    """The row, when it judges one of these trials; of a file of schema 2 or before as it is stored now.
+    Raises Misfit.
+    """
+    what = _named("judgement of trial", row, "trial_id")
+    if isinstance(row, dict) and "verdict" in row:
         earlier = {name: value for name, value in row.items() if name != "verdict"}
         row = earlier | {"conforms": row["verdict"] != "invalid"}
-    if JudgementColumns.model_validate(row).trial_id not in of:
-        raise ValueError(f"a judgement is of {row['trial_id']}, which is not in the file")
-    return row
+    columns = _row(what, JudgementColumns, row)
+    said = parsed(columns.judgement)
+    _numbers(f"{what}: judgement", said, finite=False)
+    found, _ = _read(f"{what}: judgement", lambda: judgement_of(columns.judgement))
+    if found.conforms is not columns.conforms:
+        raise Misfit(f"{what}: it says that the trial conforms, and that it does not")
+    _, wrong = figures_of(columns.figures)
+    if wrong:
+        raise Misfit(f"{what}: {wrong[0]}")
+    if columns.trial_id not in of:
+        raise Misfit(f"a judgement is of {columns.trial_id}, which is not in the file")
+    return columns.model_dump(mode="json") | {"judgement": redaction.as_json(columns.judgement)}
 
 
-def note(row: dict[str, Any]) -> dict[str, Any]:
-    """The row, when it is a note."""
-    NoteColumns.model_validate(row)
-    return row
+def note(row: object) -> dict[str, Any]:
+    """The row, when it is a note. Raises Misfit."""
+    found = _row("note", NoteColumns, row)
+    return found.model_dump() | {"text": redaction.text(found.text)}
+
+
+def without_local(row: object) -> object:
+    """The row without what has no meaning on another host."""
+    if not isinstance(row, dict):
+        return row
+    return {name: value for name, value in row.items() if name not in LOCAL}
+
+
+def rows(what: str, value: object) -> list[Any]:
+    """A list of rows. Raises Misfit."""
+    if not isinstance(value, list):
+        raise Misfit(f"{what} is {shown(value)}; expected a list")
+    return value
+
+
+# -- one sentence
+
+
+def _row(what: str, model: type[R], row: object) -> R:
+    if not isinstance(row, dict):
+        raise Misfit(f"{what} is {shown(row)}; expected an object")
+    return _read(what, lambda: model.model_validate(row))
+
+
+def _read(what: str, make: Callable[[], T]) -> T:
+    try:
+        return make()
+    except ValidationError as fault:
+        raise Misfit(_sentence(what, fault)) from fault
+    except RecursionError as fault:
+        raise Misfit(f"{what} is nested too deeply") from fault
+
+
+def _sentence(what: str, fault: ValidationError) -> str:
+    """The first thing that is wrong: the field, what was found, what was expected."""
+    first = fault.errors(include_url=False)[0]
+    where = ".".join([what, *(str(one) for one in first["loc"])])
+    match first["type"]:
+        case "missing":
+            return f"{where} is missing"
+        case "extra_forbidden":
+            return f"{where} is not known here"
+        case "value_error":
+            expected = str(first["ctx"]["error"])
+        case _:
+            expected = first["msg"].replace("Input should", "expected it to", 1)
+    if expected.startswith("expected it to be "):
+        expected = expected.replace("it to be ", "", 1)
+    return f"{where} is {shown(first['input'])}; {expected}"
+
+
+def _named(what: str, row: object, key: str) -> str:
+    """Which row it is, as far as it says so itself."""
+    name = row.get(key) if isinstance(row, Mapping) else None
+    return f"{what} {name}" if isinstance(name, str) and len(name) <= 64 and name.isprintable() else what
+
+
+def _leaves(value: object, where: str) -> Iterator[tuple[str, object]]:
+    """Every value of JSON with its place."""
+    stack: list[tuple[str, object]] = [(where, value)]
+    while stack:
+        place, one = stack.pop()
+        if isinstance(one, dict):
+            stack.extend((f"{place}.{key[:MOST_SHOWN]}", inner) for key, inner in one.items())
+        elif isinstance(one, list):
+            stack.extend((f"{place}.{at}", inner) for at, inner in enumerate(one))
+        else:
+            yield place, one
+
+
+def _numbers(where: str, value: object, *, finite: bool) -> None:
+    for place, one in _leaves(value, where):
+        if isinstance(one, bool):
+            continue
+        if isinstance(one, int) and abs(one) > LARGEST_WHOLE:
+            raise Misfit(f"{place} is {shown(one)}; expected a number of at most 20 digits")
+        if finite and isinstance(one, float) and not math.isfinite(one):
+            raise Misfit(f"{place} is {shown(one)}; expected a finite number")

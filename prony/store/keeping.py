@@ -11,10 +11,11 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field
 from sqlalchemy import Connection, delete, insert, select, update
 
-from prony import __version__
+from prony import __version__, redaction
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 from prony.store import schema, summaries
+from prony.store.columns import finite
 
 
 def insert_trial(connection: Connection, record: TrialRecord, judged: Mapping[str, Any]) -> None:
@@ -43,25 +44,31 @@ def record_of(connection: Connection, trial_id: str) -> str | None:
     return None if record is None else zlib.decompress(record).decode()
 
 
+def record_text(record: TrialRecord) -> str:
+    """The record as it is stored: without credentials."""
+    return redaction.as_json(record.model_dump_json())
+
+
 def trial_values(record: TrialRecord) -> dict[str, Any]:
-    """The row of a trial."""
+    """The row of a trial, without credentials."""
+    text = record_text(record)
     return {
         "id": record.id,
         "experiment_id": record.experiment_id,
-        "server": record.server,
-        "workload": record.workload,
-        "load_name": record.load_name,
+        "server": redaction.name(record.server),
+        "workload": redaction.name(record.workload),
+        "load_name": redaction.name(record.load_name),
         "kind": record.kind,
         "block": record.block,
         "position": record.position,
         "quick": record.quick,
         "started": record.started_at.astimezone(UTC).isoformat(),
         "ended": record.ended_at.astimezone(UTC).isoformat(),
-        "failure": record.failure,
+        "failure": None if record.failure is None else redaction.text(record.failure),
         "fingerprint_key": record.fingerprint_key,
         "prony_version": __version__,
         "record_format": schema.RECORD_FORMAT,
-        "record": zlib.compress(record.model_dump_json().encode()),
+        "record": zlib.compress(text.encode()),
     }
 
 
@@ -71,8 +78,8 @@ def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, 
         "trial_id": trial_id,
         "made": datetime.now(UTC).isoformat(),
         "prony_version": __version__,
-        "judgement": judgement.model_dump_json(),
-        "figures": json.dumps(dict(figures)),
+        "judgement": redaction.as_json(judgement.model_dump_json()),
+        "figures": json.dumps(finite(figures)),
         "conforms": judgement.conforms,
     }
 

@@ -12,10 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, func, insert, select
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.store import schema
+from prony.store.columns import column_time
 from prony.store.ids import looks_like_id
-from prony.store.rows import Note
+from prony.store.rows import Note, Unreadable
 
 LATEST = "latest"
 MOST_NOTE_CHARACTERS = 10_000
@@ -112,12 +114,20 @@ def tags_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[str]]:
     return found
 
 
-def notes_of(connection: Connection, ids: Sequence[str]) -> dict[str, list[Note]]:
-    """Experiment -> its notes, the oldest first."""
+def notes_of(
+    connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
+) -> dict[str, list[Note]]:
+    """Experiment -> its notes, the oldest first; of one that cannot be read `unreadable` gets a sentence."""
     query = select(schema.notes).where(schema.notes.c.experiment_id.in_(ids))
     found: dict[str, list[Note]] = defaultdict(list)
     for row in connection.execute(query.order_by(schema.notes.c.id)):
-        found[row.experiment_id].append(Note(datetime.fromisoformat(row.made), row.made_by, row.text))
+        try:
+            made = column_time("made", row.made)
+        except ValueError as fault:
+            sentence = f"a note on experiment {row.experiment_id} cannot be read: {fault}"
+            unreadable.append(Unreadable(row.experiment_id, sentence, whole=False))
+        else:
+            found[row.experiment_id].append(Note(made, row.made_by, redaction.text(row.text)))
     return found
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, insert, select, update
 
+from prony import redaction
 from prony.errors import StoreError
 from prony.store import labels, owner, schema, summaries
 from prony.store.rows import ExperimentStatus, RawExperiment
@@ -37,11 +38,27 @@ def raw(connection: Connection, experiment_id: str) -> RawExperiment:
         select(schema.notes).where(schema.notes.c.experiment_id == experiment_id).order_by(schema.notes.c.id)
     ).all()
     return RawExperiment(
-        experiment=dict(experiment._mapping) | {"status": status_of(experiment)},
-        trials=tuple(dict(row._mapping) for row in trials),
-        judgements=tuple(_without_id(row._mapping) for row in judgements),
-        notes=tuple(_without_id(row._mapping) for row in notes),
+        experiment=_public(experiment._mapping) | {"status": status_of(experiment)},
+        trials=tuple(_public(row._mapping) for row in trials),
+        judgements=tuple(_without_id(_public(row._mapping)) for row in judgements),
+        notes=tuple(_without_id(_public(row._mapping)) for row in notes),
     )
+
+
+def _public(row: Mapping[Any, Any]) -> dict[str, Any]:
+    """The row without credentials, which rows of earlier versions hold."""
+    made = {str(name): value for name, value in row.items()}
+    for name in ("spec", "judgement"):
+        if name in made:
+            made[name] = redaction.as_json(made[name])
+    for name in ("name", "failure", "text"):
+        if made.get(name):
+            made[name] = redaction.text(made[name])
+    if "record" in made:
+        text = zlib.decompress(made["record"]).decode()
+        public = redaction.as_json(text)
+        made["record"] = made["record"] if public == text else zlib.compress(public.encode())
+    return made
 
 
 def add(connection: Connection, found: RawExperiment, where: str) -> int:
@@ -69,7 +86,7 @@ def add(connection: Connection, found: RawExperiment, where: str) -> int:
     new = [trial for trial in found.trials if trial["id"] not in known]
     for trial in found.trials:
         stored = known.get(trial["id"])
-        if stored is not None and zlib.decompress(stored) != zlib.decompress(trial["record"]):
+        if stored is not None and _text(stored) != _text(trial["record"]):
             raise StoreError(
                 f"Trial {trial['id']} in {where} differs from the imported one, and a stored trial is never "
                 "changed; nothing was imported."
@@ -93,6 +110,10 @@ def add_judgement(connection: Connection, judgement: Mapping[str, Any]) -> bool:
         return False
     connection.execute(insert(schema.judgements).values(**judgement))
     return True
+
+
+def _text(record: bytes) -> str:
+    return redaction.as_json(zlib.decompress(record).decode())
 
 
 def status_of(row: Row[Any]) -> ExperimentStatus:

@@ -11,6 +11,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from prony.errors import UsageError
 from prony.store import moving, schema
+from prony.store.columns import is_time, time_of
 from prony.store.rows import ExperimentStatus, FoundExperiment
 
 _E, _T = schema.experiments.c, schema.trials.c
@@ -68,7 +69,10 @@ def unwanted(connection: Connection, experiment_id: str) -> bool:
     tag = select(schema.tags.c.name).where(schema.tags.c.experiment_id == experiment_id)
     if row is None or connection.execute(tag).first() is not None:
         return False
-    return not may_run(moving.status_of(row), datetime.fromisoformat(row.created), datetime.now(UTC))
+    # What says no time when it began cannot be shown, and nobody knows that it ends.
+    return not is_time(row.created) or not may_run(
+        moving.status_of(row), time_of(row.created), datetime.now(UTC)
+    )
 
 
 def remove(connection: Connection, experiment_id: str) -> bool:

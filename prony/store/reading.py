@@ -1,4 +1,6 @@
-"""Experiments and trials out of their rows. Must not write, nor know what is done with them."""
+"""Experiments and trials out of their rows, without the credentials that rows of earlier versions hold. Must
+not write, nor know what is done with them.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +8,18 @@ import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any
 
 import pydantic
 from sqlalchemy import ColumnElement, Connection, Row, func, select
 
-from prony import __version__
+from prony import __version__, redaction
 from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.store import keeping, labels, moving, schema
+from prony.store.columns import column_time, is_time, stored_figures
 from prony.store.ids import as_typed
 from prony.store.rows import ExperimentRow, StoredJudgement, StoredTrial
 
@@ -26,9 +28,11 @@ _WITH_NUMBER = schema.experiments.join(schema.experiment_summaries)
 _NEWEST_FIRST = (_E.created.desc(), schema.experiment_summaries.c.number.desc())
 
 
-def experiments(connection: Connection, where: str, *conditions: ColumnElement[bool]) -> list[ExperimentRow]:
-    """The experiments that fulfil the conditions, newest first. `where`: the database, for the sentence of a
-    StoreError about a row that cannot be read.
+def experiments(
+    connection: Connection, where: str, *conditions: ColumnElement[bool], readable: bool = False
+) -> list[ExperimentRow]:
+    """The experiments that fulfil the conditions, newest first; with `readable` without those that cannot be
+    read, which a search names. `where`: the database, for the sentence of a StoreError about such a row.
     """
     count = select(func.count()).select_from(schema.trials).where(_T.experiment_id == _E.id).scalar_subquery()
     query = (
@@ -37,19 +41,24 @@ def experiments(connection: Connection, where: str, *conditions: ColumnElement[b
         .where(*conditions)
         .order_by(*_NEWEST_FIRST)
     )
-    return [_experiment(row, where) for row in connection.execute(query)]
+    found: list[ExperimentRow] = []
+    for row in connection.execute(query):
+        with suppress(StoreError) if readable else nullcontext():
+            found.append(_experiment(row, where))
+    return found
 
 
 def identify(connection: Connection, where: str, which: str) -> str:
     """The full id of an experiment by its id, a tag (of the newest that has it), a unique beginning of its id
     (or of the part after the dash), or `latest`. Raises UsageError when there is none or more than one.
     """
-    query = select(_E.id).select_from(_WITH_NUMBER).order_by(*_NEWEST_FIRST)
-    ids: list[str] = list(connection.execute(query).scalars())
+    query = select(_E.id, _E.created).select_from(_WITH_NUMBER).order_by(*_NEWEST_FIRST)
+    rows: list[Any] = list(connection.execute(query))
+    ids: list[str] = [row.id for row in rows]
     if not ids:
         raise UsageError(f"No results in {where} yet; measure something first.")
     if which.strip().lower() == labels.LATEST:
-        return ids[0]
+        return next((row.id for row in rows if is_time(row.created)), ids[0])
     typed = as_typed(which)
     if typed in ids:
         return typed
@@ -85,11 +94,11 @@ def _experiment(row: Row[Any], where: str) -> ExperimentRow:
     with _understood(f"Experiment {row.id}", where, row.prony_version):
         return ExperimentRow(
             id=row.id,
-            name=row.name,
-            created=datetime.fromisoformat(row.created),
-            ended=datetime.fromisoformat(row.ended) if row.ended else None,
+            name=redaction.text(row.name),
+            created=column_time("created", row.created),
+            ended=column_time("ended", row.ended) if row.ended else None,
             status=moving.status_of(row),
-            spec=json.loads(row.spec),
+            spec=json.loads(redaction.as_json(row.spec)),
             fingerprint=Fingerprint.model_validate_json(row.fingerprint),
             seed=int(row.seed),
             quick=bool(row.quick),
@@ -103,29 +112,34 @@ def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
         if row.record_format != schema.RECORD_FORMAT:
             raise ValueError(f"unknown format {row.record_format}")
         return StoredTrial(
-            record=TrialRecord.model_validate_json(zlib.decompress(row.record)),
-            judgements=tuple(
-                StoredJudgement(
-                    judgement=judgement,
-                    figures=json.loads(one.figures),
-                    made=datetime.fromisoformat(one.made),
-                    prony_version=one.prony_version,
-                    stale=stale,
-                )
-                for one in judged
-                for judgement, stale in (keeping.judgement_of(one.judgement),)
-            ),
+            record=TrialRecord.model_validate_json(redaction.as_json(zlib.decompress(row.record).decode())),
+            judgements=tuple(_judgement(one) for one in judged),
             prony_version=row.prony_version,
         )
+
+
+def _judgement(row: Row[Any]) -> StoredJudgement:
+    figures, odd = stored_figures(row.figures)
+    judgement, stale = keeping.judgement_of(redaction.as_json(row.judgement))
+    return StoredJudgement(
+        judgement=judgement,
+        figures=figures,
+        made=column_time("made", row.made),
+        prony_version=row.prony_version,
+        stale=stale,
+        odd=odd,
+    )
 
 
 @contextmanager
 def _understood(what: str, where: str, written_by: str) -> Iterator[None]:
     try:
         yield
-    except (pydantic.ValidationError, ValueError, zlib.error) as error:
+    except pydantic.ValidationError as error:
         raise StoreError(
             f"{what} in {where} cannot be read: it is damaged, or Prony {written_by}, "
             f"which wrote it, records something else than this one ({__version__}).",
             details=str(error),
         ) from None
+    except (ValueError, RecursionError, zlib.error) as error:
+        raise StoreError(f"{what} in {where} cannot be read and is damaged: {error}.") from None

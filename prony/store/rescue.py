@@ -14,6 +14,7 @@ from typing import Any
 from prony import __version__
 from prony.errors import UsageError
 from prony.store import exported
+from prony.store.columns import parsed
 from prony.store.rows import RawExperiment
 
 FORMAT = 3
@@ -43,13 +44,13 @@ def save(
     return None
 
 
-def read(path: Path, text: str) -> RawExperiment:
+def read(path: Path, text: bytes) -> RawExperiment:
     """What `save` wrote to `path`, as rows; the experiment's is empty when it was not known.
 
     Raises UsageError when the file is something else or damaged.
     """
     try:
-        content = json.loads(text)
+        content = parsed(text)
         if content[MARK] not in READABLE:
             raise UsageError(
                 f"{path} has version {content[MARK]} of the format of a rescued trial and this Prony "
@@ -57,12 +58,15 @@ def read(path: Path, text: str) -> RawExperiment:
             )
         trial = exported.trial(content["trial"])
         judgement = exported.judgement(content["judgement"], {str(trial["id"])})
-        known = dict(content["experiment"] or {})
-        row = {name: value for name, value in known.items() if name not in exported.LOCAL}
-        experiment = exported.experiment(row) if row else {}
+        known = content["experiment"]
+        experiment = {} if known is None else exported.experiment(exported.without_local(known))
         if experiment and experiment["id"] != trial["experiment_id"]:
-            raise ValueError(f"{trial['id']} belongs to another experiment")
+            raise exported.Misfit(f"{trial['id']} belongs to another experiment")
         return RawExperiment(experiment, (trial,), (judgement,))
+    except exported.Misfit as fault:
+        raise UsageError(
+            f"{path} is not a trial that Prony saved, or it is damaged; nothing was imported: {fault}"
+        ) from fault
     except (KeyError, TypeError, ValueError, RecursionError) as fault:
         raise UsageError(
             f"{path} is not a trial that Prony saved, or it is damaged; nothing was imported",

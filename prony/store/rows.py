@@ -56,6 +56,8 @@ class StoredJudgement:
     """Made by a Prony whose findings this one does not know: none is in `judgement`. What shows it judges the
     evidence again (prony.experiment.stored).
     """
+    odd: tuple[str, ...] = ()
+    """A sentence for each stored figure that is no number, and so is none of `figures`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,11 +120,23 @@ class FoundExperiment:
 
 
 @dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A row that is there and cannot be shown."""
+
+    experiment_id: str
+    sentence: str
+    """Which row, what was found, what was expected."""
+    whole: bool = True
+    """The experiment itself; else a note on it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """A page of what a search found, newest first, and how many there are in all."""
 
     experiments: tuple[FoundExperiment, ...]
     total: int
+    unreadable: tuple[Unreadable, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,16 +8,20 @@ import fnmatch
 import json
 from collections import defaultdict
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
+from pydantic import ValidationError
 from sqlalchemy import ColumnElement, Connection, Row, func, or_, select
 
+from prony import redaction
 from prony.evidence.host import Fingerprint
 from prony.store import moving, schema
+from prony.store.columns import column_time, is_time, stored_figures, time_of
 from prony.store.labels import notes_of, tags_of
-from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, SeriesTrial
+from prony.store.rows import Found, FoundExperiment, SeenHost, SeriesName, SeriesTrial, Unreadable
 
 _E, _T = schema.experiments.c, schema.trials.c
 _ES, _TS = schema.experiment_summaries.c, schema.trial_summaries.c
@@ -60,13 +64,18 @@ def search(connection: Connection, wanted: Search, limit: int | None, offset: in
     every = connection.execute(newest_first).scalars().all()
     chosen = every[offset : None if limit is None else offset + limit]
     found: list[FoundExperiment] = []
+    unreadable: list[Unreadable] = []
     for begin in range(0, len(chosen), MOST_AT_ONCE):
-        found += _looked_up(connection, chosen[begin : begin + MOST_AT_ONCE])
-    return Found(tuple(found), len(every))
+        found += _looked_up(connection, chosen[begin : begin + MOST_AT_ONCE], unreadable)
+    return Found(tuple(found), len(every), tuple(unreadable))
 
 
-def _looked_up(connection: Connection, ids: Sequence[str]) -> list[FoundExperiment]:
-    """These experiments, in the order of their ids here."""
+def _looked_up(
+    connection: Connection, ids: Sequence[str], unreadable: list[Unreadable]
+) -> list[FoundExperiment]:
+    """These experiments, in the order of their ids here; of a row that cannot be read `unreadable` gets a
+    sentence.
+    """
     query = (
         select(
             *(_E.id, _E.name, _E.created, _E.ended, _E.status, _E.quick, _E.prony_version, _E.owner),
@@ -77,17 +86,24 @@ def _looked_up(connection: Connection, ids: Sequence[str]) -> list[FoundExperime
     )
     found: list[Any] = list(connection.execute(query))
     rows = {row.id: row for row in found}
-    # One that is missing was removed since its id was read.
-    return _completed(connection, [_found(rows[one]) for one in ids if one in rows])
+    read: list[FoundExperiment] = []
+    for one in ids:
+        if one not in rows:
+            continue  # removed since its id was read
+        try:
+            read.append(_found(rows[one]))
+        except ValueError as fault:
+            unreadable.append(Unreadable(one, f"experiment {one} cannot be read: {fault}"))
+    return _completed(connection, read, unreadable)
 
 
 def _found(row: Row[Any]) -> FoundExperiment:
     return FoundExperiment(
         id=row.id,
-        name=row.name,
+        name=redaction.text(row.name),
         command=row.command,
-        created=_time(row.created),
-        ended=_time(row.ended) if row.ended else None,
+        created=column_time("created", row.created),
+        ended=column_time("ended", row.ended) if row.ended else None,
         status=moving.status_of(row),
         quick=bool(row.quick),
         prony_version=row.prony_version,
@@ -96,7 +112,9 @@ def _found(row: Row[Any]) -> FoundExperiment:
     )
 
 
-def _completed(connection: Connection, found: list[FoundExperiment]) -> list[FoundExperiment]:
+def _completed(
+    connection: Connection, found: list[FoundExperiment], unreadable: list[Unreadable]
+) -> list[FoundExperiment]:
     """With what other tables say of them."""
     ids = [one.id for one in found]
     counts = (
@@ -109,7 +127,7 @@ def _completed(connection: Connection, found: list[FoundExperiment]) -> list[Fou
     seen: dict[str, list[Row[Any]]] = defaultdict(list)
     for row in connection.execute(counts):
         seen[row.experiment_id].append(row)
-    tags, notes = tags_of(connection, ids), notes_of(connection, ids)
+    tags, notes = tags_of(connection, ids), notes_of(connection, ids, unreadable)
     completed = []
     for one in found:
         completed.append(
@@ -186,8 +204,9 @@ def series_names(connection: Connection) -> tuple[SeriesName, ...]:
         .order_by(_T.server, _T.workload, _T.load_name)
     )
     return tuple(
-        SeriesName(row.server, row.workload, row.load_name, row.trials, _time(row.newest))
+        SeriesName(row.server, row.workload, row.load_name, row.trials, time_of(row.newest))
         for row in connection.execute(query)
+        if is_time(row.newest)
     )
 
 
@@ -232,7 +251,7 @@ def series(
         .where(*conditions)
         .order_by(_E.created, _TS.number)
     )
-    rows: list[Any] = list(connection.execute(query))
+    rows: list[Any] = [row for row in connection.execute(query) if is_time(row.started)]
     last = {_place(row): row.id for row in rows}
     return tuple(_series_trial(row, repeated=last[_place(row)] != row.id) for row in rows)
 
@@ -243,6 +262,7 @@ def _place(row: Row[Any]) -> tuple[Any, ...]:
 
 
 def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
+    figures, odd = stored_figures(row.figures)
     return SeriesTrial(
         trial_id=row.id,
         experiment_id=row.experiment_id,
@@ -251,15 +271,15 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
         kind=row.kind,
         quick=bool(row.quick),
         repeated=repeated,
-        started=_time(row.started),
+        started=column_time("started", row.started),
         fingerprint_key=row.fingerprint_key,
         plan_key=row.plan_key,
         conforms=bool(row.conforms),
         bound_by=row.bound_by,
-        reason=row.reason,
-        failure=row.failure,
-        figures=json.loads(row.figures),
-        versions=json.loads(row.versions),
+        reason=redaction.text(row.reason) or "; ".join(odd),
+        failure=None if row.failure is None else redaction.text(row.failure),
+        figures=figures,
+        versions=_mapping(row.versions),
         build_key=row.build_key,
         prony_version=row.prony_version,
     )
@@ -269,30 +289,31 @@ def _series_trial(row: Row[Any], *, repeated: bool) -> SeriesTrial:
 
 
 def fingerprints(connection: Connection, key: str | None = None) -> tuple[SeenHost, ...]:
-    """Hosts with their software (of one fingerprint, or all), the newest seen first."""
-    newest = (
-        select(_E.fingerprint_key, func.count().label("experiments"), func.max(_E.created).label("newest"))
-        .where(*([] if key is None else [_E.fingerprint_key == key]))
-        .group_by(_E.fingerprint_key)
-        .subquery()
+    """Hosts with their software (of one fingerprint, or all), the newest seen first. What cannot be read of
+    an experiment says nothing of its host.
+    """
+    query = select(_E.id, _E.fingerprint_key, _E.created).where(
+        *([] if key is None else [_E.fingerprint_key == key])
     )
-    query = (
-        select(_E.fingerprint, newest.c.experiments, newest.c.newest)
-        .join(
-            newest,
-            (newest.c.fingerprint_key == _E.fingerprint_key) & (newest.c.newest == _E.created),
-        )
-        .order_by(newest.c.newest.desc())
-    )
-    found: dict[str, SeenHost] = {}
+    times: dict[str, list[tuple[datetime, str]]] = defaultdict(list)
     for row in connection.execute(query):
-        seen = SeenHost(Fingerprint.model_validate_json(row.fingerprint), row.experiments, _time(row.newest))
-        found.setdefault(seen.fingerprint.key, seen)
-    return tuple(found.values())
+        if is_time(row.created):
+            times[row.fingerprint_key].append((time_of(row.created), row.id))
+    found: list[SeenHost] = []
+    for of_host in times.values():
+        newest, identifier = max(of_host)
+        text = connection.execute(select(_E.fingerprint).where(_E.id == identifier)).scalar_one()
+        with suppress(ValidationError):
+            found.append(SeenHost(Fingerprint.model_validate_json(text), len(of_host), newest))
+    return tuple(sorted(found, key=lambda one: one.newest, reverse=True))
 
 
-def _time(text: str) -> datetime:
-    return datetime.fromisoformat(text)
+def _mapping(text: str) -> dict[str, str]:
+    with suppress(ValueError):
+        found = json.loads(text)
+        if isinstance(found, dict):
+            return {name: str(value) for name, value in found.items()}
+    return {}
 
 
 def _text(moment: datetime) -> str:

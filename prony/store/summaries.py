@@ -15,6 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, delete, insert, select, update
 
 from prony.store import schema
+from prony.store.columns import storable
 
 Row = Mapping[str, Any]
 
@@ -33,14 +34,14 @@ def of_experiment(experiment: Row) -> dict[str, Any]:
     return {
         "experiment_id": experiment["id"],
         "command": _command(_mapping(experiment["spec"])),
-        "hostname": str(fingerprint.get("hostname") or ""),
+        "hostname": storable(str(fingerprint.get("hostname") or "")),
     }
 
 
 def _command(spec: Row) -> str:
     """The command that made the plan; experiments of the first version did not name it."""
     if "command" in spec:
-        return str(spec["command"])[:32]
+        return storable(str(spec["command"])[:32])
     return _OLD_COMMANDS.get(str(spec.get("kind")), "load" if "url" in spec else "compare")
 
 
@@ -49,14 +50,9 @@ def plan_keys(spec: str) -> dict[str, str]:
     Trials with different keys differ by plan.
     """
     plan = _mapping(spec)
-    cells, parts = plan.get("cells"), plan.get("parts")
-    sharing = (
-        {str(part.get("name")): part.get("share_process") for part in parts}
-        if isinstance(parts, list)
-        else {}
-    )
+    sharing = {str(part.get("name")): part.get("share_process") for part in _mappings(plan.get("parts"))}
     found = {}
-    for cell in cells if isinstance(cells, list) else ():
+    for cell in _mappings(plan.get("cells")):
         run = {name: cell.get(name) for name in ("target", "trial")}
         if kind := sharing.get(str(cell.get("part"))):
             run["share_process"] = True if kind == "loads" else kind
@@ -72,10 +68,10 @@ def of_trial(trial: Row, judgement: Row, keys: Mapping[str, str]) -> dict[str, A
     cell = str(record.get("cell") or "")
     return {
         "trial_id": trial["id"],
-        "cell": cell,
+        "cell": storable(cell),
         "plan_key": keys.get(cell, UNKNOWN_PLAN),
         "versions": json.dumps(server.get("versions") or {}),
-        "build_key": server.get("build_key"),
+        "build_key": None if server.get("build_key") is None else storable(str(server["build_key"])),
         **_judged(judgement),
     }
 
@@ -84,8 +80,8 @@ def _judged(judgement: Row) -> dict[str, Any]:
     found = _mapping(judgement["judgement"])
     return {
         "conforms": judgement["conforms"],
-        "bound_by": str(found.get("bound_by") or "unknown"),
-        "reason": "" if judgement["conforms"] else _reason(found),
+        "bound_by": storable(str(found.get("bound_by") or "unknown")),
+        "reason": "" if judgement["conforms"] else storable(_reason(found)),
         "figures": judgement["figures"],
     }
 
@@ -101,6 +97,11 @@ def _reason(judgement: Row) -> str:
         "",
     )
     return text if len(text) <= MOST_REASON_CHARACTERS else text[: MOST_REASON_CHARACTERS - 1] + "…"
+
+
+def _mappings(value: Any) -> list[Row]:
+    """The objects of a list; of a plan that another version wrote it may be anything."""
+    return [one for one in value if isinstance(one, Mapping)] if isinstance(value, list) else []
 
 
 def _mapping(text: str) -> dict[str, Any]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from prony.plan.target import Launch, Target, Url
 from prony.server.catalogue import Catalogue
-from prony.targets.base import RunningTarget, ServerUnderTest
+from prony.targets.base import Placement, RunningTarget, ServerUnderTest
 from prony.targets.external import ExternalServer, RunningExternal
 from prony.targets.launched import LaunchedServer
 
 __all__ = [
     "ExternalServer",
     "LaunchedServer",
+    "Placement",
     "RunningExternal",
     "RunningTarget",
     "ServerUnderTest",

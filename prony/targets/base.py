@@ -7,6 +7,7 @@ a kind cannot answer is None, and the checks that need it say *unknown*. Must no
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from prony.evidence.host import CpuPartition, Limits
@@ -28,6 +29,23 @@ from prony.server.threads import Readings
 
 OnLine = Callable[[str, str], None]
 """Called with the name of a server and a line of its build."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where a server runs that somebody else started. Empty: it is not running, it is ours to place, or it is
+    on another host.
+    """
+
+    cpus: Mapping[int, frozenset[int]] = field(default_factory=dict)
+    """Of each of its processes on this host that serve requests: on which CPUs it may run."""
+    hidden: bool = False
+    """It listens on this host, and its process may not be read."""
+
+    @property
+    def all_cpus(self) -> frozenset[int]:
+        """Of all of them; empty: not known."""
+        return frozenset[int]().union(*self.cpus.values())
 
 
 class ReadyProbe(Protocol):
@@ -93,6 +111,9 @@ class ServerUnderTest(Protocol):
     @property
     def workloads(self) -> tuple[str, ...]:
         """Those that it says it offers; empty: it says nothing, and any may be tried."""
+
+    def placement(self) -> Placement:
+        """Where it runs now, by somebody else's doing."""
 
     def lacking(self) -> str | None:
         """What this host lacks to build and start it, with what to do; None when nothing."""

@@ -25,8 +25,8 @@ from prony.server.address import Address
 from prony.server.listening import ListenerWatch
 from prony.server.probe import request_count
 from prony.server.spread import connections_by_process
-from prony.server.threads import Readings, thread_times
-from prony.targets.base import OnLine, ReadyProbe, RunningTarget
+from prony.server.threads import Readings, allowed_cpus, thread_times
+from prony.targets.base import OnLine, Placement, ReadyProbe, RunningTarget
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
@@ -75,6 +75,9 @@ class ExternalServer:
     def workloads(self) -> tuple[str, ...]:
         """What it offers is seen by the preflight."""
         return ()
+
+    def placement(self) -> Placement:
+        return RunningExternal(self.at).placement()
 
     def lacking(self) -> str | None:
         """Nothing is built or started."""
@@ -228,8 +231,20 @@ class RunningExternal:
 
     def cpus(self) -> tuple[int, ...]:
         """Where any of its threads may run; which of them work is seen under load."""
-        threads = self.thread_times() or {}
-        return tuple(sorted(frozenset().union(*(thread.cpus for thread in threads.values()))))
+        return tuple(sorted(self.placement().all_cpus))
+
+    def placement(self) -> Placement:
+        """A process that has handed its socket down (nginx's master) serves nothing: it may run anywhere."""
+        below = {holder: set(proc.descendants(holder)) for holder in self._holders}
+        masters = {holder for holder, children in below.items() if children & set(self._holders)}
+        found = {pid: allowed_cpus(pid) for pid in self.pids() if pid not in masters}
+        hidden = not self._holders and self._is_here()
+        return Placement({pid: cpus for pid, cpus in found.items() if cpus}, hidden)
+
+    def _is_here(self) -> bool:
+        """Whether sockets of this host listen at all the addresses, whoever has them."""
+        each = self._by_address()
+        return bool(each) and all(each or ())
 
     def quota_cpus(self) -> float | None:
         return cpu_quota(pid=self._holders[0]) if self._holders else None

@@ -20,7 +20,7 @@ from prony.server.launch import launch
 from prony.server.running import RunningServer, identity_of
 from prony.server.settings import Settings
 from prony.server.spec import ServerSpec
-from prony.targets.base import OnLine
+from prony.targets.base import OnLine, Placement
 
 
 @dataclass(slots=True)
@@ -42,7 +42,8 @@ class LaunchedServer:
     def of(cls, asked: Launch, catalogue: Catalogue) -> LaunchedServer:
         """Raises UsageError for an unknown server, or a setting that it does not have."""
         settings = Settings(dict(asked.settings), asked.heap, asked.jvm_flags, asked.jdk)
-        return cls(catalogue.resolve(asked.address, settings))
+        spec = catalogue.resolve(asked.address, settings)
+        return cls(spec if asked.known_as is None else spec.model_copy(update={"name": asked.known_as}))
 
     @property
     def name(self) -> str:
@@ -75,6 +76,10 @@ class LaunchedServer:
     @property
     def workloads(self) -> tuple[str, ...]:
         return tuple(self.spec.workloads)
+
+    def placement(self) -> Placement:
+        """Its CPUs are chosen for it."""
+        return Placement()
 
     def lacking(self) -> str | None:
         return lacking(self.spec)

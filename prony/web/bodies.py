@@ -14,20 +14,27 @@ from starlette.requests import ClientDisconnect, Request
 from prony.web.refusal import Refusal
 
 MOST_FORM_BYTES = 16 * 1024
+FORM_S = 10.0
 UPLOAD_S = 600.0
 """A body that takes longer is given up."""
 
 
 async def form(request: Request) -> dict[str, str]:
-    """A form that a page sent, the first value of each field. Raises Refusal: 413 or 415."""
+    """A form that a page sent, the first value of each field. Raises Refusal: 400, 408, 413 or 415."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/x-www-form-urlencoded":
         raise Refusal(415, f"a form was expected, and '{kind[:60]}' was sent")
     body = bytearray()
-    async for piece in request.stream():
-        body += piece
-        if len(body) > MOST_FORM_BYTES:
-            raise Refusal(413, f"the form is larger than {MOST_FORM_BYTES:,} bytes")
+    try:
+        with anyio.fail_after(FORM_S):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > MOST_FORM_BYTES:
+                    raise Refusal(413, f"the form is larger than {MOST_FORM_BYTES:,} bytes")
+    except TimeoutError:
+        raise Refusal(408, f"the form took longer than {FORM_S:.0f} s", {"Connection": "close"}) from None
+    except ClientDisconnect:
+        raise Refusal(400, "the form ended early") from None
     fields = parse_qs(bytes(body).decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=32)
     return {name: values[0] for name, values in fields.items()}
 

@@ -4,6 +4,7 @@ the same experiment is one change. Computed once for each state of a series. Mus
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from prony.report.trend_reading import HEADLINES, trend_of
 from prony.report.trends import ChangePoint, Difference, TrendTrial, TrendView, change_words
 from prony.store import SeriesName, Store
 from prony.web.cache import Cache
+
+log = logging.getLogger("prony.web")
 
 MOST_SERIES = 200
 """The newest series are looked through."""
@@ -75,7 +78,17 @@ class Changes:
     def _all(self) -> Iterator[Found]:
         names = sorted(self._store.series_names(), key=lambda one: one.newest, reverse=True)
         for name in names[:MOST_SERIES]:
-            yield from self._known.get(_state(name), lambda name=name: self._found(name))  # type: ignore[misc]
+            yield from self._known.get(_state(name), lambda name=name: self._sought(name))  # type: ignore[misc]
+
+    def _sought(self, name: SeriesName) -> tuple[Found, ...]:
+        """None in a series whose rows cannot be understood, whatever is wrong with them: its own page says
+        so, and the others are shown.
+        """
+        try:
+            return self._found(name)
+        except Exception:
+            log.warning("no changes sought in %s, %s, %s", *_state(name)[:3], exc_info=True)
+            return ()
 
     def _found(self, name: SeriesName) -> tuple[Found, ...]:
         series = self._store.series(name.server, name.workload, name.load_name)

@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from prony import redaction
 from prony.web.access import Access, Reader
 from prony.web.refusal import Refusal
 
@@ -143,6 +144,6 @@ def _complete(headers: MutableHeaders) -> None:
 def defect(fault: Exception) -> Refusal:
     """A fault of Prony itself: the traceback goes to a file, the reader gets one sentence."""
     with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as file:
-        traceback.print_exception(fault, file=file)
-    log.error("defect: %s: %s; details: %s", type(fault).__name__, fault, file.name)
+        file.write(redaction.text("".join(traceback.format_exception(fault))))
+    log.error("defect: %s: %s; details: %s", type(fault).__name__, redaction.text(str(fault)), file.name)
     return Refusal(500, f"this is a defect of Prony; its details are in {file.name} on the server")

@@ -34,6 +34,7 @@ def experiments(site: Site, request: Request) -> Response:
         "experiments.html.j2",
         here="/",
         found=found.experiments,
+        unreadable=found.unreadable,
         total=found.total,
         fields=fields,
         page_number=page,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -13,6 +12,7 @@ import pytest
 from prony.cli import attaching
 from prony.errors import UsageError
 from prony.plan.target import Url
+from tests.processes import started
 
 AT = Url(url="http://127.0.0.1:9")
 
@@ -21,7 +21,7 @@ AT = Url(url="http://127.0.0.1:9")
 def workers() -> Iterator[tuple[int, ...]]:
     """Three processes of two programs."""
     commands = (["sleep", "600"], ["tail", "-f", "/dev/null"], ["sleep", "600"])
-    running = [subprocess.Popen(command) for command in commands]
+    running = [started(*command) for command in commands]
     yield tuple(one.pid for one in running)
     for one in running:
         one.kill()

@@ -154,14 +154,14 @@ def test_windows_are_those_of_every_steady_cell() -> None:
     assert {one.windows for one in steady} == {4}
     with pytest.raises(UsageError, match="--windows is 0; expected 1 to 100"):
         Common(windows=0).applied(made(*TWO))
-    with pytest.raises(UsageError, match="which --precision would end early"):
-        Common(windows=2, precision="2%").applied(made(*TWO))
+    with pytest.raises(UsageError, match="which --within would end early"):
+        Common(windows=2, within="2%").applied(made(*TWO))
 
 
 @pytest.mark.parametrize(
     ("planned", "asked"),
     [
-        ({"windows": 5}, Common(precision="2%")),
+        ({"windows": 5}, Common(within="2%")),
         ({"precision": 0.02}, Common(windows=4)),
     ],
     ids=["the plan has windows", "the plan has a precision"],
@@ -177,7 +177,7 @@ def test_windows_and_a_precision_are_refused_wherever_they_come_from(
         for cell in plan.cells
     ]
     plan = plan.model_copy(update={"cells": tuple(cells)})
-    with pytest.raises(UsageError, match="which --precision would end early: give one of them; the plan has"):
+    with pytest.raises(UsageError, match="which --within would end early: give one of them; the plan has"):
         asked.applied(plan)
     assert Common(windows=1).applied(plan).cells[0].trial.measured.kind == "steady"
 
@@ -232,7 +232,7 @@ def test_commands_are_what_the_parser_calls() -> None:
         (("sweep", "tomcat", "--warmup", "5s"), "--warmup applies to a URL"),
         (("aa", "http://127.0.0.1:1/"), "prony aa compares fresh processes: name a server"),
         (("aa", "tomcat", "--trials", "9"), "--each is 5 and --trials 9; expected at least 3"),
-        (("aa",), "name a server, or --resume ID"),
+        (("aa",), "or --resume ID"),
         (
             ("capacity", "http://127.0.0.1:1/", "--slo", "p99<1s", "--warm-up-cap", "5s"),
             "of a URL give --warmup",

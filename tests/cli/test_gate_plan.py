@@ -74,8 +74,19 @@ def test_a_protocol_fixes_warm_up_and_run(tmp_path: Path) -> None:
 
 
 def test_figures_have_short_names_and_a_direction() -> None:
-    assert figures_of(FIGURES) == ("requests_per_s", "p99_ms", "server_cpu_us_per_request")
+    assert figures_of(FIGURES) == ("requests_per_s", "server_cpu_us_per_request")
     assert figures_of(" p50_ms ,peak_rss_mib") == ("p50_ms", "peak_rss_mib")
+
+
+def test_p99_has_a_margin_of_its_own(tmp_path: Path) -> None:
+    words = [build(tmp_path, "base"), build(tmp_path, "candidate")]
+    gate = plan_of(words, changed(figures=figures_of(FIGURES), p99=True), ASKED, COMMON).parts[0].gate
+    assert gate is not None
+    assert gate.figures == ("requests_per_s", "server_cpu_us_per_request", "p99_ms")
+    assert gate.margins == {"p99_ms": 0.2}
+    without = plan_of(words, changed(figures=figures_of(FIGURES)), ASKED, COMMON).parts[0].gate
+    assert without is not None
+    assert (without.figures, without.margins) == (("requests_per_s", "server_cpu_us_per_request"), {})
 
 
 @pytest.mark.parametrize(

@@ -91,7 +91,7 @@ def test_a_server_that_cannot_start_is_the_machines_fault(prony: Run, mine: Path
         (["./mine", "-w", "helo"], "unknown workload 'helo', did you mean 'hello'?"),
         (["./mine", "-w", "hello", "--set", "delay_ms"], "--set is 'delay_ms'; expected a name and a number"),
         (["./mine", "-w", "hello", "--set", "delay_ms=5"], "workload 'hello' has no setting 'delay_ms'"),
-        (["./yours"], "no file yours"),
+        (["./yours"], "/yours; name a server of the catalogue"),
     ],
 )
 def test_bad_input_gets_one_sentence(prony: Run, mine: Path, words: list[str], sentence: str) -> None:

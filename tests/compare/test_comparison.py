@@ -42,7 +42,7 @@ def differing(comparison: Comparison) -> list[bool]:
 def later_of(slopes: dict[str, float], noise: float = 0.001, rows: int = 40) -> Later:
     """What is still to come of servers whose throughput rises by this share per second."""
     rng = np.random.default_rng(7)
-    at_s = np.arange(rows) + 0.5
+    at_s = np.arange(rows, dtype=np.float64) + 0.5
     window = at_s > rows - 10
     coming = {
         name: approach(slope * at_s + rng.normal(0, noise, rows), at_s, window, horizon_s=60.0)
@@ -137,7 +137,9 @@ class TestClaims:
         samples = trials(np.random.default_rng(3), (1000, 1060), 3, spread=0.03)
         pair = compare(samples, block_s=60.0).pairs[0]
         assert pair.claim is Claim.OPEN
+        assert pair.settles is not None
         assert pair.settles.what == "blocks"
+        assert pair.settles.blocks is not None
         assert 1 <= pair.settles.blocks <= 50
         assert pair.settles.seconds == pytest.approx(60.0 * pair.settles.blocks)
 
@@ -171,6 +173,8 @@ class TestWhatCounts:
         # A difference may be anything between the extremes that were seen of either server, in as many of
         # them as one of five may stand for: 72 % (Clopper-Pearson).
         assert missing.up == pytest.approx(0.716 * math.log(1.23), rel=0.15)
+        assert whole.worst_high is not None
+        assert pair.worst_high is not None
         assert whole.worst_high < pair.worst_high < 1
         assert pair.claim is Claim.SHOWN_FOR_WINDOW
 

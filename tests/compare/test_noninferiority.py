@@ -199,7 +199,7 @@ def test_a_figure_may_have_a_margin_of_its_own() -> None:
 
 def rising(per_s: dict[str, float]) -> Later:
     rng = np.random.default_rng(3)
-    at_s = np.arange(40) + 0.5
+    at_s = np.arange(40, dtype=np.float64) + 0.5
     coming = {
         name: approach(slope * at_s + rng.normal(0, 0.002, 40), at_s, at_s > 30, horizon_s=60.0)
         for name, slope in per_s.items()

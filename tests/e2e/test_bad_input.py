@@ -15,7 +15,7 @@ from tests.server.test_jdk import home
 
 CASES = [
     (["compare", "spring-tomct", "spring-jetty"], 2, "did you mean 'spring-tomcat'"),
-    (["compare"], 2, "name two or more servers, or --resume ID"),
+    (["compare"], 2, "or URLs; or --resume ID"),
     (["compare", "spring-tomcat"], 2, "at least two"),
     (["compare", "reference", "reference"], 2, "named twice"),
     (["compare", "spring-tomcat", "reference"], 2, "share no workload"),
@@ -49,7 +49,7 @@ CASES = [
     (["load", "ftp://127.0.0.1/"], 2, "expected http://"),
     (["load", "http://127.0.0.1:99999/"], 2, "no valid port"),
     (["load", "http:///x"], 2, "names no host"),
-    (["load", "no url"], 2, "names no host"),
+    (["load", "no url"], 2, "start 'no url' and give its URL"),
     (["results", "show", "nothing-like-it"], 2, "measure something first"),
     (["report", "nothing-like-it", "-o", "x.html"], 2, "measure something first"),
     (["compare", "--no-such-option"], 2, "No such option"),

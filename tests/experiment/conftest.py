@@ -18,7 +18,7 @@ from prony.experiment import calibrating, recording, trials
 from prony.experiment.conclude import Conclusion
 from prony.experiment.experiment import Experiment
 from prony.experiment.testbed import Testbed
-from prony.judge.finding import Finding, Judgement
+from prony.judge.finding import Bias, Finding, Judgement
 from prony.load.facts import load_facts
 from prony.plan import workload
 from prony.plan.cell import Cell, cell_of
@@ -35,11 +35,17 @@ from tests.judge import factory
 from tests.store.store_samples import FINGERPRINT
 
 Answer = tuple[dict[str, float], tuple[Finding, ...]]
-"""What a made-up trial comes to: figures and findings that are not valid."""
+"""What a made-up trial comes to: figures and findings that do something."""
 
 
 def finding(check: str, *, conforms: bool = False, advice: str = "", **more: Any) -> Finding:
     return Finding(check=check, conforms=conforms, reason=f"{check} said so", advice=advice, **more)
+
+
+def others(check: str = "isolation", lost: float = 0.3) -> Finding:
+    """Others took so much of the server's CPUs: the rate would be that much higher, each time shorter."""
+    bias = {"requests_per_s": Bias(high=lost), "mean_ms": Bias(low=-lost), "p50_ms": Bias(low=-lost)}
+    return finding(check, conforms=True, bias=bias, outside=True, advice="end the other processes")
 
 
 def trial_plan(load: Load | None = None, window_s: float = 10.0) -> TrialPlan:
@@ -63,6 +69,7 @@ class FakeTarget:
     """A server under test of which nothing is started."""
 
     name = "made up"
+    owned = True
     built = None
     closes_after = None
     max_connections: int | None = None

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
 from prony.cli.common import Common
-from prony.compare import Looks
+from prony.compare import Claim, Looks
 from prony.errors import UsageError
 from prony.experiment.clear import UntilClear, questions
-from prony.judge.finding import Judgement, Status
+from prony.judge.finding import Judgement
 from prony.plan import workload
 from prony.plan.cell import cell_of
 from prony.plan.part import Part
@@ -30,15 +29,15 @@ LEVEL_ROWS = healthy()
 LEVEL = {"a": 1000.0, "b": 1000.0, "c": 1200.0}
 
 
-def feed(watch: UntilClear, blocks: range, spread: float, invalid: frozenset[int] = frozenset()) -> None:
+def feed(watch: UntilClear, blocks: range, spread: float, failing: frozenset[int] = frozenset()) -> None:
     rng = np.random.default_rng(11)
     for block in blocks:
         for server in watch.servers:
             value = LEVEL[server] * math.exp(rng.normal(0, spread))
-            verdict = Status.INVALID if block in invalid and server == "a" else Status.VALID
+            conforms = not (block in failing and server == "a")
             watch.add(
                 record(server, block).model_copy(update={"evidence": LEVEL_ROWS}),
-                Judgement(verdict=verdict, findings=()),
+                Judgement(conforms=conforms, findings=()),
                 {"requests_per_s": value},
             )
 
@@ -66,12 +65,14 @@ def test_equivalence_ends_it_and_one_unclear_pair_does_not() -> None:
 
 
 def test_what_is_too_small_to_matter_is_the_plans_to_say() -> None:
-    narrow = UntilClear(("a", "b"), Looks(5, 20), band=0.0001)
-    feed(narrow, range(5), 0.002)
-    assert narrow.need() > 0
-    shown = [replace(cell, drift=0.01) for cell in factory.experiment().cells]
-    wide = figure_pairs(shown, "requests_per_s", band=0.9)
-    assert {pair.verdict for pair in wide} == {"equivalent"}
+    cells = factory.full().cells
+    wide = figure_pairs(cells, "requests_per_s", band=0.9)
+    assert {pair.claim for pair in wide} == {Claim.EQUIVALENT}
+    assert Claim.EQUIVALENT not in {pair.claim for pair in figure_pairs(cells, "requests_per_s")}
+    for band, over in ((0.9, True), (0.02, False)):
+        watch = UntilClear(("a", "b"), Looks(5, 20), band=band)
+        feed(watch, range(5), 0.05)
+        assert (watch.need() == 0) is over
 
 
 def test_the_need_is_half_of_the_widest_unclear_interval_relative_to_the_band() -> None:
@@ -97,17 +98,17 @@ def test_of_a_single_server_its_figure_is_asked() -> None:
 
 def test_what_no_further_trial_may_cure_comes_last() -> None:
     hopeless = UntilClear(("a", "c"), Looks(5, 20))
-    feed(hopeless, range(5), 0.005, invalid=frozenset(range(5)))
+    feed(hopeless, range(5), 0.005, failing=frozenset(range(5)))
     assert 0 < hopeless.need() < 0.01
 
 
-def test_invalid_trials_and_controls_do_not_count() -> None:
+def test_trials_that_do_not_conform_and_controls_do_not_count() -> None:
     watch = UntilClear(("a", "c"), Looks(5, 20))
-    feed(watch, range(5), 0.005, invalid=frozenset({2}))
+    feed(watch, range(5), 0.005, failing=frozenset({2}))
     assert watch.need() > 0
     held = len(watch.samples)
     control = record("a", 9).model_copy(update={"kind": "control"})
-    watch.add(control, Judgement(verdict=Status.VALID, findings=()), {"requests_per_s": 1.0})
+    watch.add(control, Judgement(conforms=True, findings=()), {"requests_per_s": 1.0})
     assert len(watch.samples) == held
 
 

@@ -13,14 +13,14 @@ from prony.errors import EnvironmentFault
 from prony.experiment import trials
 from prony.experiment.experiment import remaining
 from prony.experiment.growth import first_open_load, search_so_far
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Finding
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.part import Follow, Part, Search
 from prony.plan.plan import MAIN, Plan
 from prony.store import StoredTrial
 from prony.trial.load_run import INTERRUPTED
-from tests.experiment.conftest import Answer, Bench, cell, finding, plan, rate_of, users_of
+from tests.experiment.conftest import Answer, Bench, cell, finding, others, plan, rate_of, users_of
 
 FIRST, OWN, COMMON = "main", "latency-own", "latency-common"
 
@@ -240,7 +240,7 @@ def test_a_server_that_does_not_start_is_a_failed_trial_of_its_cell_and_the_plan
     assert [one.record.failure for one in found if one.record.server == "a"] == [None, None]
     failures = [one for one in found if one.record.server == "b"]
     assert [one.record.failure for one in failures] == ["port 8080 is taken by another process"] * 2
-    assert {one.judgement.verdict for one in failures} == {Status.INVALID}
+    assert not any(one.judgement.conforms for one in failures)
 
 
 def test_a_comparison_ends_at_once_where_a_server_cannot_be_measured_at_all(bench: Bench) -> None:
@@ -277,7 +277,7 @@ def test_a_fault_after_the_window_loses_nothing(bench: Bench) -> None:
     bench.fault_before_load = False
     _, (found,) = bench.run(plan(cell("a")))
     assert found.record.failure == "the engine was killed by SIGKILL"
-    assert found.judgement.verdict is Status.INVALID
+    assert not found.judgement.conforms
     assert found.record.evidence.server_window is not None
 
 
@@ -321,7 +321,8 @@ def test_a_defect_of_the_judge_does_not_lose_the_trial(bench: Bench, monkeypatch
     with pytest.raises(ZeroDivisionError):
         experiment.run()
     (found,) = bench.store.trials(experiment.identifier)
-    assert found.judgement.verdict is Status.UNKNOWN
+    assert not found.judgement.conforms
+    assert found.judgement.findings[0].code == "not_judged"
     assert "a check divides by nothing" in found.judgement.findings[0].reason
 
 
@@ -343,8 +344,8 @@ def test_a_trial_that_was_interrupted_half_way_is_kept_and_run_again(bench: Benc
 # Disturbed from outside.
 
 
-def disturbed(*checks: str, times: int) -> Callable[[Cell, int], Answer]:
-    found: tuple[Finding, ...] = tuple(finding(check, advice="end the other processes") for check in checks)
+def disturbed(*more: Finding, times: int) -> Callable[[Cell, int], Answer]:
+    found = (others(), *more)
 
     def answer(cell: Cell, number: int) -> Answer:
         del cell
@@ -354,46 +355,55 @@ def disturbed(*checks: str, times: int) -> Callable[[Cell, int], Answer]:
 
 
 def test_a_disturbed_trial_is_repeated_and_stays_on_record(bench: Bench) -> None:
-    bench.answer = disturbed("isolation", times=2)
+    bench.answer = disturbed(times=2)
     _, found = bench.run(plan(cell("a")).model_copy(update={"repeat_disturbed": 2}))
-    assert [one.judgement.verdict for one in found] == [Status.INVALID, Status.INVALID, Status.VALID]
+    assert [one.judgement.bias("requests_per_s").counts for one in found] == [True, True, False]
     assert len({(one.record.cell, one.record.block) for one in found}) == 1
     assert len({one.record.id for one in found}) == 3
     assert any(said.endswith("isolation said so; the trial is repeated") for said in bench.progress.said)
 
 
 def test_it_is_repeated_no_more_often_than_allowed(bench: Bench) -> None:
-    bench.answer = disturbed("isolation", "host", times=99)
+    bench.answer = disturbed(others("host"), times=99)
     _, found = bench.run(plan(cell("a", 2)).model_copy(update={"repeat_disturbed": 1}))
     assert [one.record.block for one in found] == [0, 0, 1, 1]
 
 
-@pytest.mark.parametrize("checks", [("errors",), ("isolation", "errors")])
-def test_what_the_server_itself_did_is_never_repeated(bench: Bench, checks: tuple[str, ...]) -> None:
-    bench.answer = disturbed(*checks, times=99)
-    _, found = bench.run(plan(cell("a")).model_copy(update={"repeat_disturbed": 5}))
-    assert len(found) == 1
+@pytest.mark.parametrize(
+    "found",
+    [
+        (finding("errors"),),
+        (others(), finding("errors")),
+        (others().model_copy(update={"outside": False}),),
+        (others(lost=0.001),),
+    ],
+    ids=["does not conform", "neither, though disturbed", "from inside", "by too little"],
+)
+def test_what_others_did_not_do_or_hardly_is_never_repeated(bench: Bench, found: tuple[Finding, ...]) -> None:
+    bench.answer = lambda *_: ({"requests_per_s": 1000.0}, found)
+    _, ran = bench.run(plan(cell("a")).model_copy(update={"repeat_disturbed": 5}))
+    assert len(ran) == 1
 
 
 def test_the_first_disturbed_trial_says_what_it_would_take(bench: Bench) -> None:
-    bench.answer = disturbed("isolation", times=99)
+    bench.answer = disturbed(times=99)
     bench.run(plan(cell("a", 3)))
     said = [one for one in bench.progress.said if "disturbed" in one]
     assert len(said) == 1
     assert "isolation said so" in said[0]
     assert "end the other processes" in said[0]
     assert "--repeat-disturbed" in said[0]
-    assert bench.progress.ended[0] == "invalid: isolation said so"
+    assert bench.progress.ended[0] == "conforms"
 
 
 def test_only_the_repeat_counts_for_until_clear(bench: Bench) -> None:
-    """A pair is not compared with the trial that was rejected."""
+    """A pair is not compared with the trial that was disturbed."""
     speed = {"a": 1000.0, "b": 1500.0}
 
     def answer(cell: Cell, number: int) -> Answer:
         first_of_a = cell.server == "a" and number == 0
         return {"requests_per_s": speed[cell.server] * (1 + number / 1000)}, (
-            (finding("isolation"),) if first_of_a else ()
+            (others(),) if first_of_a else ()
         )
 
     bench.answer = answer

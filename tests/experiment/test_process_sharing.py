@@ -16,7 +16,6 @@ from prony.experiment.baseline import stored_base
 from prony.experiment.blocks import groups
 from prony.experiment.clear import watches
 from prony.experiment.experiment import remaining
-from prony.judge.finding import Status
 from prony.plan import workload
 from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad
@@ -26,7 +25,7 @@ from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.store import StoredTrial
 from prony.store.summaries import plan_keys
-from tests.experiment.conftest import Answer, Bench, cell, finding, plan, trial_plan, users_of
+from tests.experiment.conftest import Answer, Bench, cell, others, plan, trial_plan, users_of
 from tests.store.store_samples import FINGERPRINT
 
 USERS = (1, 8, 64)
@@ -89,7 +88,7 @@ def test_a_server_that_dies_in_the_second_load_costs_the_rest_a_new_process(benc
     assert [one.place for one in places if one is not None] == [0, 1, 0]
     assert found[2].record.process is not None
     assert found[2].record.process.id == found[2].record.id
-    assert found[1].judgement.verdict is Status.INVALID
+    assert not found[1].judgement.conforms
 
 
 def test_a_process_that_ended_between_two_loads_is_started_again(bench: Bench) -> None:
@@ -125,7 +124,7 @@ def test_an_experiment_that_was_interrupted_goes_on_with_a_new_process(bench: Be
 def test_a_disturbed_trial_is_repeated_in_its_process(bench: Bench) -> None:
     def answer(cell: Cell, number: int) -> Answer:
         troubled = users_of(cell) == 8 and number == 0
-        return {"requests_per_s": 1000.0}, (finding("isolation"),) if troubled else ()
+        return {"requests_per_s": 1000.0}, (others(),) if troubled else ()
 
     bench.answer = answer
     asked = shared(trials=1, servers="a").model_copy(update={"repeat_disturbed": 1})

@@ -1,16 +1,14 @@
 """Kernel settings that were changed between two blocks are said of every trial after that."""
 
 from prony.experiment.trials import with_settings
-from prony.judge.checks.host import host
-from prony.judge.finding import Status
-from prony.judge.limits import CheckLimits
+from prony.judge.checks.host import HostLimits, host
 from tests.judge.factory import healthy, part
 
 
 def test_a_change_between_blocks_is_said() -> None:
     later = with_settings(healthy(), ("net.core.somaxconn",))
-    finding = host(later, CheckLimits())
-    assert finding.status is Status.SUSPECT
+    finding = host(later, HostLimits())
+    assert finding.code == "settings"
     assert "net.core.somaxconn" in finding.reason
     both = with_settings(part(healthy(), "host_window", sysctls_changed=("vm.swappiness",)), ("a",))
     assert both.host_window is not None

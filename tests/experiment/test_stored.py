@@ -138,6 +138,7 @@ def test_a_stale_judgement_is_made_again_for_whoever_shows_the_trial(tmp_path: P
         assert after.record == before.record
     view = result_view(row, trials)
     assert [one.judgement for one in view.trials] == [one.judgement for one in trials_of(row, trials)]
+    assert any("prony results rejudge" in one for one in view.warnings), "and the reader is told"
 
 
 def test_it_is_made_again_under_the_limits_that_it_was_made_under_and_that_there_still_are(

@@ -15,8 +15,9 @@ import pytest
 from prony.evidence.profile import Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
+from prony.explain.processes import ProcessEnded
 from prony.explain.profilers.async_profiler import FOLDERS, LIBRARY, TAKEN_OFF, AsyncProfiler
-from prony.explain.profilers.base import BEYOND_S, Schedule, Unavailable
+from prony.explain.profilers.base import BEYOND_S, Schedule, Unavailable, ended_early
 from tests.explain.recordings import Wait, recording
 
 WINDOW_S = 1000.0
@@ -203,7 +204,7 @@ def dies(jvm: Jvm, dumps: int) -> None:
     def begun(words: dict[str, str]) -> None:
         known.extend([words] if "collapsed" in words else [])
         if len(known) > dumps:
-            raise NotAttached("the JVM 7 has ended")
+            raise ProcessEnded(7)
 
     jvm.begun = begun
 
@@ -214,18 +215,29 @@ def test_of_a_jvm_that_ends_the_slices_until_then_are_kept(jvm: Jvm, profiler: A
     found = profiler.profile(schedule())
     assert found.cpu is not None
     assert [one.total for one in found.cpu.slices] == [3, 3, 3]
-    assert (
-        "async-profiler ended early: the JVM 7 has ended; the shares are those of the slices until then"
-        in found.missing
-    )
+    assert found.cut_short == "process-ended"
+    assert ended_early("async-profiler", ProcessEnded(7), kept=True) in found.missing
     assert jvm.started == ["cpu", "cpu"]
 
 
 def test_a_single_slice_is_no_profile(jvm: Jvm, profiler: AsyncProfiler) -> None:
     profiler.attach()
     dies(jvm, dumps=1)
-    with pytest.raises(Unavailable, match="async-profiler ended early: the JVM 7 has ended"):
+    with pytest.raises(ProcessEnded):
         profiler.profile(schedule())
+
+
+def test_a_jvm_that_lives_and_does_not_answer_is_another_reason(jvm: Jvm, profiler: AsyncProfiler) -> None:
+    profiler.attach()
+
+    def silent(words: dict[str, str]) -> None:
+        if sum("collapsed" in one for one in jvm.orders) > 3 and "collapsed" in words:
+            raise NotAttached("timed out")
+
+    jvm.begun = silent
+    found = profiler.profile(schedule())
+    assert found.cpu is not None
+    assert found.cut_short == "profiler-failed"
 
 
 def test_allocations_that_cannot_be_sampled_cost_a_sentence(jvm: Jvm, profiler: AsyncProfiler) -> None:

@@ -16,8 +16,9 @@ from prony.evidence.server import ProcessSample
 from prony.explain.collector import Collector, interval_s
 from prony.explain.explanation import seen_share
 from prony.explain.per_request import per_request
-from prony.explain.processes import Chosen, CpuTime, choose, runtime_of
+from prony.explain.processes import Chosen, CpuTime, ProcessEnded, choose, runtime_of
 from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from tests.processes import started
 
 
 class FakeProfiler:
@@ -193,13 +194,57 @@ def test_a_server_that_cannot_be_read_has_a_profile_that_says_so() -> None:
     collector.begin(0.1)
     found = collector.end()
     assert found.counters is None
+    assert found.cut_short == "process-ended"
     (said,) = found.missing
-    assert said.startswith("nothing was collected")
+    assert str(ProcessEnded(ended.pid)) in said
+
+
+@pytest.mark.parametrize(
+    ("profiler", "kills", "code"),
+    [
+        (FakeProfiler(), True, "process-ended"),
+        (FakeProfiler(fails=ProcessEnded(7)), False, "process-ended"),
+        (FakeProfiler(refuses=ProcessEnded(7)), False, "process-ended"),
+        (FakeProfiler(finds=Profiled("cpu", 0.01, cut_short="profiler-failed")), True, "process-ended"),
+        (FakeProfiler(finds=Profiled("cpu", 0.01, cut_short="profiler-failed")), False, "profiler-failed"),
+        (FakeProfiler(fails=Unavailable("it ended early")), False, "profiler-failed"),
+        (FakeProfiler(refuses=Unavailable("no ptrace")), False, None),
+        (FakeProfiler(), False, None),
+    ],
+    ids=[
+        "unnoticed",
+        "profiling",
+        "attaching",
+        "before the profiler",
+        "failed",
+        "gave up",
+        "refused",
+        "none",
+    ],
+)
+def test_a_profile_says_by_a_code_what_cut_it_short(
+    profiler: FakeProfiler, kills: bool, code: str | None
+) -> None:
+    """That of a process that ended whoever noticed it, and if nobody did."""
+    with started("sleep", "60") as server:
+        collector = Collector(lambda _chosen: profiler)
+        collector.attach([server.pid])
+        collector.begin(0.2)
+        if kills:
+            server.kill()
+            server.wait()
+        else:
+            for thread in collector._threads[1:]:  # the first one watches until the end
+                thread.join()
+        found = collector.end()
+        server.kill()
+    assert found.cut_short == code
+    assert Profile.model_validate_json(found.model_dump_json()).cut_short == code
 
 
 def test_the_runtime_is_told_by_what_is_in_the_process() -> None:
     assert runtime_of(os.getpid()) == "python"
-    with subprocess.Popen(["sleep", "30"]) as other:
+    with started("sleep", "30") as other:
         try:
             assert runtime_of(other.pid) == "native"
             found = choose([os.getpid(), other.pid])

@@ -10,7 +10,7 @@ import pytest
 from prony.errors import UsageError
 from prony.evidence.host import CpuPartition
 from prony.host import affinity
-from prony.host.partition import partition
+from prony.host.partition import beside, partition
 from prony.host.topology import Core, Topology, allowed_cpus, topology
 from tests.host.conftest import Grow
 
@@ -225,3 +225,42 @@ def test_a_refused_pin_is_told_and_not_raised(monkeypatch: pytest.MonkeyPatch) -
     result = affinity.pin_process(os.getpid(), {0})
     assert not result.done
     assert "no permission" in result.note
+
+
+@pytest.mark.parametrize(
+    ("shape", "allowed", "where", "client", "shared"),
+    [
+        (host(2), {0, 1}, {0}, (1,), False),
+        (host(2), {0, 1}, {1}, (0,), False),
+        (host(2), {0, 1}, {0, 1}, (1,), False),  # it roams: as if nothing were known of it
+        (host(2), {0, 1}, (), (1,), False),
+        (host(2), {0}, {1}, (0,), False),  # the CPU that Prony may not use is the server's
+        (host(2), {0}, {0}, (0,), True),
+        (host(1), {0}, {0}, (0,), True),
+        (host(8), set(range(8)), {0, 1}, (6, 7), False),  # what it would be anyway
+        (host(8), set(range(8)), {6, 7}, (4, 5), False),
+        (host(8), set(range(8)), {7}, (5, 6), False),
+        (host(8), set(range(8)), set(range(1, 8)), (0,), False),  # less than usual, and its own
+        (host(8), {0, 1, 2, 3}, {3, 4, 5}, (2,), False),
+        (host(4, threads=2), set(range(8)), {3}, (2, 6), False),  # 7 is the other thread of its core
+        (host(4, threads=2), set(range(8)), {0, 1, 2, 3}, (4, 5, 6, 7), True),
+        (host(1, threads=2), {0, 1}, {1}, (0,), True),
+        (host(8, nodes=2), set(range(8)), {7}, (6,), False),
+        (host(8, nodes=2), set(range(8)), {4, 5, 6, 7}, (3,), False),
+    ],
+)
+def test_beside_a_server_that_runs_already_the_client_takes_cores_that_it_may_not_use(
+    shape: Topology, allowed: set[int], where: set[int], client: tuple[int, ...], shared: bool
+) -> None:
+    found = beside(where, topology=shape, allowed=allowed)
+    assert (found.client, found.shared) == (client, shared)
+    if where:
+        assert found.server == tuple(sorted(where))
+
+
+def test_all_servers_of_a_plan_meet_one_client_where_there_is_a_cpu_for_it() -> None:
+    four, two = host(4), host(2)
+    each = [beside({cpu}, {0, 3}, topology=four, allowed=four.cpus).client for cpu in (0, 3)]
+    assert each == [(2,), (2,)]
+    each = [beside({cpu}, {0, 1}, topology=two, allowed=two.cpus).client for cpu in (0, 1)]
+    assert each == [(1,), (0,)]

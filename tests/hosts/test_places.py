@@ -23,7 +23,7 @@ from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.plan import MAIN, Plan, one_part
 from prony.plan.step import Step
-from prony.plan.target import Launch, TlsOptions, Url, named
+from prony.plan.target import Launch, TlsOptions, Url, launched
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Feeder, Workload, from_url
 from prony.targets import ExternalServer
@@ -48,7 +48,7 @@ def trial(**more: object) -> TrialPlan:
 
 
 def compared(*servers: str, **more: object) -> Plan:
-    cells = [cell_of(MAIN, name, named(name), trial(**more), 3) for name in servers]
+    cells = [cell_of(MAIN, name, launched(name), trial(**more), 3) for name in servers]
     return one_part("compare", "a comparison", cells, seed=1)
 
 

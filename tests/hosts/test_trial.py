@@ -76,7 +76,9 @@ def test_a_server_is_compared_on_two_machines_and_every_request_is_counted(tmp_p
         assert all(host.clock is not None and host.lost is None for host in evidence.hosts)
 
 
-def test_a_load_host_that_is_killed_makes_the_trial_invalid_and_nothing_hangs(tmp_path: Path) -> None:
+def test_a_trial_whose_load_host_is_killed_does_not_conform_and_nothing_hangs(
+    tmp_path: Path,
+) -> None:
     with Loopback(tmp_path, workers=2, servers=("server",)) as hosts:
         process = prony(hosts, "compare", "reference", "reference:https", *SHORT[:3], "--window", "30s")
         said = said_until(process, ": warm-up")
@@ -85,7 +87,8 @@ def test_a_load_host_that_is_killed_makes_the_trial_invalid_and_nothing_hangs(tm
         assert process.returncode == 4, said + rest
         assert "load-2 was lost" in rest.splitlines()[-1]
         (trial,) = stored(hosts)
-    assert trial.judgement.verdict.value == "invalid"
+    assert not trial.judgement.conforms
+    assert trial.judgement.not_conforming[0].check == "hosts"
     assert trial.record.failure is not None
     assert trial.record.failure.startswith("load-2 was lost")
     lost = {host.name: host.lost for host in trial.record.evidence.hosts}

@@ -221,7 +221,7 @@ def host_engine(evidence: Evidence, name: str, **window: Any) -> Evidence:
 
 
 def healthy() -> Evidence:
-    """A closed-loop capacity trial of a JVM server of ours to which nothing happened: valid in
+    """A closed-loop capacity trial of a JVM server of ours to which nothing happened: conforming in
     every check.
     """
     requests = int(RATE * WINDOW_S)

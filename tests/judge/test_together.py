@@ -10,7 +10,7 @@ from prony.evidence.host import HostRow
 from prony.evidence.server import Probe
 from prony.evidence.trial import Evidence
 from prony.judge.checks.host import HostLimits, host
-from prony.judge.finding import Finding, Kind, Status
+from prony.judge.finding import Finding, Kind
 from prony.judge.together import JudgedTrial, clock, responses
 from tests.judge import factory as f
 
@@ -51,11 +51,13 @@ def told(finding: Finding | None) -> tuple[Kind, str]:
 class TestClock:
     def test_a_dip_inside_the_window_is_seen_though_both_edges_are_full(self) -> None:
         found = host(with_clock(2600, 2600, 1800, 1800, 1800, 2600), HostLimits())
-        assert found.status is Status.SUSPECT
-        assert "down 30.8 % to 1,800 MHz for 3 of 6 s" in found.reason
+        assert found.code == "slower_clock"
+        assert found.value == pytest.approx(1 - 1800 / 2600)
+        cycles = 1 - 0.5 * (1 - 1800 / 2600)  # of a level clock, for half of the window
+        assert found.of("requests_per_s").high == pytest.approx(1 / cycles - 1)
 
     def test_one_low_second_is_a_reading_between_requests(self) -> None:
-        assert host(with_clock(*[2600] * 9, 1800), HostLimits()).status is Status.VALID
+        assert host(with_clock(*[2600] * 9, 1800), HostLimits()).kind is Kind.FINE
 
     def test_a_trial_with_a_lower_clock_than_the_others_is_named(self) -> None:
         found = clock(trials(a=(with_clock(2600, 2600), with_clock(2600, 2590)), b=(with_clock(2000, 2000),)))

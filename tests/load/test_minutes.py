@@ -8,7 +8,6 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import HostRow
 from prony.host import minutes as host_minutes
 from prony.judge.checks.steady import steady
-from prony.judge.finding import Status
 from prony.judge.limits import CheckLimits
 from prony.load.adding import merged_row
 from prony.load.minutes import merged, same_part
@@ -88,9 +87,10 @@ def test_the_drift_of_a_soak_is_named() -> None:
     evidence = f.window(f.engine(f.healthy(), rows=series.rows), opened_ms=0.0, duration_s=7200.0)
     finding = steady(evidence, CheckLimits())
     assert finding is not None
-    assert finding.status is Status.SUSPECT
-    assert "drift per hour: throughput -2" in finding.reason
-    assert "drift" not in steady(f.healthy(), CheckLimits()).reason  # type: ignore[union-attr]
+    assert finding.code == "moving"
+    assert finding.plateau["requests_per_s"].high is not None
+    assert "-2 % per hour" in finding.reason
+    assert "per hour" not in steady(f.healthy(), CheckLimits()).reason  # type: ignore[union-attr]
 
 
 def test_latencies_of_seconds_are_kept_in_a_minute_and_over_hosts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from collections.abc import Callable, Iterator
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -12,11 +13,11 @@ import pytest
 from prony.errors import UsageError
 from prony.judge.limits import CheckLimits
 from prony.plan import workload
-from prony.plan.balanced import balanced_orders
+from prony.plan.balanced import balanced_orders, drawn_orders
 from prony.plan.cell import Cell, cell_of
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.part import Part, Search, Sharing
-from prony.plan.plan import MAIN, Plan, ScheduledTrial
+from prony.plan.plan import MAIN, Orders, Plan, ScheduledTrial
 from prony.plan.planfile_quick import quicken
 from prony.plan.planfile_read import read
 from prony.plan.processes import units, why_not
@@ -45,9 +46,11 @@ def cells(
     ]
 
 
-def plan(given: list[Cell], seed: int = 7, **part: object) -> Plan:
+def plan(given: list[Cell], seed: int = 7, orders: Orders = "drawn", **part: object) -> Plan:
     made = Part.model_validate({"name": MAIN, "title": "t", "share_process": "loads", **part})
-    return Plan(name="p", command="run", title="t", parts=(made,), cells=tuple(given), seed=seed)
+    return Plan(
+        name="p", command="run", title="t", parts=(made,), cells=tuple(given), seed=seed, orders=orders
+    )
 
 
 def processes(made: Plan) -> list[list[ScheduledTrial]]:
@@ -96,13 +99,19 @@ def test_servers_take_turns_in_going_first() -> None:
     assert Counter(first) == {"a": 2, "b": 2}
 
 
-def test_a_plan_that_shares_nothing_has_the_order_that_it_always_had() -> None:
-    """Stored experiments are resumed by it."""
-    made = plan(cells(), share_process=None)
-    source = balanced_orders(8, random.Random(7))
+@pytest.mark.parametrize(
+    ("orders", "drawn"), [("drawn", drawn_orders), ("balanced", balanced_orders)], ids=["new", "stored"]
+)
+def test_a_plan_that_shares_nothing_has_the_order_of_its_seed(
+    orders: Orders, drawn: Callable[[int, random.Random], Iterator[tuple[int, ...]]]
+) -> None:
+    """One that was stored before orders were drawn is resumed in the order that it was begun with."""
+    made = plan(cells(), share_process=None, orders=orders)
+    source = drawn(8, random.Random(7))
     expected = [made.cells[at].id for _ in range(4) for at in next(source)]
     assert [one.cell for one in made.order()] == expected
     assert {one.process for one in made.order()} == {None}
+    assert Plan.model_validate(made.as_stored()).order() == made.order()
 
 
 def test_controls_and_searches() -> None:

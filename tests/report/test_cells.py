@@ -11,14 +11,16 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from prony.compare.claim import Claim
 from prony.evidence.trial import Calibration, Ceiling
-from prony.judge.finding import Finding, Status
+from prony.judge.finding import Bias
 from prony.plan import workload
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.plan.target import Launch
+from prony.report.answer import answer
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
 from prony.report.exported import load_exported
@@ -26,7 +28,6 @@ from prony.report.html import render_html
 from prony.report.reading import build
 from prony.report.result import ResultView, TrialView
 from prony.report.schema import json_schema
-from prony.report.shapes import headlines
 from prony.report.terminal import render
 
 from . import factory
@@ -100,8 +101,11 @@ def test_servers_of_a_plan_under_one_load_are_ranked_and_under_several_a_table(v
     one, sweep = view.parts
     assert (one.part.shape, one.layout) == ("matrix", "comparison")
     assert (sweep.part.shape, sweep.layout) == ("matrix", "matrix")
-    head = Page(render_html(view)).all("header")[0].text
-    assert "÷ first" in head, "which, by how much"
+    first = answer(view).parts[0]
+    assert first.rows is not None
+    assert [row.server for row in first.rows.sections[0].rows] == ["spring-jetty", "spring-tomcat"], (
+        "best first"
+    )
     named = replace(
         one, part=one.part.model_copy(update={"comparisons": (("spring-tomcat", "spring-jetty"),)})
     )
@@ -110,64 +114,60 @@ def test_servers_of_a_plan_under_one_load_are_ranked_and_under_several_a_table(v
     assert alone.layout == "matrix"
 
 
-def test_the_first_screen_of_several_tables_has_the_pairs_of_the_first_part() -> None:
+def tables(*names: str) -> ResultView:
+    """The same comparison as a table, once for each name."""
     (part,) = factory.full().parts
     asked = tuple((pair.a, pair.b) for pair in part.pairs)
-    tables = [
+    parts = [
         replace(
             part,
             part=part.part.model_copy(
-                update={"shape": "matrix", "name": n, "title": f"Part {n}", "comparisons": asked}
+                update={"shape": "matrix", "name": name, "title": f"Part {name}", "comparisons": asked}
             ),
         )
-        for n in ("one", "two", "three")
+        for name in names
     ]
-    tables[0] = replace(tables[0], pairs=())
-    view = replace(factory.full(), parts=tuple(tables))
-    (shown,) = headlines(view)
-    assert shown.part == "Part two", "the first with pairs"
-    assert len(shown.sentences) == 3
-    assert all("x [" in sentence for sentence in shown.sentences), "by how much, with its interval"
+    return replace(factory.full(), parts=tuple(parts))
+
+
+def test_the_first_screen_of_several_tables_has_the_first_pairs_of_each() -> None:
+    view = tables("one", "two")
+    view = replace(view, parts=(replace(view.parts[0], pairs=()), view.parts[1]))
     page = Page(render_html(view))
     assert page.faults == []
-    head = page.all("header")[0].text
-    assert all(words in head for sentence in shown.sentences for words in sentence.split(": "))
-    assert head.index("Part two") < head.index(shown.sentences[0].partition(": ")[0])
-    assert headlines(replace(view, parts=tuple(replace(one, pairs=()) for one in tables))) == ()
+    one, two = (e.text for e in page.all("section") if e.attributes.get("class") == "answered")
+    without, shown = answer(view).parts
+    assert len(shown.sentences) == 2
+    assert all(sentence in two for sentence in shown.sentences)
+    assert not any(sentence in one for sentence in shown.sentences)
+    assert all(sentence in one for sentence in without.sentences)
 
 
-def test_where_there_is_no_room_for_all_pairs_the_clear_ones_come_first() -> None:
-    (part,) = factory.full().parts
-    pair = part.pairs[0]
-    words = ["inconclusive"] * 9 + ["equivalent", "inconclusive", "slower", "faster"]
-    pairs = tuple(replace(pair, verdict=word, sentence=f"{word} {place}") for place, word in enumerate(words))
-    asked = ((pair.a, pair.b),)
-    table = part.part.model_copy(update={"shape": "matrix", "comparisons": asked})
-    view = replace(factory.full(), parts=(replace(part, part=table, pairs=pairs),))
-    (shown,) = headlines(view)
-    assert shown.sentences[:4] == ("slower 11", "faster 12", "equivalent 9", "inconclusive 0")
-    assert shown.sentences[-1] == "… and 5 more below"
-    few = replace(view, parts=(replace(view.parts[0], pairs=pairs[8:]),))
-    (shown,) = headlines(few)
-    assert shown.sentences[0] == "inconclusive 8", "all fit: as the plan has them"
+def test_where_there_is_no_room_for_all_pairs_the_shown_ones_come_first() -> None:
+    view = tables("one")
+    (part,) = view.parts
+    pair = next(one for one in part.pairs if one.figure == "requests_per_s")
+    claims = [Claim.OPEN] * 9 + [Claim.EQUIVALENT, Claim.OPEN, Claim.SHOWN_FOR_WINDOW, Claim.SHOWN]
+    pairs = tuple(replace(pair, claim=claim, sentence=f"{place}") for place, claim in enumerate(claims))
+    (shown,) = answer(replace(view, parts=(replace(part, pairs=pairs),))).parts
+    assert shown.sentences == ("12", "11", "9", "0")
 
 
-def test_a_part_of_which_nothing_was_run_has_no_verdict(view: ResultView) -> None:
+def test_a_part_of_which_nothing_was_run_neither_conforms_nor_fails(view: ResultView) -> None:
     first, second = view.parts
     cells = tuple(replace(cell, trials=(), superseded=()) for cell in second.cells)
     cut = replace(view, state="interrupted", parts=(first, replace(second, cells=cells)))
     made = json.loads(json.dumps(as_plain(to_json(cut)), allow_nan=False))
     jsonschema.Draft202012Validator(json_schema()["result"]).validate(made)
-    assert made["parts"][0]["verdict"] == made["verdict"]
-    assert made["parts"][1]["verdict"] is None
-    assert to_json(replace(cut, state="finished")).parts[1].verdict == "invalid", "it should have figures"
+    assert [part["conforms"] for part in made["parts"]] == [True, None]
+    assert answer(cut).parts[1].failure == ""
 
 
-def test_a_page_of_trials_that_are_rejected_has_no_figures(view: ResultView) -> None:
-    def rejected(trial: TrialView) -> TrialView:
+def test_a_page_of_trials_that_do_not_conform_has_no_figures(view: ResultView) -> None:
+    def died(trial: TrialView) -> TrialView:
         return replace(trial, record=trial.record.model_copy(update={"failure": "it died"}))
 
-    page = Page(render_html(factory.changed(view, rejected)))
+    page = Page(render_html(factory.changed(view, died)))
     assert page.faults == []
     titles = [one.text for one in page.all("title")]
     assert not any(text.startswith(("Throughput", "Service time")) for text in titles)
@@ -177,16 +177,16 @@ def test_a_page_of_trials_that_are_rejected_has_no_figures(view: ResultView) -> 
 def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: ResultView) -> None:
     def with_finding(trial: TrialView) -> TrialView:
         share = 11 if trial.record.server == "spring-tomcat" else 12
-        found = Finding(
-            check="isolation", status=Status.SUSPECT, reason=f"a neighbour took {share} %", advice="end it"
-        )
+        bias = {"requests_per_s": Bias(high=share / 100)}
+        why = f"a neighbour took {share} %"
+        found = factory.finding("isolation", bias=bias, reason=why, advice="end it")
         return replace(trial, judgement=trial.judgement.model_copy(update={"findings": (found,)}))
 
     doubtful = factory.changed(view, with_finding)
     out = StringIO()
-    render(doubtful, Console(file=out, width=60))
+    render(doubtful, Console(file=out, width=60), details=True)
     lines = [line.rstrip() for line in out.getvalue().splitlines()]
-    head = lines.index("  suspect isolation  all 6 trials")
+    head = lines.index("  isolation  budget  all 6 trials")
     assert lines[head + 1] == "    spring-tomcat: a neighbour took 11 %"
     assert lines[head + 2] == "    spring-jetty: a neighbour took 12 %", "each cell has its own numbers"
     assert all(len(line) <= 60 for line in lines)
@@ -196,7 +196,7 @@ def test_what_a_check_found_is_told_for_each_cell_with_its_own_numbers(view: Res
 def test_where_there_is_no_room_the_most_telling_columns_stay(view: ResultView) -> None:
     def shown(width: int) -> str:
         out = StringIO()
-        render(replace(view, parts=view.parts[1:]), Console(file=out, width=width))
+        render(replace(view, parts=view.parts[1:]), Console(file=out, width=width), details=True)
         text = out.getvalue()
         assert all(len(line) <= width for line in text.splitlines())
         return text
@@ -217,11 +217,9 @@ def test_the_json_is_what_the_published_schema_says(view: ResultView) -> None:
 
 def test_one_server_under_several_loads_says_first_where_it_answers_most() -> None:
     view = load_exported(ROOT / "docs" / "results" / "jaxrs" / "results.prony")
-    said = {one.part: one.sentences for one in headlines(view)}
+    said = {part.title: part.sentences for part in answer(view).parts}
     verbs, sweep, *_ = (part for part in view.parts if part.layout == "matrix")
     (line,) = said[sweep.part.title]
-    assert line.startswith("Of 10 cells closed-64 has the most requests/s, 32,121")
-    assert "closed-1 the fewest, 14,609" in line
+    assert line.index("closed-64: 32,121") < line.index("closed-1: 14,609")
     (line,) = said[verbs.part.title]
-    assert "customer-get has the most" in line
-    assert "customer-post the fewest" in line
+    assert line.index("customer-get: 32,039") < line.index("customer-post: 23,806")

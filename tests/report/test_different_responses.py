@@ -10,7 +10,6 @@ import pytest
 from prony.cli.showing import show
 from prony.errors import ExitCode
 from prony.evidence.server import Probe
-from prony.judge.finding import Status
 from prony.report import reading
 from prony.report.result import ResultView, TrialView
 from prony.store import Store
@@ -38,14 +37,13 @@ def result(**sizes: int) -> ResultView:
     return factory.experiment(trials, SERVERS, quick=False, blocks=6, published=False)
 
 
-@pytest.mark.parametrize(
-    ("jetty", "status", "code"), [(96, Status.INVALID, ExitCode.INVALID), (64, Status.VALID, ExitCode.OK)]
-)
+@pytest.mark.parametrize(("jetty", "code"), [(96, ExitCode.NO_FIGURE), (64, ExitCode.OK)])
 def test_the_exit_code_says_whether_there_is_an_answer(
-    jetty: int, status: Status, code: ExitCode, monkeypatch: pytest.MonkeyPatch
+    jetty: int, code: ExitCode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     view = result(tomcat=64, jetty=jetty)
-    assert (view.status is Status.INVALID) == (status is Status.INVALID)
+    assert view.conforms
+    assert view.usable == (code is ExitCode.OK)
     assert bool(view.parts[0].pairs) == (code is ExitCode.OK)
     monkeypatch.setattr(reading, "load_result", lambda *_: view)
     assert show(cast("Store", None), view.id, as_json=True) == code
@@ -55,5 +53,6 @@ def test_a_part_of_which_nothing_was_to_be_run_takes_no_answer_away() -> None:
     view = result(tomcat=64, jetty=64)
     (part,) = view.parts
     refused = replace(part, cells=())
-    assert replace(view, parts=(part, refused)).status is view.status is Status.VALID
-    assert replace(view, parts=(refused,)).status is Status.INVALID, "nothing was measured"
+    assert view.usable
+    assert replace(view, parts=(part, refused)).usable
+    assert not replace(view, parts=(refused,)).usable, "nothing was measured"

@@ -84,7 +84,7 @@ def under_two_loads() -> ResultView:
 def terminal(view: ResultView) -> str:
     console = Console(width=130, force_terminal=False)
     with console.capture() as shown:
-        render(view, console)
+        render(view, console, details=True)
     return shown.get()
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from markupsafe import Markup
 
 from prony.judge.finding import Bias, Finding
+from prony.plan.plan import Skipped
 from prony.report.answer import AnswerPart, Bar, answer
 from prony.report.html.first import MOST_BARS, AnswerTable, answer_table, segments
-from prony.report.html.scale import Interval, Scale, bar, ratio_ticks, round_ticks, stacked
+from prony.report.html.scale import Interval, Scale, axis, bar, ratio_ticks, round_ticks, stacked
 from prony.report.html.theme import AT_WORST, INK, SOURCES, accent
 from prony.report.result import BudgetLine
 
@@ -130,11 +132,28 @@ def test_what_nothing_bounds_is_named_with_its_rows() -> None:
     assert "spring" not in every.unbounded[0]
 
 
-def test_a_server_without_a_figure_has_a_row_and_no_drawing() -> None:
-    table = drawn(part_of({"spring-jetty": [factory.FAILING]}))
-    (jetty,) = [one for one in table.rows if one.row.label == "spring-jetty"]
-    assert (jetty.bar, jetty.budget) == (None, None)
-    assert jetty.row.cells[1].text.startswith("errors: ")
+def test_a_server_without_a_figure_is_last_and_has_no_drawing() -> None:
+    table = drawn(part_of({"spring-undertow": [factory.FAILING]}))
+    assert [one.row.server for one in table.rows] == ["spring-jetty", "spring-tomcat", "spring-undertow"]
+    last = table.rows[-1]
+    assert (last.bar, last.budget) == (None, None)
+    assert last.row.cells[1].text.startswith("errors: ")
+    assert all(one.bar is not None for one in table.rows[:-1])
+
+
+@pytest.mark.parametrize("bound", [0.0, 0.5])
+def test_the_highest_figure_is_the_best_only_where_the_pairs_show_it(bound: float) -> None:
+    slow = [bends("warm", 0.0, bound)] if bound else []
+    table = drawn(part_of({"spring-tomcat": slow, "spring-jetty": slow}))
+    best = [one.row.server for one in table.rows if one.row.cells[0].best]
+    assert table.rows[0].row.server == "spring-undertow"
+    assert best == ([] if bound else ["spring-undertow"])
+
+
+def test_where_nothing_conforms_there_are_no_rows_and_the_reason() -> None:
+    (part,) = answer(factory.hopeless()).parts
+    assert answer_table(part, factory.SERVERS.index) is None
+    assert factory.FAILING.reason in part.failure
 
 
 def test_one_server_has_no_bar_as_there_is_nothing_to_compare_with() -> None:
@@ -152,7 +171,15 @@ def test_of_twenty_servers_each_has_a_row_and_of_more_than_a_screen_holds_none()
     assert [one.row.label for one in found.rows] == factory.TWENTY
     (bar_of_one, *_) = part.bars
     many = AnswerPart(
-        part.name, part.title, part.figure, part.sentences, None, (bar_of_one,) * (MOST_BARS + 1), "", ""
+        part.name,
+        part.title,
+        part.figure,
+        part.sentences,
+        None,
+        (bar_of_one,) * (MOST_BARS + 1),
+        "",
+        "",
+        shows=False,
     )
     assert answer_table(many, factory.TWENTY.index) is None
 
@@ -166,3 +193,28 @@ def test_ticks_are_round_few_and_within_the_scale() -> None:
         assert 1 in ticks
         assert len(ticks) <= 7
         assert low <= min(ticks) <= max(ticks) <= high
+
+
+def test_names_of_an_axis_do_not_touch_and_the_one_at_zero_stays() -> None:
+    svg = axis(Scale(-0.25, 0.25), [(-0.2, "a"), (0.0, "zero"), (0.2, "b"), (0.22, "c")])
+    assert re.findall(r'text-anchor="(\w+)"[^>]*>(\w+)<', svg) == [
+        ("middle", "zero"),
+        ("middle", "a"),
+        ("middle", "b"),
+    ]
+    near = axis(Scale(-0.02, 1.0), [(-0.01, "a"), (0.0, "zero"), (1.0, "b")])
+    assert re.findall(r'text-anchor="(\w+)"[^>]*>(\w+)<', near) == [("start", "zero"), ("end", "b")]
+    ratios = axis(Scale(0.1, 10, log=True), [(0.95, "a"), (1.0, "one"), (10.0, "b")])
+    assert re.findall(r">(\w+)<", ratios) == ["one", "b"]
+
+
+def test_a_part_that_was_not_run_says_why_in_short_and_is_no_failure() -> None:
+    why = "ports: 3,600,064 ports will be needed (60,000 connections/s (each for 60 s))"
+    view = factory.only(factory.full())
+    (part,) = view.parts
+    left_out = replace(
+        view, parts=(replace(part, skipped=(Skipped(cell="a", part="main", server="a", why=why),)),)
+    )
+    (found,) = answer(left_out).parts
+    assert found.sentences == ("Not run: ports: 3,600,064 ports will be needed",)
+    assert (found.failure, found.rows) == ("", None)

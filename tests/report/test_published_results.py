@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from prony.experiment.rejudge import rejudge
+from prony.judge.finding import Kind
 from prony.plan.planfile_read import known
+from prony.report.answer import answer
 from prony.report.exported import load_exported
 from prony.report.published import BEGIN, END, text
-from prony.report.words import verdict_words
+from prony.report.style import KIND_WORDS
 from prony.store import Store, publishing, transfer
 from tests.report.page import Page
 
@@ -24,6 +26,9 @@ ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = sorted(one for one in (ROOT / "docs" / "results").iterdir() if one.is_dir())
 FIGURE = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+)(?![\w.]*\d)")
 """A number with a separator of thousands or a decimal point, and no version."""
+
+WORDS = {KIND_WORDS[Kind.FINE]: True, KIND_WORDS[Kind.NOT_CONFORMING]: False}
+"""As the page says whether a trial conforms."""
 
 
 def halves(folder: Path) -> tuple[str, str]:
@@ -65,17 +70,22 @@ def test_it_is_judged_again_as_its_page_says(folder: Path, tmp_path: Path) -> No
     identifier, trials = transfer.read(store, folder / "results.prony")
     again = rejudge(store, identifier, {})
     assert len(again) == trials
-    differing = {one.record.id: one.changes for one in again if one.before.verdict is not one.after.verdict}
+    differing = {one.record.id: one.changes for one in again if one.changed}
     assert differing == {}, "see the head of this file"
-    cells = [one.text.strip() for one in Page((folder / "report.html").read_text("utf-8")).all("td")]
-    shown = {cells[at]: cells[at + 1] for at in range(len(cells) - 1) if re.fullmatch(r"[\d:]{8}", cells[at])}
+    shown: dict[str, bool] = {}
+    began = ""
+    for cell in Page((folder / "report.html").read_text("utf-8")).all("td"):
+        text = cell.text.strip()
+        if re.fullmatch(r"[\d:]{8}", text):
+            began = text
+        elif began and (word := text.partition(",")[0]) in WORDS:
+            shown[began], began = WORDS[word], ""
     judged = {  # the page's table of trials has no explained ones
-        f"{one.record.started_at:%H:%M:%S}": one.after.verdict.value
+        f"{one.record.started_at:%H:%M:%S}": one.record.failure is None and one.after.conforms
         for one in again
         if one.record.kind != "explained"
     }
-    words = {at: word.replace("rejected", "invalid").partition(",")[0] for at, word in shown.items()}
-    assert words == judged
+    assert shown == judged
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -85,7 +95,7 @@ def test_the_text_prints_the_figures_of_its_file(folder: Path) -> None:
     assert block == text(view)
     page = (folder / "report.html").read_text("utf-8")
     assert f"Experiment {view.id}." in page
-    assert verdict_words(view) in page
+    assert answer(view).conforming in page
     both = (
         ("README.md", own, set(FIGURE.findall(block))),
         ("docs/experiments.md", section(folder.name), printed_beside(folder)),

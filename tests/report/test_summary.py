@@ -1,4 +1,4 @@
-"""What the records come to: verdict, medians, the best, grouped findings, history."""
+"""What the records come to: what conforms, medians, the best, grouped findings, history."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
-from prony.judge.finding import Status
-from prony.report.comparison import best, better_first, figures_table, history, spread_of, value, verdict_word
+from prony.compare import Claim
+from prony.judge.finding import Bias
+from prony.report.answer import conforming
+from prony.report.comparison import best, better_first, figures_table, history, spread_of, value
 from prony.report.findings import finding_groups
 from prony.report.result import PairView, PartView, ResultView, spread
-from prony.report.shapes import rejected
-from prony.report.words import verdict_words
+from prony.report.shapes import not_conforming
 
 from . import factory
 
@@ -22,46 +23,49 @@ def only(view: ResultView) -> PartView:
     return part
 
 
-def test_all_valid() -> None:
+def test_all_conform() -> None:
     view = factory.experiment()
-    assert view.status is Status.VALID
-    assert verdict_words(view) == "All 9 trials are valid."
+    assert view.conforms
+    assert view.usable
+    assert conforming(view) == "9 of 9 trials conform"
     assert finding_groups(only(view)) == ()
 
 
-def test_rejected_trials_make_it_suspect_and_enter_no_figure() -> None:
+def test_a_trial_that_does_not_conform_enters_no_figure() -> None:
     view = factory.troubled()
-    assert view.status is Status.SUSPECT
-    assert verdict_words(view) == (
-        "Of 9 trials, 3 suspect, 4 with an unknown check and 2 rejected; figures come from the 7 that count."
-    )
-    assert {cell.label for cell in view.cells if cell.rejected} == {"spring-jetty", "spring-undertow"}
+    assert not view.conforms
+    assert view.usable, "every server has a figure"
+    assert conforming(view) == "7 of 9 trials conform"
+    assert {cell.label for cell in view.cells if cell.not_conforming} == {"spring-jetty", "spring-undertow"}
     (jetty,) = only(view).of("spring-jetty")
     assert len(jetty.counting) == 2
     found = spread_of(jetty, "requests_per_s")
     assert found is not None
     assert found.n == 2
+    missing = next(line for line in jetty.budget("requests_per_s") if line.source == "missing")
+    assert missing.bias.size > 0, "it lies between the lowest and the highest that were seen"
 
 
-def test_a_server_without_a_trial_that_counts_makes_it_invalid() -> None:
+def test_a_server_without_a_trial_that_conforms_has_no_answer() -> None:
     hopeless = factory.hopeless()
-    assert hopeless.status is Status.INVALID
-    assert verdict_words(hopeless) == "No figure is printed: none of the 6 trials counts."
+    assert not hopeless.usable
+    assert conforming(hopeless).startswith("0 of 6 trials")
     one = factory.experiment(
         [
             factory.trial(factory.record("spring-tomcat")),
-            factory.trial(factory.record("spring-jetty"), factory.STEP_FOUND),
+            factory.trial(factory.record("spring-jetty"), factory.FAILING),
         ],
         ["spring-tomcat", "spring-jetty"],
     )
-    assert one.status is Status.INVALID
-    assert verdict_words(one).startswith("No figure for spring-jetty:")
+    assert not one.usable
+    assert [cell.conforms for cell in one.cells] == [True, False]
 
 
 def test_nothing_measured() -> None:
     view = factory.experiment([], ["spring-tomcat"])
-    assert view.status is Status.INVALID
-    assert verdict_words(view) == "Nothing was measured."
+    assert not view.usable
+    assert view.cells[0].conforms is None
+    assert conforming(view) == "nothing was measured"
 
 
 def test_controls_take_no_part() -> None:
@@ -69,8 +73,8 @@ def test_controls_take_no_part() -> None:
     control = factory.trial(factory.record("spring-tomcat", 1, kind="control", level=100.0))
     view = factory.experiment([good, control], ["spring-tomcat"])
     assert len(view.cells[0].counting) == 1
-    assert verdict_words(view) == "The trial is valid."
-    assert rejected(only(view)) is None
+    assert conforming(view) == "the trial conforms"
+    assert not_conforming(only(view)) is None
 
 
 def test_spread_is_median_and_range_and_knows_no_nan() -> None:
@@ -95,16 +99,44 @@ def test_the_steady_figure_stands_beside_the_published_protocols() -> None:
     )
 
 
-def pair(a: str, b: str, verdict: str, figure: str = "requests_per_s", ratio: float = 1.1) -> PairView:
-    return PairView(a, b, figure, ratio, ratio * 0.97, ratio * 1.03, verdict, f"{a} {verdict} {b}")
+def pair(
+    a: str, b: str, *, better: str | None = None, figure: str = "requests_per_s", ratio: float = 1.1
+) -> PairView:
+    """Shown where one of them is better, else open."""
+    low, high = ratio * 0.97, ratio * 1.03
+    return PairView(
+        a=a,
+        b=b,
+        figure=figure,
+        ratio=ratio,
+        low=low,
+        high=high,
+        worst_low=low,
+        worst_high=high,
+        later_low=None,
+        later_high=None,
+        horizon_s=None,
+        claim=Claim.OPEN if better is None else Claim.SHOWN,
+        at_least=None,
+        within=None,
+        better=better,
+        settles=None,
+        sources=(),
+        provided=(),
+        sentence=f"{a}, {b}",
+    )
 
 
 def test_best_only_when_the_comparison_says_so_against_every_rival() -> None:
     view = factory.experiment()
     tomcat, jetty, undertow = factory.SERVERS
-    sure = [pair(undertow, tomcat, "faster"), pair(jetty, undertow, "slower"), pair(tomcat, jetty, "slower")]
+    sure = [
+        pair(undertow, tomcat, better=undertow),
+        pair(jetty, undertow, better=undertow, ratio=0.9),
+        pair(tomcat, jetty, better=jetty, ratio=0.9),
+    ]
     assert best(only(factory.with_pairs(view, sure)), "requests_per_s") == undertow
-    unsure = [sure[0], pair(jetty, undertow, "inconclusive"), sure[2]]
+    unsure = [sure[0], pair(jetty, undertow), sure[2]]
     assert best(only(factory.with_pairs(view, unsure)), "requests_per_s") is None
     assert best(only(factory.with_pairs(view, ())), "requests_per_s") is None
     marked = [
@@ -118,27 +150,25 @@ def test_best_only_when_the_comparison_says_so_against_every_rival() -> None:
 
 
 def test_the_better_server_comes_first() -> None:
-    slower = pair("x", "y", "slower", ratio=0.8)
-    turned = better_first(slower)
-    assert (turned.a, turned.b, turned.verdict) == ("y", "x", "faster")
+    turned = better_first(pair("x", "y", better="y", ratio=0.8))
+    assert (turned.a, turned.b, turned.better) == ("y", "x", "y")
     assert turned.ratio == pytest.approx(1.25)
-    assert turned.low is not None
     assert turned.low == pytest.approx(1 / (0.8 * 1.03))
-    times = better_first(pair("x", "y", "slower", "mean_ms", 1.3))
-    assert (times.a, verdict_word(times)) == ("y", "lower")
-    assert better_first(pair("x", "y", "faster")).a == "x"
-    assert better_first(PairView("x", "y", "mean_ms", None, None, None, "inconclusive", "")).a == "x"
+    assert turned.worst_high == pytest.approx(1 / (0.8 * 0.97))
+    assert better_first(pair("x", "y", better="y", figure="mean_ms", ratio=1.3)).a == "y"
+    assert better_first(pair("x", "y", better="x")).a == "x"
 
 
-def test_findings_are_grouped_by_check_and_advice_with_where_they_were_seen() -> None:
+def test_findings_are_grouped_by_check_and_code_with_where_they_were_seen() -> None:
     groups = finding_groups(only(factory.troubled()))
-    assert [g.check for g in groups] == ["steady", "isolation", "warm"]
-    assert groups[0].where == "spring-jetty 1 of 3 trials"
-    assert groups[1].where == (
+    found = {group.check: group for group in groups}
+    assert groups[0].check == "errors", "the gravest first"
+    assert found["errors"].where == "spring-jetty 1 of 3 trials"
+    assert found["isolation"].where == (
         "spring-tomcat 1 of 3 trials, spring-jetty 1 of 3 trials, spring-undertow 1 of 3 trials"
     )
-    assert groups[2].where == "all 9 trials"
-    assert groups[2].reasons == ("the agent could not be read",)
+    assert found["warm"].where == "all 9 trials"
+    assert found["warm"].reasons == ("the agent could not be read",)
 
 
 def test_many_different_reasons_are_cut() -> None:
@@ -146,7 +176,10 @@ def test_many_different_reasons_are_cut() -> None:
         factory.trial(
             factory.record("spring-tomcat", block),
             factory.finding(
-                "stall", Status.SUSPECT, reason=f"a gap of {block} ms", advice="Look at the GC log."
+                "stall",
+                bias={"p99_ms": Bias(high=0.1)},
+                reason=f"a gap of {block} ms",
+                advice="Look at the GC log.",
             ),
         )
         for block in range(5)
@@ -186,7 +219,10 @@ def test_history_of_a_server_that_was_not_measured_has_no_measured_value() -> No
 
 def test_a_disturbed_trial_that_was_repeated_stays_on_record_and_out_of_every_figure() -> None:
     bad = factory.finding(
-        "isolation", Status.INVALID, reason="other processes took 84 % of the CPUs (python)"
+        "isolation",
+        bias={"requests_per_s": Bias(high=5.0)},
+        reason="other processes took 84 % of the CPUs (python)",
+        outside=True,
     )
     first = factory.trial(factory.record("spring-tomcat"), bad)
     later = first.record.started_at + timedelta(minutes=2)
@@ -195,12 +231,13 @@ def test_a_disturbed_trial_that_was_repeated_stays_on_record_and_out_of_every_fi
     (cell,) = view.cells
     assert [t.record.id for t in cell.trials] == ["again"]
     assert [t.record.id for t in cell.superseded] == [first.record.id]
-    assert view.status is Status.VALID
-    assert any("Disturbed trials were repeated: spring-tomcat" in warning for warning in view.warnings)
-    text = rejected(only(view))
+    assert view.conforms
+    assert any("spring-tomcat" in warning for warning in view.warnings)
+    text = not_conforming(only(view))
     assert text is not None
-    assert text.lines == (
-        "spring-tomcat, block 1: isolation: other processes took 84 % of the CPUs (python); run again",
+    assert len(text.lines) == 1
+    assert text.lines[0].endswith("run again")
+    conforms = next(
+        row for row in figures_table(only(view)).sections[-1].rows if row.label == "trials that conform"
     )
-    verdicts = figures_table(only(view)).sections[-1].rows[-1]
-    assert verdicts.cells[0].spread == "1 repeated"
+    assert conforms.cells[0].spread == "1 repeated"

@@ -1,4 +1,6 @@
-"""The report on a terminal: order, widths, colour, and that an invalid trial prints no figure."""
+"""The result on a terminal: the answer, the details in their order, widths, colour, and that what does not
+conform prints no figure.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +14,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from prony.compare.claim import Claim
 from prony.evidence.engine import ScriptReport
-from prony.judge.finding import Status
 from prony.report.result import ResultView, TrialView
 from prony.report.terminal import render
 
 from . import factory
 
 
-def shown(view: ResultView, width: int = 140, **console: Any) -> str:
+def shown(view: ResultView, width: int = 140, *, details: bool = True, **console: Any) -> str:
     stream = io.StringIO()
-    render(view, Console(file=stream, width=width, **console))
+    render(view, Console(file=stream, width=width, **console), details=details)
     return stream.getvalue()
 
 
@@ -30,12 +32,15 @@ def lines_with(text: str, start: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip().startswith(start)]
 
 
-def test_the_order_is_verdict_table_sentences_history_rejected_findings() -> None:
+def test_the_answer_comes_first_then_table_pairs_history_trials_without_a_figure_checks() -> None:
     text = shown(factory.troubled())
     parts = (
-        "SUSPECT",
-        factory.TITLE,
-        "Quick run: 3 trials each",
+        "spring-undertow has the highest median",
+        "good to",
+        "Largest uncertainty",
+        "Provided that",
+        "7 of 9 trials conform",
+        "quick: 3 trials each",
         "median (min–max)",
         "Start-up",
         "Steady load",
@@ -45,14 +50,24 @@ def test_the_order_is_verdict_table_sentences_history_rejected_findings() -> Non
         "Pair by pair",
         "Other ratios",
         "Published, as history",
-        "Rejected trials",
-        "Findings  every check",
+        "Trials without a figure",
+        "Checks  what does not conform",
     )
     places = [text.index(part) for part in parts]
     assert places == sorted(places)
 
 
-def test_every_figure_of_the_issue_has_its_row_with_median_and_range() -> None:
+def test_without_details_the_answer_is_all_there_is() -> None:
+    text = shown(factory.troubled(), details=False)
+    assert "prony results show 20261121-0139-a1b2 --details" in text
+    assert "Start-up" not in text
+    assert "Checks" not in text
+    assert text.strip() in shown(factory.troubled()).replace(
+        f"· {factory.ID}\n", f"· all of it: prony results show {factory.ID} --details\n"
+    ), "the same answer stands above the details"
+
+
+def test_every_figure_has_its_row_with_median_and_range() -> None:
     text = shown(factory.experiment())
     rows = (
         "jvm.memory.used, MB",
@@ -71,13 +86,14 @@ def test_every_figure_of_the_issue_has_its_row_with_median_and_range() -> None:
         "requests/s per GiB",
         "steady ÷ published",
         "bound by",
-        "verdict",
+        "residual drift within 60 s",
+        "trials that conform",
     )
     for row in rows:
         assert lines_with(text, row), row
     (mean,) = lines_with(text, "mean time, ms")[:1]
     assert re.search(r"\d\.\d{3} \(\d\.\d{3}–\d\.\d{3}\)", mean)
-    assert "3 of 3 valid" in text
+    assert re.search(r"trials that conform +3 of 3 +3 of 3 +3 of 3", text)
 
 
 def test_every_line_of_a_quick_run_says_so() -> None:
@@ -88,7 +104,8 @@ def test_every_line_of_a_quick_run_says_so() -> None:
     assert len(figures) > 15
     assert all(line.endswith("quick") for line in figures)
     sentences = text[text.index("Pair by pair") : text.index("Published, as")]
-    assert sentences.count("quick") >= 9
+    assert "quick: fewer than 5" in sentences.splitlines()[0]
+    assert sentences.count("[quick]") >= 9
     assert "quick" not in shown(factory.experiment(quick=False, blocks=5))
 
 
@@ -108,7 +125,7 @@ def test_no_line_is_wider_than_the_terminal(make: object, width: int) -> None:
 
 
 def test_narrow_terminals_put_the_range_below_the_median() -> None:
-    text = shown(factory.experiment(), 80)
+    text = shown(factory.experiment(), 80).partition("Steady load")[2]
     at = next(n for n, line in enumerate(text.splitlines()) if line.strip().startswith("requests/s"))
     median, below = text.splitlines()[at : at + 2]
     assert "–" not in median
@@ -119,7 +136,7 @@ def test_many_servers_are_split_into_tables_that_fit() -> None:
     names = [f"server-{n}" for n in range(7)]
     trials = [factory.trial(factory.record(n, b, p)) for b in range(2) for p, n in enumerate(names)]
     text = shown(factory.experiment(trials, names, published=False), 80)
-    assert text.count("Start-up  a fresh process") >= 2
+    assert text.count("Start-up  a fresh process") >= 2, "the answer's own table is above them"
     assert all(name in text for name in names)
 
 
@@ -133,32 +150,36 @@ def test_no_colour_when_not_a_terminal_and_none_with_no_color(monkeypatch: pytes
     assert not colours.search(shown(factory.troubled(), force_terminal=True))
 
 
-def test_an_invalid_experiment_prints_no_figure() -> None:
+def test_where_nothing_conforms_no_figure_is_printed() -> None:
     text = shown(factory.hopeless())
-    assert text.lstrip().startswith("INVALID  No figure is printed")
+    assert factory.FAILING.reason in text.lstrip().splitlines()[0]
     table = text[text.index("median") : text.index("Pair by pair")]
     assert "no figure" in table
     assert not re.search(r"\d,\d{3}", table)
-    assert text.count("throughput stepped by 14.2 % 4 s into the window") >= 6
-    assert "Give the warm-up more time" in text
+    assert text.count(factory.FAILING.reason) >= 6
+    assert factory.FAILING.advice in text
 
 
-def test_rejected_trials_are_named_with_their_cause() -> None:
+def test_trials_without_a_figure_are_named_with_their_cause() -> None:
     text = shown(factory.troubled())
     assert "spring-undertow, block 1: the server died: exit code 137" in text
-    assert "spring-jetty, block 3: steady: throughput stepped by 14.2 %" in text
+    assert f"spring-jetty, block 3: errors: {factory.FAILING.reason}" in text
 
 
-def test_findings_say_what_where_and_what_to_do() -> None:
+def test_findings_say_what_where_and_what_to_do_the_gravest_first() -> None:
     text = shown(factory.troubled())
-    findings = text[text.index("Findings  every check") :]
-    assert "invalid steady  spring-jetty 1 of 3 trials" in findings
+    findings = text[text.index("Checks  what does not conform") :]
+    assert "errors  does not conform  spring-jetty 1 of 3 trials" in findings
     assert "→ Stop dockerd, or measure on other CPUs." in findings
-    assert (
-        findings.index("invalid steady")
-        < findings.index("suspect isolation")
-        < findings.index("unknown warm")
-    )
+    assert findings.index("  errors  ") < findings.index("  isolation  ") < findings.index("  warm  ")
+    assert "limit: 1 %" in findings[: findings.index("  warm  ")]
+    assert "limit: 1 %" not in findings[findings.index("  warm  ") :], "of what nothing bounds there is none"
+
+
+def test_a_source_that_bends_one_side_says_nothing_of_the_other() -> None:
+    (row,) = lines_with(shown(factory.troubled()).partition("Evidence")[2], "other work on")
+    assert re.search(r" \+2\.4 % ", row)
+    assert "−" not in row
 
 
 def test_markup_in_names_and_texts_is_printed_as_it_is() -> None:
@@ -177,7 +198,7 @@ def test_absent_and_infinite_figures_are_dashes_or_left_out() -> None:
 def test_one_server_has_no_pairs() -> None:
     trials = [factory.trial(factory.record("spring-tomcat", b)) for b in range(3)]
     text = shown(factory.experiment(trials, ["spring-tomcat"]))
-    assert "All 3 trials are valid." in text
+    assert "3 of 3 trials conform" in text
     assert "Pair by pair" not in text
     assert "Traceback" not in shown(factory.without_engine())
 
@@ -186,26 +207,28 @@ def test_the_best_is_marked_only_on_a_terminal_that_can_show_it(monkeypatch: pyt
     monkeypatch.delenv("NO_COLOR", raising=False)
     view = factory.experiment()
     sure = [
-        replace(p, verdict="faster" if p.a == "spring-undertow" else "slower")
+        replace(p, claim=Claim.SHOWN, better="spring-undertow")
         for p in view.parts[0].pairs
         if "spring-undertow" in (p.a, p.b)
     ]
     text = shown(factory.with_pairs(view, sure), force_terminal=True)
-    row = next(line for line in text.splitlines() if "requests/s" in line)
-    assert re.search(r"\x1b\[1;4m8,\d{3}\x1b\[0m", row)
+    rows = [line for line in text.splitlines() if "spring-undertow" in line or "requests/s" in line]
+    assert any(re.search(r"\x1b\[1;4m8,\d{3}\x1b\[0m", row) for row in rows)
+    unsure = [replace(pair, claim=Claim.OPEN, better=None) for pair in sure]
+    assert not re.search(r"\x1b\[1;4m8", shown(factory.with_pairs(view, unsure), force_terminal=True))
 
 
 def load_text(width: int = 100) -> str:
     return shown(factory.foreign_load(), width)
 
 
-def test_load_prints_verdict_figures_and_findings() -> None:
+def test_load_prints_the_answer_figures_and_findings() -> None:
     text = load_text()
-    assert re.match(r"\s*UNKNOWN  [\d,]+ requests/s, bound by: server-cpu", text)
+    assert re.match(r"\s*7,495 requests/s, good to ± 1\.1 %; bound by server-cpu\n", text)
     for name in ("requests/s", "mean time, ms", "p50, ms", "p99, ms", "p99.9, ms", "longest, ms"):
         assert lines_with(text, name), name
     assert "status 200: " in text
-    assert "unknown warm" in text
+    assert "warm  provided that" in text
     assert all(cell_len(line) <= 60 for line in load_text(60).splitlines())
 
 
@@ -214,11 +237,10 @@ def only_trial(change: Callable[[TrialView], TrialView]) -> str:
     return shown(factory.changed(factory.foreign_load(), change), 100)
 
 
-def test_an_invalid_load_prints_no_figure() -> None:
-    errors = factory.finding("errors", Status.INVALID, reason="all 1,000 requests failed (timeout)")
+def test_a_load_that_does_not_conform_prints_no_figure() -> None:
+    errors = factory.finding("errors", conforms=False, reason="all 1,000 requests failed (timeout)")
     text = only_trial(lambda made: factory.trial(made.record, errors))
-    assert "INVALID  No figure is printed: errors is invalid." in text
-    assert "all 1,000 requests failed (timeout)" in text
+    assert "all 1,000 requests failed (timeout)" in text.lstrip().splitlines()[0]
     assert "mean time" not in text
     assert not lines_with(text, "requests/s")
 

@@ -157,7 +157,7 @@ def test_a_creeping_server_stays_within_what_is_still_to_come(
     """
     rng = np.random.default_rng(17)
     rows = before + window
-    at = np.arange(rows) + 0.5
+    at = np.arange(rows, dtype=np.float64) + 0.5
 
     def level(t: Floats | float) -> Floats:
         return np.asarray(np.log(1 - 0.15 * np.exp(-(np.asarray(t) - before) / 60.0)))
@@ -178,7 +178,7 @@ def test_the_interval_to_a_horizon_grows_with_it_and_shrinks_with_rows() -> None
     def width(rows: int, horizon_s: float) -> float:
         widths = []
         for _ in range(20):
-            at = np.arange(rows) + 0.5
+            at = np.arange(rows, dtype=np.float64) + 0.5
             made = approach(noise(rng, rows, 0.01, 0.0), at, at >= rows - 10, horizon_s=horizon_s)
             assert made is not None
             widths.append(made.high - made.low)
@@ -190,7 +190,7 @@ def test_the_interval_to_a_horizon_grows_with_it_and_shrinks_with_rows() -> None
 
 def test_the_difference_of_two_servers_is_known_better_than_their_sum() -> None:
     rng = np.random.default_rng(19)
-    at = np.arange(100) + 0.5
+    at = np.arange(100, dtype=np.float64) + 0.5
     one, other = (approach(noise(rng, 100, 0.01, 0.0), at, at >= 80, horizon_s=60.0) for _ in range(2))
     assert one is not None
     assert other is not None

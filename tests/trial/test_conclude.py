@@ -6,7 +6,6 @@ from datetime import UTC, datetime
 
 from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.conclude import conclude
-from prony.judge.finding import Status
 from tests.judge.factory import healthy
 
 
@@ -18,17 +17,18 @@ def record(evidence: Evidence, failure: str | None) -> TrialRecord:
     )  # fmt: skip
 
 
-def test_a_server_that_died_is_invalid_for_that_reason() -> None:
+def test_a_server_that_died_does_not_conform_for_that_reason() -> None:
     broken = healthy().model_copy(update={"server_window": None, "host_window": None})
     ended = conclude(record(broken, "the server ended under load: signal 9 (SIGKILL)"))
-    assert ended.judgement.verdict is Status.INVALID
-    assert ended.judgement.worst is not None
-    assert "SIGKILL" in ended.judgement.worst.reason
-    assert ended.printable_per_s is None
-    assert not [f for f in ended.judgement.findings if f.status is Status.UNKNOWN]
+    assert not ended.judgement.conforms
+    (cause,) = ended.judgement.not_conforming
+    assert (cause.check, cause.code) == ("identity", "ended_early")
+    assert "SIGKILL" in cause.reason
+    assert not {f.code for f in ended.judgement.findings} & {"unread", "no_window"}
 
 
-def test_a_healthy_trial_is_printed() -> None:
+def test_a_healthy_trial_conforms() -> None:
     ended = conclude(record(healthy(), None))
-    assert ended.judgement.verdict is Status.VALID
-    assert ended.printable_per_s == ended.figures["requests_per_s"]
+    assert ended.judgement.conforms
+    assert ended.judgement.not_conforming == ()
+    assert ended.figures["requests_per_s"] > 0

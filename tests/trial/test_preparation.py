@@ -13,7 +13,6 @@ from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import conclude
 from prony.host.affinity import granted_cpus
-from prony.judge.finding import Status
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step
@@ -114,7 +113,7 @@ def test_without_them_nothing_is_sent_but_the_load(tmp_path: Path, heard: Heard)
     assert heard.phases == ["start", "window", "stop"]
 
 
-def test_a_preparation_that_fails_makes_the_trial_invalid_in_one_sentence(
+def test_a_preparation_that_fails_leaves_a_trial_that_does_not_conform_in_one_sentence(
     tmp_path: Path, heard: Heard
 ) -> None:
     workload = Workload(name="read", prepare=(FILL,), steps=(READ,), cleanup=(EMPTY,))
@@ -132,10 +131,9 @@ def test_a_preparation_that_fails_makes_the_trial_invalid_in_one_sentence(
             failure=outcome.failure, fingerprint_key="k",
         )
     )  # fmt: skip
-    assert ended.judgement.verdict is Status.INVALID
-    assert ended.judgement.worst is not None
-    assert ended.judgement.worst.reason == outcome.failure
-    assert ended.printable_per_s is None
+    assert not ended.judgement.conforms
+    first = ended.judgement.not_conforming[0]
+    assert (first.check, first.code, first.reason) == ("identity", "ended_early", outcome.failure)
 
 
 def test_data_that_the_steps_do_not_find_is_said_before_the_load(tmp_path: Path, heard: Heard) -> None:

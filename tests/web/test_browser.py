@@ -120,7 +120,7 @@ def test_by_keyboard_alone(site: str, tmp_path: Path) -> None:
         tab.type("Nightly")
         tab.follow(lambda: tab.press("Enter"))
         assert "q=Nightly" in tab.run("location.search")
-        to(tab, "Trials")
+        to(tab, "Conforming")
         assert tab.run("getComputedStyle(document.activeElement).outlineStyle") == "solid"
         tab.press("Enter")
         assert tab.run("document.activeElement.closest('th').getAttribute('aria-sort')") == "ascending"

@@ -18,9 +18,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from prony.evidence.profile import KERNEL_FRAME, LockWaits, Sampling, Stack
+from prony.evidence.profile import KERNEL_FRAME, CutShort, LockWaits, Sampling, Stack
 from prony.explain import attach
 from prony.explain.attach import NotAttached
+from prony.explain.processes import NotReached, ProcessEnded, cause
 from prony.explain.profilers import jvm_log, lock_waits
 from prony.explain.profilers.base import (
     LEAST_SLICES,
@@ -30,6 +31,8 @@ from prony.explain.profilers.base import (
     Unavailable,
     bound_s,
     collapsed,
+    cut_short,
+    ended_early,
 )
 from prony.explain.profilers.recording import Unreadable
 from prony.server import proc
@@ -72,6 +75,7 @@ NAMELESS = re.compile(
 """Frames that stand for what has no name, or for callers that were not found."""
 MOST_NAMELESS = 0.05
 """Of the samples: where more have such a frame it is said."""
+NAME = "async-profiler"
 TAKEN_OFF = "async-profiler was taken off the JVM meanwhile"
 NO_WAITS = "waits for locks are missing"
 
@@ -108,7 +112,7 @@ class AsyncProfiler:
 
     @property
     def name(self) -> str:
-        return f"async-profiler {self._version}"
+        return f"{NAME} {self._version}"
 
     def attach(self) -> None:
         """Load the library, and start and stop it once: what it sets up is not done under the window."""
@@ -122,10 +126,11 @@ class AsyncProfiler:
             self._folder = self._own_folder()
             self._event = self._first_event()
         except OSError as fault:
-            raise Unavailable(
+            refused = Unavailable(
                 f"async-profiler could not be put beside the JVM {self._pid} ({fault}); run Prony as its "
                 "user or as root"
-            ) from fault
+            )
+            raise cause(refused, self._pid) from fault
         except NotAttached as fault:
             raise Unavailable(str(fault)) from fault
         self._log = jvm_log.JvmLog(self._pid, self._inner(self._folder / "jvm.log"))
@@ -136,8 +141,11 @@ class AsyncProfiler:
             self._log.open()
         try:
             return self._profile(schedule)
-        except (NotAttached, OSError) as fault:
-            raise Unavailable(f"async-profiler ended early: {fault}") from fault
+        except (NotReached, OSError) as fault:
+            found = cause(fault, self._pid)
+            raise (
+                found if isinstance(found, ProcessEnded) else Unavailable(ended_early(NAME, fault))
+            ) from fault
 
     def _profile(self, schedule: Schedule) -> Profiled:
         ends = schedule.ends_s
@@ -145,31 +153,32 @@ class AsyncProfiler:
         first = max(1, round(CPU_SHARE * len(ends)))
         rest = ends[first:]
         cpu, allocation, missing = Slices(schedule.begins_s), Slices(schedule.begins_s), list[str]()
+        cut: CutShort | None = None
         try:
             words = f"event={self._event},interval={asked_us}us,threads"  # rules may name them
             went_on = self._phase(cpu, words, ends[:first], schedule)
-        except (NotAttached, OSError) as fault:
+        except (NotReached, OSError) as fault:
             if len(cpu.made) < LEAST_SLICES:
                 raise
-            missing.append(
-                f"async-profiler ended early: {fault}; the shares are those of the slices until then"
-            )
+            found = cause(fault, self._pid)
+            cut = cut_short(found)
+            missing.append(ended_early(NAME, found, kept=True))
             went_on = False
         half = len(rest) // 2
         try:
             if went_on and rest[:half]:
                 words = f"event=alloc,alloc={ALLOCATION_BYTES}"
                 went_on = self._phase(allocation, words, rest[:half], schedule)
-        except (NotAttached, OSError) as fault:  # the CPU samples are there
-            missing.append(f"stacks of allocations are missing: {fault}")
+        except (NotReached, OSError) as fault:  # the CPU samples are there
+            missing.append(f"stacks of allocations are missing: {cause(fault, self._pid)}")
         if self._log is not None:
             self._log.look()
         recorded: _Recorded | None = None
         try:
             if went_on and rest[half:]:
                 recorded = self._record_waits(rest[half:], schedule)
-        except (NotAttached, OSError) as fault:
-            missing.append(f"{NO_WAITS}: {fault}")
+        except (NotReached, OSError) as fault:
+            missing.append(f"{NO_WAITS}: {cause(fault, self._pid)}")
         sampled = cpu.sampling("samples")
         missing += lacking(sampled, interval_s) if sampled is not None else ()
         told = self._log.close(schedule.begins_s) if self._log is not None else jvm_log.Told()
@@ -187,6 +196,7 @@ class AsyncProfiler:
             allocated_s=told.allocated_s,
             collections=told.collections,
             collection_pause_s=told.collection_pause_s,
+            cut_short=cut,
             missing=(*missing, *told.missing),
         )
 
@@ -253,7 +263,7 @@ class AsyncProfiler:
         self._detached = True
         with self._lock:  # what is being ordered is done then, and nothing more will be
             if self._may_run:
-                with suppress(NotAttached):
+                with suppress(NotReached):
                     self._send("stop")
         if self._log is not None:
             self._log.stop()

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 from prony.errors import PronyError
-from prony.evidence.profile import LockWaits, Sampling, Stack, TimelineEvent, sampling
+from prony.evidence.profile import CutShort, LockWaits, Sampling, Stack, TimelineEvent, sampling
+from prony.explain.processes import ProcessEnded
 
 BEYOND_S = 20.0
 """A profiler that nobody stops, as Prony was killed, stops by itself so much later than it should have."""
@@ -23,8 +24,20 @@ class Unavailable(Exception):
 
 def why(fault: Exception, name: str) -> str:
     """The sentence on what kept the profiler of this name from its work; of a defect with its type."""
+    if isinstance(fault, ProcessEnded):
+        return ended_early(name, fault)
     known = isinstance(fault, Unavailable | PronyError)
     return str(fault) if known else f"{name} failed: {type(fault).__name__}: {fault}"
+
+
+def ended_early(name: str, fault: Exception, *, kept: bool = False) -> str:
+    """The sentence on a profile that ended before its window did. `kept`: there are slices until then."""
+    return f"{name} ended early: {fault}{'; the shares are those of the slices until then' if kept else ''}"
+
+
+def cut_short(fault: Exception) -> CutShort:
+    """The code of what ended a profile early."""
+    return "process-ended" if isinstance(fault, ProcessEnded) else "profiler-failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,7 @@ class Profiled:
     collection_pause_s: float | None = None
     every_process: bool = False
     """Whether the samples are of all processes of the server, not of the one that was chosen."""
+    cut_short: CutShort | None = None
     missing: tuple[str, ...] = ()
 
 
@@ -98,10 +112,10 @@ class Profiler(Protocol):
         """With its version."""
 
     def attach(self) -> None:
-        """Before the window: all that takes long. Raises Unavailable."""
+        """Before the window: all that takes long. Raises Unavailable, or ProcessEnded."""
 
     def profile(self, schedule: Schedule) -> Profiled:
-        """Collect until the schedule's end. Raises Unavailable when it failed meanwhile."""
+        """Collect until the schedule's end. Raises Unavailable when it failed meanwhile, or ProcessEnded."""
 
     def detach(self) -> None:
         """Leave the process as it was, as far as that can be done, for good: nothing is begun after it, also

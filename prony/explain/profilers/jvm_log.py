@@ -17,7 +17,7 @@ from typing import Final
 
 from prony.evidence.profile import MOST_EVENTS, TimelineEvent
 from prony.explain import attach
-from prony.explain.attach import NotAttached
+from prony.explain.processes import NotReached, cause
 
 WHAT = "gc=info,gc+phases=info,safepoint=info,jit+compilation=debug"
 """Of ZGC the pauses are phases of a collection."""
@@ -98,13 +98,13 @@ class JvmLog:
                 attach.jcmd(self._pid, f"VM.log output={self._inner} what={WHAT} decorators=timenanos,tags")
                 self._opened, self._opened_s = True, time.monotonic()
                 self._first = self._heap()  # after the log, so that no collection is missed
-            except NotAttached as fault:
+            except NotReached as fault:
                 self._why = f"collections and pauses are missing: {fault}"
 
     def look(self) -> None:
         """Bytes allocated are counted until now; the log goes on."""
         if self._opened:
-            with suppress(NotAttached):
+            with suppress(NotReached):
                 self._last = self._heap()
 
     def close(self, begins_s: float) -> Told:
@@ -117,8 +117,8 @@ class JvmLog:
             self.stop()
             file = attach.root_of(self._pid) / self._inner.relative_to("/")
             text = file.read_text(errors="replace")
-        except (NotAttached, OSError) as fault:
-            return Told(missing=(f"collections and pauses are missing: {fault}",))
+        except (NotReached, OSError) as fault:
+            return Told(missing=(f"collections and pauses are missing: {cause(fault, self._pid)}",))
         if any(file.parent.glob(f"{file.name}.*")):
             return Told(missing=(ROTATED,))
         told = read(text.splitlines(), begins_s, self._first, self._last)
@@ -129,7 +129,7 @@ class JvmLog:
         self._over = True
         with self._lock:
             if self._may_run:
-                with suppress(NotAttached):
+                with suppress(NotReached):
                     attach.jcmd(self._pid, f"VM.log output={self._inner} what=all=off")
                     self._may_run = False
 

@@ -15,8 +15,10 @@ from typing import Any
 
 from prony.evidence.profile import Sampling, Stack
 from prony.explain.inspector import Inspector, NotOpened
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony.explain.processes import NotReached
+from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, ended_early
 
+NAME = "V8's profiler"
 IDLE = "(idle)"
 ALLOCATION_BYTES = 32 * 1024
 CPU_SHARE = 0.9
@@ -37,7 +39,7 @@ class NodeProfiler:
 
     @property
     def name(self) -> str:
-        return f"V8's profiler {self._version}".strip()
+        return f"{NAME} {self._version}".strip()
 
     def attach(self) -> None:
         """Open the inspector, and set the profiler up."""
@@ -64,11 +66,11 @@ class NodeProfiler:
             until_s = time.monotonic()
             recorded = inspector.ask("Profiler.stop")["profile"]
         except NotOpened as fault:
-            raise Unavailable(f"V8's profiler ended early: {fault}") from fault
+            raise Unavailable(ended_early(NAME, fault)) from fault
         allocation, missing = None, list[str]()
         try:
             allocation = _allocation(inspector, schedule) if went_on else None
-        except NotOpened as fault:  # the CPU samples are there
+        except NotReached as fault:  # the CPU samples are there
             missing.append(f"stacks of allocations are missing: {fault}")
         done = ends if went_on else (*(one for one in ends if one < until_s), until_s)
         return Profiled(
@@ -84,7 +86,7 @@ class NodeProfiler:
         inspector, self._inspector = self._inspector, None
         if inspector is None:
             return
-        with suppress(NotOpened):
+        with suppress(NotReached):
             inspector.ask("Profiler.disable")
             inspector.ask("HeapProfiler.disable")
         inspector.close()

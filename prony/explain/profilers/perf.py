@@ -16,7 +16,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from prony.evidence.profile import Stack
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable, bound_s
+from prony.explain.processes import ProcessEnded, cause, ended
+from prony.explain.profilers.base import (
+    LEAST_SLICES,
+    Profiled,
+    Schedule,
+    Slices,
+    Unavailable,
+    bound_s,
+    cut_short,
+    ended_early,
+)
 from prony.explain.profilers.program import Program
 from prony.host.proc import cpus_text
 from prony.server import tool
@@ -77,7 +87,7 @@ class Perf:
             )
             if tried.returncode == 0:
                 return
-        raise Unavailable(f"no CPU profile: {_refused(tried.stderr)}")
+        raise cause(Unavailable(f"no CPU profile: {_refused(tried.stderr)}"), *self._pids)
 
     def _record(self, frequency_per_s: int) -> list[str]:
         return [
@@ -98,16 +108,20 @@ class Perf:
         command = [*self._record(frequency_per_s), "--", "sleep", str(bound_s(last_s))]
         self._running.start(command, complained=complaints)
         schedule.wait_until(last_s)
+        gone = ProcessEnded(*self._pids) if all(map(ended, self._pids)) else None
         self._running.stop(STOP_S)
         samples = self._read(complaints.read_text(errors="replace"))
         slices = cut(samples, schedule)
+        if gone is not None and len(slices.made) < LEAST_SLICES:
+            raise gone
         found = slices.sampling("samples")
         return Profiled(
             event=EVENT,
             interval_s=1 / frequency_per_s,
             cpu=found,
             every_process=True,
-            missing=tuple(lacking(samples)),
+            cut_short=None if gone is None else cut_short(gone),
+            missing=(*([] if gone is None else [ended_early("perf", gone, kept=True)]), *lacking(samples)),
         )
 
     def _read(self, said: str) -> list[tuple[float, Stack]]:
@@ -125,7 +139,7 @@ class Perf:
             )
         if code != 0:
             said = said or complaints.read_text(errors="replace")
-            raise Unavailable(f"no CPU profile: {_refused(said)}")
+            raise cause(Unavailable(f"no CPU profile: {_refused(said)}"), *self._pids)
         with text.open(errors="replace") as lines:
             return list(parsed(lines))
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 
 from prony.evidence.profile import Stack
+from prony.explain.processes import HANGS_UP_S, ProcessEnded, cause, ended
 from prony.explain.profilers.base import (
     LEAST_SLICES,
     Profiled,
@@ -23,9 +24,11 @@ from prony.explain.profilers.base import (
     Unavailable,
     bound_s,
     collapsed,
+    cut_short,
+    ended_early,
 )
 from prony.explain.profilers.program import Program
-from prony.server import proc, tool
+from prony.server import tool
 
 PROGRAM = "py-spy"
 MOST_PER_S, MOST_NATIVE_PER_S = 200, 50
@@ -76,43 +79,48 @@ class PySpy:
                 return
             said = said or done.stderr
         line = next((one.strip() for one in said.splitlines() if one.strip()), "it said nothing")
-        raise Unavailable(
+        refused = Unavailable(
             f"no CPU profile: py-spy may not read the process {self._pid} ({line}); run Prony as root, or "
             "allow it: sysctl kernel.yama.ptrace_scope=0, in a container the capability SYS_PTRACE"
         )
+        raise cause(refused, self._pid)
 
     def profile(self, schedule: Schedule) -> Profiled:
         """A recording for each slice, or for several where they are short."""
         rate_per_s = rate(schedule.interval_s, native=self._native)
         slices = Slices(schedule.begins_s)
-        missing = list[str]()
+        missing, cut = list[str](), None
         since_s = schedule.begins_s
         for end_s in schedule.ends_s:
             if end_s - since_s < SHORTEST_SLICE_S:
                 continue
             begun_s = time.monotonic()
-            went_on = True
+            went_on, stacks = True, dict[Stack, int]()
             if begun_s < end_s:
                 stacks, went_on = self._slice(schedule, end_s, rate_per_s)
-                slices.add(begun_s, time.monotonic(), stacks)
+                gone = ended(self._pid, 0.0 if stacks else HANGS_UP_S)
+                if stacks or not gone:
+                    slices.add(begun_s, time.monotonic(), stacks)
             since_s = end_s
             if not went_on:
                 break
-            if not proc.alive(self._pid):
-                early = f"py-spy ended early, as the process {self._pid} did"
+            if ended(self._pid):
+                found = ProcessEnded(self._pid)
                 if len(slices.made) < LEAST_SLICES:
-                    raise Unavailable(f"no CPU profile: {early}")
-                missing.append(f"{early}; the shares are those of the slices until then")
+                    raise found
+                cut = cut_short(found)
+                missing.append(ended_early(PROGRAM, found, kept=True))
                 break
-        found = slices.sampling("samples")
-        if found is None or not found.total:
+        sampled = slices.sampling("samples")
+        if sampled is None or not sampled.total:
             raise Unavailable("no CPU profile: py-spy took no sample in the window; measure for longer")
         if not self._native:
             missing.append("native frames are missing: py-spy could not unwind them here")
         return Profiled(
             event="on CPU, by the wall clock",
             interval_s=1 / rate_per_s,
-            cpu=found,
+            cpu=sampled,
+            cut_short=cut,
             missing=tuple(missing),
         )
 

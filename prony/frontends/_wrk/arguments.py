@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.frontends.base import Addressed, Refused
 
@@ -138,7 +139,13 @@ def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
             return
         text = text[1:]
         if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
-            raise Refused("--header", TOOL, None, f"'{value}'", "write a name, a colon, a blank and a value")
+            raise Refused(
+                "--header",
+                TOOL,
+                None,
+                f"'{redaction.beginning(value)}'",
+                "write a name, a colon, a blank and a value",
+            )
         asked.headers[key] = text
     elif name == "--connections":
         asked.connections = _scaled(given, value, _METRIC)

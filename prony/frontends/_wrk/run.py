@@ -12,6 +12,7 @@ from typing import IO
 
 from pydantic import ValidationError
 
+from prony import redaction
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import EngineReport, Histogram, Window
 from prony.frontends._wrk import layout
@@ -92,7 +93,7 @@ def translated(asked: WrkArguments) -> Translated:
             f"{asked.connections} connections over {asked.threads} threads are {asked.open_connections}: "
             "as in wrk each thread opens the same number"
         )
-    return Translated(TOOL, target, trial, f"wrk {asked.url}", tuple(notes))
+    return Translated(TOOL, target, trial, f"wrk {redaction.url(asked.url)}", tuple(notes))
 
 
 def _load(asked: WrkArguments) -> Load:
@@ -133,7 +134,7 @@ def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
         return FAILED
     if context.asked.explain:
         return context.explained(made)
-    heading = layout.begin(asked.duration_s, asked.url, asked.threads, asked.connections)
+    heading = layout.begin(asked.duration_s, redaction.url(asked.url), asked.threads, asked.connections)
     # What a script prints before the load is known after it; at a terminal one is told at once that it began.
     early = asked.script is None or context.stdout.isatty()
     try:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO
 
+from prony import redaction
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.frontends.ab import html, layout, logged
@@ -155,7 +156,8 @@ def _begin(asked: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
         path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
         lines = [f"{asked.method or 'GET'} {path} HTTP/1.0"]
         lines += [f"{name}: {value}" for name, value in request_headers(asked, target)]
-        out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", "\n".join(lines)))
+        head = redaction.text("\n".join(lines))
+        out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", head))
     out.flush()
 
 

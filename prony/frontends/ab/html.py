@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from html import escape
 
 import prony
+from prony import redaction
 from prony.frontends.ab.arguments import AbArguments
 from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 from prony.frontends.ab.layout import ORIGIN, document, rounded
@@ -37,7 +38,7 @@ def page(asked: AbArguments, figures: AbFigures, times: AbTimes | None, software
     yield line("Server Software", software)
     yield line("Server Hostname", target.host)
     yield line("Server Port", target.port)
-    yield line("Document Path", asked.path)
+    yield line("Document Path", redaction.name(asked.path))
     yield line("Document Length", document(asked, figures))
     yield line("Concurrency Level", asked.concurrency)
     yield line("Time taken for tests", f"{figures.seconds:.3f} seconds")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 import prony
+from prony import redaction
 from prony.frontends.ab.arguments import AbArguments
 from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
 
@@ -33,7 +34,7 @@ def head(asked: AbArguments, figures: AbFigures, software: str, tls: tuple[str, 
     yield f"Server Port:            {target.port}"
     yield from tls
     yield ""
-    yield f"Document Path:          {asked.path}"
+    yield f"Document Path:          {redaction.name(asked.path)}"
     yield f"Document Length:        {document(asked, figures)}"
     yield ""
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.frontends.ab.arguments import TOOL, AbArguments
 from prony.frontends.base import Refused, Translated
@@ -49,7 +50,7 @@ def translated(asked: AbArguments) -> Translated:
             "addresses": () if asked.proxy is None else (_proxy(asked.proxy),),
         }
     )
-    return Translated(TOOL, reached, trial, f"ab {asked.url}", _notes(asked))
+    return Translated(TOOL, reached, trial, f"ab {redaction.url(asked.url)}", _notes(asked))
 
 
 def _notes(asked: AbArguments) -> tuple[str, ...]:
@@ -90,7 +91,9 @@ def _host(target: Url) -> str:
 def _header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip() or "\n" in line or "\r" in line:
-        raise UsageError(f"ab: -H is '{line}'; expected a name, a colon and a value: 'Accept: */*'")
+        raise UsageError(
+            f"ab: -H is '{redaction.beginning(line)}'; expected a name, a colon and a value: 'Accept: */*'"
+        )
     return name.strip(), value.strip()
 
 

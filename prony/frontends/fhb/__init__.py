@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from pydantic import ValidationError
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.frontends.base import Context, FrontEnd, Translated
 from prony.frontends.fhb.arguments import TOOL, USAGE, FhbArguments, parse
@@ -53,7 +54,7 @@ def translated(asked: FhbArguments) -> Translated:
         notes.append(
             f"the load ends with the steady part: nothing is measured in the {asked.ramp_down_s:g} s after it"
         )
-    return Translated(TOOL, target, trial, f"fhb {asked.url}", tuple(notes))
+    return Translated(TOOL, target, trial, f"fhb {redaction.url(asked.url)}", tuple(notes))
 
 
 def _workload(asked: FhbArguments, path: str) -> Workload:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
+from prony import redaction
 from prony.errors import UsageError
 from prony.frontends.base import Refused
 
@@ -276,7 +277,7 @@ def _header(into: H2loadArguments, value: str, _flag: str) -> None:
     name, colon, rest = value[1:].partition(":")
     name = value[:1] + name
     if not colon or not name.strip() or not rest.strip() or re.search(r"[\r\n]", value):
-        _wrong(f"-H: invalid header: {value}")
+        _wrong(f"-H: invalid header: {redaction.beginning(value)}")
     into.headers.append((name.strip().lower(), rest.strip()))
 
 

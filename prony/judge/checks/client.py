@@ -26,7 +26,7 @@ from prony.judge.effects import (
     together,
     user_time_lost,
 )
-from prony.judge.finding import THROUGHPUT, TIMES, Bias, Finding, no_window
+from prony.judge.finding import PERCENTILES, THROUGHPUT, TIMES, Bias, Finding, no_window
 from prony.judge.load_hosts import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
@@ -292,7 +292,7 @@ def client(evidence: Evidence, limits: ClientLimits) -> Finding:
     if window is None:
         return found
     bias = _bias(evidence, window, limits)
-    if found.code in {"ok", "unread"} and any(one.counts for one in bias.values()):
+    if found.code == "ok" and any(one.counts for one in bias.values()):
         found = found.model_copy(update={"code": "overhead"})
     return found.model_copy(update={"bias": bias})
 
@@ -330,7 +330,8 @@ def _shifted(evidence: Evidence, window: Window, late_ns: float) -> Biases:
     usual_ns = max(t.receive_delay_p50_ns or 0 for t in window.threads) - WAKE_UP_NS
     most_ns = max(t.receive_delay_p99_ns or 0 for t in window.threads)
     median = {n: b for n, b in sooner(evidence, max(late_ns, usual_ns) / 1e6).items() if n == "p50_ms"}
-    seen = together(longest(evidence, 0.01, at_random=True), sooner(evidence, most_ns / 1e6) | median)
+    rest = {n: one for n, one in longest(evidence, 0.01, at_random=True).items() if n in PERCENTILES}
+    seen = together(rest, sooner(evidence, most_ns / 1e6) | median)
     largest_ns = max(t.receive_delay_max_ns or 0 for t in window.threads)
     return narrower(seen, sooner(evidence, largest_ns / 1e6) | median) if largest_ns else seen
 

@@ -4,6 +4,7 @@ responses were.
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from prony.evidence.server import ServerIdentity
@@ -136,6 +137,13 @@ def _proxy(evidence: Evidence) -> tuple[str, str] | None:
 
 
 def _headers(head: str) -> dict[str, str]:
-    """Header name in lower case -> value, of a response's head as it came."""
-    fields = (line.partition(":") for line in head.splitlines()[1:])
-    return {name.strip().lower(): value.strip() for name, colon, value in fields if colon}
+    """Header name in lower case -> value, of a response's head as it came; as the preflight reads them, those
+    of a repeated header are joined.
+    """
+    found: dict[str, str] = {}
+    for line in re.sub(r"\r?\n[ \t]+", " ", head).split("\n")[1:]:
+        name, colon, value = line.strip(" \t\r").partition(":")
+        name, value = name.rstrip(" \t").lower(), value.lstrip(" \t")
+        if colon:
+            found[name] = f"{found[name]}, {value}" if name in found else value
+    return found

@@ -64,7 +64,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     taken = sorted(
         (one for one in readings if isinstance(one, Taken) and one.share > 0), key=lambda one: -one.share
     )
-    unknown = [one for one in readings if isinstance(one, str)]
+    untold_of = [one for one in readings if isinstance(one, str)]
     bias = cpu_lost(evidence, sum(one.share for one in taken))
     stolen = next((one.share for one in taken if one.code == "steal"), 0.0)
     used = (server_cpu_share(evidence) or 0.0) * _granted_per_cpu(evidence)
@@ -72,13 +72,13 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         # Of a guest that was not running the kernel may count the time as its process's.
         bias = together(bias, both(CPU, down=lost(stolen / used)))
     bends = any(one.counts for one in bias.values())
-    provided = NOTHING_ELSE if unknown else ""
+    provided = NOTHING_ELSE if untold_of else ""
     if not evidence.server.owned and any(one.code in {"other_processes", "soft_interrupts"} for one in taken):
         provided = provided or THEIRS
-    placed = [_placed(evidence)] if not (bends or unknown) else []
+    placed = [_placed(evidence)] if not (bends or untold_of) else []
     return Finding(
         check=CHECK,
-        code=taken[0].code if bends else "unread" if unknown else "ok",
+        code=taken[0].code if bends else "unread" if untold_of else "ok",
         bias=bias,
         provided=provided,
         assumption="a lost CPU second cost the requests that it could have served; caches aside"
@@ -86,7 +86,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         else "",
         value=sum(one.share for one in taken),
         limit=limit,
-        reason="; ".join((*(one.text for one in taken if bends), *unknown, *placed)),
+        reason="; ".join((*(one.text for one in taken if bends), *untold_of, *placed)),
         advice=taken[0].advice if bends else "",
         source=SOURCE,
         outside=bends and not any(one.code in {"throttled", "shared_cpus"} for one in taken),
@@ -189,7 +189,16 @@ def _client(evidence: Evidence) -> Taken | str | None:
         return "the CPU time of client threads on the server's CPUs could not be read"
     share = sum(shares) / len(sides.server)
     text = f"the load generator used {percent(share)} of the server's CPUs"
-    advice = "give client and server separate CPU sets (--server-cpus, --client-cpus)"
+    advice = _pin(evidence) or "give client and server separate CPU sets (--server-cpus, --client-cpus)"
     if sides.shared:
         advice = "use a host with two or more CPUs"
     return Taken("shared_cpus", share, text, advice)
+
+
+def _pin(evidence: Evidence) -> str:
+    """How a server that somebody else placed gets CPUs of its own; empty where it has them."""
+    sides, pid = evidence.partition, evidence.server.pid
+    if evidence.server.owned or sides is None or not sides.common or pid is None:
+        return ""
+    theirs = sorted(set(sides.server) - set(sides.common))
+    return f"pin the server: taskset -apc {','.join(map(str, theirs))} {pid}" if theirs else ""

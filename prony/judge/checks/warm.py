@@ -7,9 +7,10 @@ from statistics import median
 
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
-from prony.judge.effects import both, lost, saturating, together
-from prony.judge.finding import CPU, THROUGHPUT, TIMES, Bias, Finding, unread
+from prony.judge.effects import Biases, both, cpu_spent, lost, responding, saturating, together
+from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding, unread
 from prony.judge.server_cpu import server_cpu_share
+from prony.judge.times import headline_times
 from prony.judge.window import measured
 from prony.numbers import number, percent
 from prony.steady.compiling import compiling_s, elapsed_only, waited_s
@@ -74,12 +75,11 @@ def warm(evidence: Evidence, limits: WarmLimits) -> Finding | None:
     starved = waiting_s >= limits.warm_waiting_share * window.wall_s > 0
     share = min(cost_s / cpu_s, 1.0)
     protocol = evidence.load.claim == "protocol"
-    bias: dict[str, Bias] = {}
+    bias: Biases = {}
     if not protocol:
         bias = compiled_away(evidence, share)
         if starved:
-            gain = _gain(evidence, min(waiting_s / window.wall_s, 1.0))
-            bias = together(bias, both(THROUGHPUT, up=gain), both(TIMES, down=gain), both(CPU, down=gain))
+            bias = together(bias, _compiled(evidence, min(waiting_s / window.wall_s, 1.0)))
     code = "starved" if starved else "compiling" if share >= limits.warm_share else "ok"
     said = f"{percent(share)}{' at most: compilations waited for a CPU' if waited else ''}"
     return Finding(
@@ -101,16 +101,16 @@ NOTHING = "no code was being compiled in the window"
 WAITING = "what waits to be compiled brings no more than what was compiled in the warm-up"
 
 
-def compiled_away(evidence: Evidence, share: float) -> dict[str, Bias]:
+def compiled_away(evidence: Evidence, share: float) -> Biases:
     """What the figures would be without the compilers: of a server whose CPU is the bound, and has none left,
-    the rate by their share of its CPU; else by their share of what it was granted.
+    the rate by their share of its CPU; else by their share of what it was granted. Where the rate is given
+    its queue would be shorter, too.
     """
+    if not saturating(evidence):
+        return cpu_spent(evidence, share)
     used = server_cpu_share(evidence)
-    taken = share if used is None else share * min(1.0, used)
-    full = used is None or used >= BUSY
-    slower = lost(share if full and saturating(evidence) else taken)
-    rate = both(THROUGHPUT, up=slower) if saturating(evidence) else {}
-    return together(rate, both(TIMES, down=slower), both(CPU, down=lost(share)))
+    slower = lost(share if used is None or used >= BUSY else share * used)
+    return together(both(THROUGHPUT, up=slower), both(TIMES, down=slower), both(CPU, down=lost(share)))
 
 
 BUSY = 0.75
@@ -118,19 +118,31 @@ BUSY = 0.75
 FEWEST_ROWS = 3
 
 
-def _gain(evidence: Evidence, share: float) -> float:
-    """ln(1 + w (G - 1)): w the share of the window for which compilations waited, G the level of the window ÷
-    that of the trial's first full rows under its load. Infinite without rows of a warm-up.
+def _compiled(evidence: Evidence, share: float) -> Biases:
+    """Of code that waited to be compiled for this share of the window: ln(1 + w (G - 1)), G the level of the
+    window ÷ that of the trial's first full rows under its load. Not bounded without rows of a warm-up.
     """
-    window, engine = measured(evidence), evidence.engine
-    if window is None or engine is None:
+    gain = math.log1p(share * max(0.0, _faster(evidence) - 1))
+    slow = both((*TIMES, *CPU), down=gain)
+    if evidence.load.model == "open":
+        return slow
+    return slow | both(THROUGHPUT, up=lost(-math.expm1(-gain) * responding(evidence)))
+
+
+def _faster(evidence: Evidence) -> float:
+    """G: by the rate where the response times set it, else by their median."""
+    window, engine, times = measured(evidence), evidence.engine, headline_times(evidence)
+    if window is None or engine is None or times is None:
         return math.inf
     before = full_rows(engine.rows, 0.0, window.opened_ms)[:FEWEST_ROWS]
-    rate = window.completed / window.duration_s
-    first = median(row.completed_per_s for row in before) if len(before) == FEWEST_ROWS else 0.0
-    if first <= 0 or rate <= 0:
+    if len(before) < FEWEST_ROWS:
         return math.inf
-    return math.log1p(share * max(0.0, rate / first - 1))
+    if saturating(evidence):
+        first, now = median(row.completed_per_s for row in before), window.completed / window.duration_s
+        return now / first if first > 0 and now > 0 else math.inf
+    slow = [row.p50_ns for row in before if row.p50_ns is not None]
+    usual = times.responses.percentile_ns(50)
+    return median(slow) / usual if slow and usual else math.inf
 
 
 def _advice(evidence: Evidence, starved: bool) -> str:

@@ -19,7 +19,7 @@ from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.html.ratio_rows import RatioTable
 from prony.report.intervals import trial_cell
-from prony.report.labels import label_of, named
+from prony.report.labels import named
 from prony.report.result import HEADLINE, PartView, TrialView
 from prony.report.shapes import blocks, hosts, left_out
 from prony.report.style import KIND_WORDS
@@ -27,7 +27,8 @@ from prony.report.trial_tables import step_blocks, time_part_blocks
 from prony.report.uncertain import good_to
 from prony.report.wording import counted
 
-TRIAL_FIGURES = (HEADLINE, "p50_ms", "p99_ms", "time_to_steady_s")
+BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
+"""Of a trial, beside its throughput."""
 MANY_TRIALS = 40
 """Of more only the median ones are drawn over time."""
 Key = tuple[Markup, str]
@@ -152,7 +153,7 @@ def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
 
 
 def pictures(drawer: Drawer) -> tuple[Item, ...]:
-    """What stands beside the answer of a part whose answer is no row per server."""
+    """What shows the answer of a part before its rows: a law, a search, the changes of a gate."""
     part = drawer.part
     if part.failure:
         return ()
@@ -377,8 +378,9 @@ def _trials(part: PartView) -> Chapter:
     columns = (
         Column("Server" if len(part.cells) == len(part.servers) else "Cell", number=False),
         Column("Started", number=False),
-        *(Column(named(figure)) for figure in TRIAL_FIGURES),
-        Column(f"{label_of(HEADLINE)} good to", number=False),
+        Column(named(HEADLINE)),
+        Column("good to", number=False),
+        *(Column(named(figure)) for figure in BESIDE),
         Column("Bound by", number=False),
         Column("Conforms", number=False),
         *([Column("Why", number=False)] if told else []),
@@ -389,8 +391,9 @@ def _trials(part: PartView) -> Chapter:
             (
                 TableCell(label[trial.record.id]),
                 TableCell(f"{trial.record.started_at:%H:%M:%S}"),
-                *(trial_cell(f, trial) if trial.conforms else TableCell("–") for f in TRIAL_FIGURES),
+                _figure(HEADLINE, trial),
                 _good_to(trial),
+                *(_figure(figure, trial) for figure in BESIDE),
                 TableCell(trial.judgement.bound_by),
                 _conforms(trial, trial.record.id in again),
                 *([TableCell(_told(trial))] if told else []),
@@ -407,6 +410,10 @@ def _trials(part: PartView) -> Chapter:
 def _told(trial: TrialView) -> str:
     """Why it does not conform, and what else is to be known of it."""
     return " ".join(filter(None, (trial.why_not, *trial.record.notes)))
+
+
+def _figure(figure: str, trial: TrialView) -> TableCell:
+    return trial_cell(figure, trial) if trial.conforms else TableCell("–")
 
 
 def _good_to(trial: TrialView) -> TableCell:

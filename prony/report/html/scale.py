@@ -19,6 +19,8 @@ MIDDLE = HEIGHT / 2
 HALF = 5
 """Half the height of a bar."""
 FINEST = 1e-12
+WIDE = 18.0
+"""Of a name on an axis, in per cent of the width of the narrowest row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,15 +112,24 @@ def ratio(
 
 
 def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
-    """Names of places below the rows; those at the ends stay within."""
-    made = []
-    for value, name in ticks:
+    """Names of places below the rows, those at the ends within. Of names that would touch, the one nearer to
+    where nothing differs stays.
+    """
+    made: list[str] = []
+    taken: list[float] = []
+    for value, name in sorted(ticks, key=lambda tick: abs(math.log(tick[0]) if scale.log else tick[0])):
         at = scale.at(value)
-        anchor = "start" if at < 4 else "end" if at > 96 else "middle"
-        made.append(
-            f'<text x="{at:.2f}%" y="12" text-anchor="{anchor}" font-size="11" fill="{MUTED.light}">'
-            f"{escape(name)}</text>"
-        )
+        anchor, middle = "middle", at
+        if at < WIDE / 2:
+            anchor, middle = "start", at + WIDE / 2
+        elif at > 100 - WIDE / 2:
+            anchor, middle = "end", at - WIDE / 2
+        if all(abs(middle - one) >= WIDE for one in taken):
+            taken.append(middle)
+            made.append(
+                f'<text x="{at:.2f}%" y="12" text-anchor="{anchor}" font-size="11" fill="{MUTED.light}">'
+                f"{escape(name)}</text>"
+            )
     return _row(made, height=16)
 
 

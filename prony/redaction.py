@@ -1,0 +1,429 @@
+"""Values without credentials: what is stored, shown or sent elsewhere holds `REDACTED` in their place. The
+engine gets the real ones. Pure; must not know what a value belongs to beyond the names in it.
+
+A credential is known by its name (a header, a parameter, a field, an option, a variable), by its form (user
+and password of a URL, `Bearer …`) or, once it was found so, by its text wherever it stands (`without`).
+Placeholders stay: `Bearer ${token}` says where a value comes from, not which it is.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Annotated, Any
+from urllib.parse import quote, unquote
+
+from pydantic import AfterValidator
+
+MARK = "REDACTED"
+PUBLIC = frozenset({"for-this-run"})
+"""No secrets: the password of the keystores that Prony makes for a run (prony.server.certificates)."""
+SHORTEST = 6
+"""Characters of a credential that is looked for in other texts: a shorter one stands there by chance."""
+
+# -- names
+
+_ANYWHERE = re.compile(
+    r"passw|passphrase|passcode|pwd|secret(?!ar)|credential|authoriz|cookie(?!s)|token(?!s|iz)|csrf|xsrf|jwt|"
+    r"(?:api|access|private|secret|signing|encryption|account|subscription)[._-]?key|sess(?:ion)?[._-]?id|"
+    r"requirepass|masterauth"
+)
+_WORDS = frozenset({"pass", "otp", "totp", "pin", "bearer"})
+_WORDS_OF_REQUESTS = frozenset({"key", "auth", "session", "sid", "sig", "signature", "hmac"})
+_NO_SECRETS = frozenset({
+    "algorithm", "bits", "count", "dir", "endpoint", "expires", "expiry", "field", "file", "files", "folder",
+    "header", "hint", "length", "limit", "max", "min", "name", "param", "path", "policy", "size", "timeout",
+    "ttl", "type", "uri", "url", "version",
+})  # fmt: skip
+"""The last word of a name whose value is no credential, though its other words name one: `token_url`."""
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+
+
+def is_credential(name: str, *, of_request: bool = False) -> bool:
+    """Whether what has this name is kept from others. `of_request`: it is a header or a parameter of a URL,
+    where a key or a signature is one too.
+    """
+    words = [word.lower() for word in _WORD.findall(name)]
+    if not words or words[-1] in _NO_SECRETS or name.lower().startswith("access-control-"):
+        return False
+    if _ANYWHERE.search(name.lower()) or not _WORDS.isdisjoint(words):
+        return True
+    return of_request and not _WORDS_OF_REQUESTS.isdisjoint(words)
+
+
+# -- forms
+
+_PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}")
+_SCHEME = re.compile(r"(?i)(?:basic|bearer|digest|token|api-?key|negotiate|ntlm|dpop|aws4-[\w-]+)[ \t]+")
+_IN_URL = re.compile(
+    r"((?<![\w+.-])[A-Za-z][\w+.-]*://)"
+    r"([^\s/:@?#\"'<>\[${}]{0,256}:(?!\d{1,5}(?:[/?#\s\"'<>]|$))[^\s\"'<>]{0,256}?)@"
+    r"(?=[^@\s\"'<>/]{0,256}(?:[/?#\s\"'<>]|$))"
+)
+"""User and password, up to the last @ before the path: a password may hold anything, and is no port."""
+_TOKEN_IN_URL = re.compile(
+    r"((?<![\w+.-])[A-Za-z][\w+.-]*://)((?=[^\s/@]{0,256}\d)(?=[^\s/@]{0,256}[A-Za-z])[\w.~%-]{20,256})@"
+)
+_BEFORE_HOST = re.compile(r"^([^\s/:@?#]+:[^\s/@?#]+)@(?=[\w\[])")
+"""The same of a URL without a scheme."""
+_HEADER = re.compile(r"(^|[\r\n\"'`])([A-Za-z][\w.-]{0,99})[ \t]{0,9}:[ \t]{0,9}")
+"""A header on a line or in quotation marks."""
+_SURE_HEADER = re.compile(
+    r"(?i)()(?<![\w.-])((?:proxy-)?authorization|(?:set-)?cookie2?|x-[\w-]{1,99})[ \t]{0,9}:[ \t]{0,9}"
+)
+"""One that means nothing else, within a sentence."""
+_PAIR = re.compile(r"()(?<![\w.%\[\]])([A-Za-z_][\w.%\[\]-]{0,99})=")
+_QUOTED_PAIR = re.compile(
+    r"(?<![\w.-])(\\{0,8}[\"']?)([A-Za-z_][\w.-]{0,99})\1\]?(?:\s{0,99}[:=]\s{0,99}|\s+is\s+)"
+)
+"""A field of JSON, of a script, of a sentence: its name may have quotation marks, its value has."""
+_ELEMENT = re.compile(r"(<)((?:[\w-]{1,99}:)?[\w.-]{1,99})(?:\s[^<>]{0,500})?>")
+_PART = re.compile(r"(name=)\"?([\w.\[\]-]{1,99})\"?[^\r\n]{0,500}(?:\r?\n[^\r\n]{1,500}){0,5}\r?\n\r?\n")
+"""A field of multipart/form-data."""
+_OPTION = re.compile(r"()(?<![\w-])--?([A-Za-z][\w.-]{0,99})[ \t]{1,9}(?!-)")
+_LINE = re.compile(r"()([^\r\n]*)")
+_UNQUOTED_LINE = re.compile(r"()([^\r\n\"'`]*)")
+_PLAIN_VALUE = re.compile(r"()((?:\$\{[^}]*\}|[^\s&;,\"'<>\\])*)")
+_QUOTED_VALUE = re.compile(r"(\\{0,8}[\"'])(.{0,16384}?)(?<!\\)\1|()(-?\d[\d.]*)(?![\w.])", re.DOTALL)
+_CONTENT = re.compile(r"()([^<]+)(?=</)")
+_WORD_VALUE = re.compile(r"()([^\s\"']+)")
+_SCHEMED = re.compile(r"\b((?:Bearer|Basic)[ \t]+)((?=[\w.~+/-]{0,500}[\d+/=_-])[\w.~+/-]{12,}=*)")
+_JWT = re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+)+")
+
+_NAMED = (
+    (_HEADER, _LINE, True),
+    (_SURE_HEADER, _UNQUOTED_LINE, True),
+    (_QUOTED_PAIR, _QUOTED_VALUE, False),
+    (_ELEMENT, _CONTENT, False),
+    (_PART, _LINE, False),
+    (_OPTION, _WORD_VALUE, False),
+)
+"""How a name stands, how its value behind it, and whether both are a header."""
+_USER_OPTIONS = frozenset({"-u", "--user", "-U", "--proxy-user", "-A", "-P"})
+"""Of curl and ab: USER:PASSWORD follows."""
+_COOKIE_OPTIONS = frozenset({"-b", "--cookie", "-C"})
+_COMMANDS = frozenset({"command", "args", "argv", "jvm_flags"})
+_HEADERS = frozenset({"headers"})
+_COOKIES = frozenset({"given"})
+_PATTERNS = frozenset({"capture", "expect", "resources"})
+"""Of a plan: what is looked for in a response; no credential."""
+_NAMES = frozenset({"name", "id", "part", "server", "cell", "workload", "load_name", "scenario", "step"})
+"""By which things are found in what is stored."""
+_TITLES = frozenset({"title", "note", "transaction"})
+_SAME_LENGTH = frozenset({"first_head"})
+"""Heads whose bytes are counted."""
+_SAID = frozenset({
+    "command", "content_type", "died", "error", "error_reasons", "expected", "failure", "first_head", "found",
+    "lost", "missing", "notes", "other_listener", "printed_done", "printed_run", "printed_setup", "reason",
+    "server_header", "text", "thread", "values", "via", "why_not",
+})  # fmt: skip
+"""Of a record: words of servers, scripts and programs."""
+_SUSPICIOUS = (
+    "passw", "passphrase", "passcode", "secret", "credential", "authoriz", "csrf", "xsrf", "bearer",
+    "requirepass", "masterauth", "apikey", "api_key", "api-key", "api.key", "accesskey", "access_key",
+    "access-key", "privatekey", "private_key", "private-key", "signingkey", "signing_key", "encryptionkey",
+    "encryption_key", "accountkey", "account_key", "subscription", "sessid", "sessionid", "session_id",
+    "session-id", "\"key\"", "-key:", "-key\"", "key=", "auth=", "auth:", "auth\"", "session=", "session:",
+    "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
+    "pass\"", "-pass", "_pass", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
+    "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci", "eyj0exai", "eyjraw", "basic ",
+)  # fmt: skip
+"""In small letters: a long text without any of them, or one of the next, is not looked through."""
+_SUSPICIOUS_ALONE = ("cookie", "token")
+"""But for their plurals, which name counts."""
+_LONG = 2_000
+
+
+# -- what is called
+
+
+def text(value: str) -> str:
+    """A sentence, a title, a line of a log, a body: without the credentials in it."""
+    return _Redaction().text(value)
+
+
+def url(value: str) -> str:
+    """What was given as a URL: of one without a scheme too."""
+    return text(_BEFORE_HOST.sub(f"{MARK}@", value))
+
+
+def name(value: str) -> str:
+    """What is called so, such as the path of a request: words of a person stay, whatever they are about."""
+    return _Redaction().name(value)
+
+
+def beginning(line: str) -> str:
+    """Of what should have been a header its name alone, where nobody knows what its value is."""
+    named, colon, _ = line.partition(":")
+    if colon:
+        return f"{named}: {MARK}" if is_credential(named, of_request=True) else line
+    first, *more = line.split(maxsplit=1) or [line]
+    return f"{first} …" if more else line
+
+
+def plain(value: Any) -> Any:
+    """A value of JSON: by the names in it, and by its texts."""
+    return _Redaction().value(value)
+
+
+def as_json(written: str) -> str:
+    """The same of JSON that is written already; the same text where there is nothing to hide."""
+    if not _suspicious(written):
+        return written
+    found = json.loads(written)
+    made = plain(found)
+    return written if made == found else json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+
+
+def secrets_of(value: Any) -> frozenset[str]:
+    """The credentials in a value of JSON, as they would stand in other texts."""
+    redaction = _Redaction()
+    redaction.value(value)
+    return redaction.secrets
+
+
+def secrets_in(written: str) -> frozenset[str]:
+    """The same in a text, such as a script."""
+    redaction = _Redaction()
+    redaction.text(written)
+    return redaction.secrets
+
+
+def without(value: Any, secrets: Collection[str]) -> Any:
+    """A value whose texts hold none of these, whatever they are called there: a text, or JSON of which only
+    what others said is looked through, such as a response or the words of a script.
+    """
+    if not secrets:
+        return value
+    longest_first = sorted(secrets, key=len, reverse=True)
+    anyone = re.compile("|".join(rf"(?<!\w){re.escape(one)}(?!\w)" for one in longest_first))
+
+    def cleaned(one: Any, *, said: bool) -> Any:
+        if isinstance(one, str):
+            return anyone.sub(MARK, one) if said else one
+        if isinstance(one, list):
+            return [cleaned(inner, said=said) for inner in one]
+        if isinstance(one, Mapping):
+            return {key: cleaned(inner, said=said or key in _SAID) for key, inner in one.items()}
+        return one
+
+    return cleaned(value, said=isinstance(value, str))
+
+
+def redacted_in(value: Any) -> tuple[str, ...]:
+    """The names of what was taken out of a value of JSON, such as of headers. Names themselves are made
+    without credentials, and do not count.
+    """
+    found: list[str] = []
+
+    def look(one: Any, key: str) -> None:
+        if isinstance(one, str) and key not in _NAMES | _TITLES and re.search(rf"\b{MARK}\b", one):
+            found.append(key)
+        elif isinstance(one, list):
+            for inner in one:
+                look(inner, key)
+        elif isinstance(one, Mapping):
+            for name, inner in one.items():
+                look(inner, str(name))
+
+    look(value, "")
+    return tuple(dict.fromkeys(found))
+
+
+def filled(stored: Any, given: Any) -> Any:
+    """A value of JSON that was stored, with the credentials of the value that it may have been made from."""
+    return _filled(stored, given, plain(given))
+
+
+def _filled(stored: Any, given: Any, public: Any) -> Any:
+    if stored == public:
+        return given
+    if all(isinstance(one, Mapping) for one in (stored, given, public)):
+        return {name: _filled(one, given.get(name), public.get(name)) for name, one in stored.items()}
+    if all(isinstance(one, list) and len(one) == len(stored) for one in (stored, given, public)):
+        return [_filled(*of_each) for of_each in zip(stored, given, public, strict=True)]
+    return stored
+
+
+Name = Annotated[str, AfterValidator(name)]
+Title = Annotated[str, AfterValidator(text)]
+"""Both are printed everywhere and looked for in what is stored, so they are made without credentials."""
+
+
+def _suspicious(written: str) -> bool:
+    lowered = written.lower()
+    return (
+        ("@" in lowered and "://" in lowered)
+        or any(word in lowered for word in _SUSPICIOUS)
+        or any(lowered.count(word) > lowered.count(f"{word}s") for word in _SUSPICIOUS_ALONE)
+    )
+
+
+class _Redaction:
+    """One pass, and what it took out."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._same_length = False
+
+    @property
+    def secrets(self) -> frozenset[str]:
+        """In every form in which they may stand elsewhere, but for those that are too short to be told."""
+        found = set(self._taken)
+        for one in self._taken:
+            found |= {unquote(one), quote(one, safe=""), one.rpartition(":")[2], _decoded(one)}
+            found |= {pair.partition("=")[2].strip() for pair in one.split(";")}
+        return frozenset(one for one in found if len(one) >= SHORTEST and one not in PUBLIC and one != MARK)
+
+    # -- a single credential
+
+    def hidden(self, value: str) -> str:
+        """The mark in its place, behind the scheme of an Authorization; what names no value stays."""
+        scheme = _SCHEME.match(value)
+        begin = value[: scheme.end()] if scheme else ""
+        rest = value[len(begin) :]
+        if not _PLACEHOLDER.sub("", rest).strip(" \t;,=:&\"'") or rest in PUBLIC or rest == MARK:
+            return value
+        if self._same_length:
+            return begin + MARK[: len(rest)].ljust(len(rest), "*")
+        self._taken.add(rest.strip())
+        return begin + MARK
+
+    def header(self, name: str, value: str) -> str:
+        """The value of a header: of cookies the names stay."""
+        if not is_credential(name, of_request=True):
+            return self.text(value)
+        if name.lower() in ("cookie", "cookie2"):
+            return self.cookies(value)
+        if name.lower() in ("set-cookie", "set-cookie2"):
+            cookie, semicolon, more = value.partition(";")
+            return self.cookies(cookie) + semicolon + more
+        return self.hidden(value)
+
+    def cookies(self, value: str) -> str:
+        """`a=b; c=d`."""
+
+        def one(pair: str) -> str:
+            name, equals, own = pair.partition("=")
+            return f"{name}={self.hidden(own)}" if equals else self.hidden(pair)
+
+        return ";".join(map(one, value.split(";")))
+
+    # -- texts
+
+    def text(self, value: str) -> str:
+        """By the forms and names in it."""
+        if value.isalnum() or (len(value) > _LONG and not _suspicious(value)):
+            return value
+        value = self.name(value)
+        for names, values, header in _NAMED:
+            value = self._named(value, names, values, header=header)
+        value = _SCHEMED.sub(lambda m: m[1] + self.hidden(m[2]), value)
+        return _JWT.sub(lambda m: self.hidden(m[0]), value)
+
+    def name(self, value: str) -> str:
+        """By what is in URLs."""
+        value = _IN_URL.sub(lambda m: f"{m[1]}{self.hidden(m[2])}@", value)
+        value = _TOKEN_IN_URL.sub(lambda m: f"{m[1]}{self.hidden(m[2])}@", value)
+        return self._named(value, _PAIR, _PLAIN_VALUE, header=False)
+
+    def _named(self, value: str, names: re.Pattern[str], values: re.Pattern[str], *, header: bool) -> str:
+        """With another value behind every name of a credential; what is behind others is looked through."""
+        made: list[str] = []
+        at = 0
+        for found in names.finditer(value):
+            before, name = found[1], unquote(found[2])
+            of_request = "-" in name if header else value[found.start() - 1 : found.start()] in ("?", "&")
+            if found.start() < at or not is_credential(name, of_request=of_request):
+                continue
+            if (own := values.match(value, found.end())) is None:
+                continue
+            group = 2 if own[2] is not None else 4
+            text = own[group]
+            if header and before and before in "\"'`":
+                text = text.partition(before)[0]
+            made += [value[at : own.start(group)], self.header(name, text) if header else self.hidden(text)]
+            at = own.start(group) + len(text)
+        return "".join([*made, value[at:]])
+
+    def words(self, given: Iterable[str]) -> list[str]:
+        """The words of a command line: what follows `--password`, `-u` and the like."""
+        made: list[str] = []
+        before = ""
+        for word in given:
+            made.append(self._word(before, word))
+            before = word
+        return made
+
+    def _word(self, before: str, word: str) -> str:
+        if before in _USER_OPTIONS and ":" in word and "://" not in word:
+            user, colon, password = word.partition(":")
+            return user + colon + self.hidden(password)
+        if before in _COOKIE_OPTIONS:
+            return self.cookies(word)
+        if before.startswith("-") and "=" not in before and not word.startswith("-"):
+            return self.hidden(word) if is_credential(before) else self.text(word)
+        if word.startswith("-H") and ":" in word:
+            return "-H" + self.text(word[2:])
+        if word[:2] in _USER_OPTIONS and ":" in word and "://" not in word and not word.startswith("--"):
+            user, colon, password = word.partition(":")
+            return user + colon + self.hidden(password)
+        return self.text(word)
+
+    # -- values of JSON
+
+    def value(self, value: Any, key: str = "", within: str = "") -> Any:
+        """`key`: its name; `within`: the name of what it stands in."""
+        if isinstance(value, str):
+            return self._leaf(value, key, within)
+        if isinstance(value, list):
+            if key in _COMMANDS and all(isinstance(one, str) for one in value):
+                return self.words(value)
+            if key in _HEADERS and all(_is_pair(one) for one in value):
+                return [[name, self.header(name, own)] for name, own in value]
+            return [self.value(one, key if isinstance(one, Mapping) else "", within) for one in value]
+        if not isinstance(value, Mapping):
+            return value
+        if key in _COOKIES and isinstance(value.get("value"), str):
+            return {**value, "value": self.hidden(value["value"])}
+        made = {
+            name: one if name in _PATTERNS else self.value(one, str(name), key) for name, one in value.items()
+        }
+        columns, rows = value.get("columns"), value.get("rows")
+        if isinstance(columns, list) and isinstance(rows, list):
+            made["rows"] = [self._row(columns, row) for row in rows]
+        return made
+
+    def _leaf(self, value: str, key: str, within: str) -> str:
+        if key in _SAME_LENGTH:
+            self._same_length = True
+            try:
+                return self.text(value)
+            finally:
+                self._same_length = False
+        if within in _HEADERS:
+            return self.header(key, value)
+        if key in _NAMES:
+            return self.name(value)
+        return self.hidden(value) if is_credential(key) else self.text(value)
+
+    def _row(self, columns: list[Any], row: Any) -> Any:
+        if not isinstance(row, list):
+            return row
+        names = [*map(str, columns), *[""] * len(row)]
+        return [self.value(one, name) for name, one in zip(names, row, strict=False)]
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(isinstance(one, str) for one in value)
+
+
+def _decoded(value: str) -> str:
+    """The password of what may be the credentials of Basic; else empty."""
+    try:
+        user, colon, password = base64.b64decode(value, validate=True).decode().partition(":")
+    except ValueError:
+        return ""
+    return password if colon and user.isprintable() else ""

@@ -1,0 +1,281 @@
+"""What a result comes to: sentences, ranking, rows, bars, the largest uncertainty; and how long it is."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from prony.compare.claim import Claim, Settles
+from prony.compare.sentence import LATER, later_once
+from prony.judge.finding import Bias, Finding
+from prony.report.answer import (
+    MOST_CONDITIONS,
+    MOST_ROWS,
+    MOST_SENTENCES,
+    Answer,
+    AnswerPart,
+    answer,
+    percent_up,
+    provided,
+    ranked,
+    sentences,
+)
+from prony.report.result import HEADLINE, PairView, PartView, ResultView
+from prony.report.terminal import render
+
+from . import factory
+from .factory import SERVERS
+
+TOMCAT, JETTY, UNDERTOW = SERVERS
+TAIL = "p99_ms"
+
+
+def part_of(view: ResultView) -> PartView:
+    (part,) = view.parts
+    return part
+
+
+def first(view: ResultView) -> AnswerPart:
+    (part,) = answer(view).parts
+    return part
+
+
+def as_claimed(view: ResultView, claims: dict[frozenset[str], Claim]) -> PartView:
+    """The same part, its pairs of the headline with these claims, and each with a sentence of its own."""
+
+    def changed(pair: PairView) -> PairView:
+        claim = claims.get(frozenset((pair.a, pair.b)), pair.claim) if pair.figure == HEADLINE else Claim.OPEN
+        within = 0.0312 if claim is Claim.EQUIVALENT else None
+        words = f"{pair.figure} {pair.a} {pair.b} {claim.value}"
+        return replace(pair, claim=claim, within=within, settles=None, sentence=words)
+
+    part = part_of(view)
+    return replace(part, pairs=tuple(map(changed, part.pairs)))
+
+
+def told(pair: tuple[str, str], claim: Claim, figure: str = HEADLINE) -> str:
+    return f"{figure} {pair[0]} {pair[1]} {claim.value}"
+
+
+def of(*servers: str) -> frozenset[str]:
+    return frozenset(servers)
+
+
+BESIDE = {
+    of(UNDERTOW, JETTY): Claim.SHOWN,
+    of(UNDERTOW, TOMCAT): Claim.SHOWN,
+    of(JETTY, TOMCAT): Claim.OPEN,
+}
+
+
+def test_the_pairs_with_the_best_one_are_told_nearest_first() -> None:
+    said = ranked(as_claimed(factory.full(), BESIDE))
+    assert said == [told((JETTY, UNDERTOW), Claim.SHOWN), told((TOMCAT, UNDERTOW), Claim.SHOWN)]
+
+
+def test_what_is_shown_comes_before_what_is_open() -> None:
+    said = ranked(as_claimed(factory.full(), {**BESIDE, of(UNDERTOW, JETTY): Claim.OPEN}))
+    assert said == [told((TOMCAT, UNDERTOW), Claim.SHOWN), told((JETTY, UNDERTOW), Claim.OPEN)]
+
+
+def test_the_first_sentence_is_of_a_part_in_which_something_is_shown() -> None:
+    nothing, something = (first(view) for view in (factory.hopeless(), factory.full()))
+    assert (nothing.shows, something.shows) == (False, True)
+    both = Answer((nothing, something), "", ())
+    assert both.sentence == something.sentences[0]
+    assert Answer((nothing,), "", ()).sentence == nothing.failure
+
+
+def test_several_that_are_not_shown_to_differ_share_a_sentence() -> None:
+    near = {of(UNDERTOW, JETTY): Claim.EQUIVALENT, of(UNDERTOW, TOMCAT): Claim.OPEN}
+    (said,) = ranked(as_claimed(factory.full(), near))
+    assert said.startswith(UNDERTOW)
+    assert said.index(JETTY) < said.index("3.2 %") < said.index(TOMCAT)
+    assert f"open against {TOMCAT}" in said
+
+
+def test_what_would_settle_one_of_them_soonest_is_told() -> None:
+    part = as_claimed(factory.full(), {of(UNDERTOW, JETTY): Claim.OPEN, of(UNDERTOW, TOMCAT): Claim.OPEN})
+    takes = {JETTY: Settles("blocks", 600.0, 4), TOMCAT: Settles("blocks", 120.0, 2)}
+
+    def settled(pair: PairView) -> PairView:
+        other = pair.a if pair.b == UNDERTOW else pair.b
+        return replace(pair, settles=takes.get(other) if UNDERTOW in (pair.a, pair.b) else None)
+
+    (said,) = ranked(replace(part, pairs=tuple(map(settled, part.pairs))))
+    assert "2 more blocks" in said
+    assert "4 more blocks" not in said
+
+
+def test_the_clearest_difference_in_the_tail_is_told_last() -> None:
+    part = as_claimed(factory.full(), BESIDE)
+    least = {of(JETTY, TOMCAT): 1.02, of(UNDERTOW, TOMCAT): 1.3}
+
+    def in_the_tail(pair: PairView) -> PairView:
+        at_least = least.get(of(pair.a, pair.b))
+        if pair.figure != TAIL or at_least is None:
+            return pair
+        return replace(pair, claim=Claim.SHOWN, at_least=at_least)
+
+    said = ranked(replace(part, pairs=tuple(map(in_the_tail, part.pairs))))
+    assert len(said) == 3
+    assert said[-1] == told((TOMCAT, UNDERTOW), Claim.OPEN, TAIL)
+
+
+def test_of_two_servers_the_pair_is_the_answer_and_of_one_its_figure() -> None:
+    view = factory.experiment(
+        [factory.trial(factory.record(s, b, p)) for b in range(5) for p, s in enumerate((TOMCAT, UNDERTOW))],
+        (TOMCAT, UNDERTOW),
+        published=False,
+    )
+    pair = next(pair for pair in part_of(view).pairs if pair.figure == HEADLINE)
+    assert sentences(part_of(view))[0] == pair.sentence
+    (alone,) = first(factory.foreign_load()).sentences
+    assert alone.startswith("7,49")
+    assert "server-cpu" in alone
+
+
+def test_a_figure_that_nothing_bounds_above_is_at_least_so_much() -> None:
+    record = factory.foreign_load().trials[0].record
+    view = factory.experiment(
+        [factory.trial(record, factory.SATURATED)], [record.server], published=False, shape="single"
+    )
+    (said,) = first(view).sentences
+    assert said.startswith("at least 7,49")
+
+
+def test_servers_that_send_different_responses_are_not_compared() -> None:
+    differ = Finding(check="content", code="different", conforms=False, reason="96 bytes and 64 bytes")
+    part = replace(part_of(factory.experiment()), findings=(differ,), pairs=())
+    (said,) = sentences(part)
+    assert said.endswith("96 bytes and 64 bytes")
+
+
+def test_a_part_says_no_more_than_a_screen_holds() -> None:
+    view = factory.twenty()
+    part = first(view)
+    assert 0 < len(part.sentences) <= MOST_SENTENCES
+    assert part.rows is None, f"more than {MOST_ROWS} cells"
+    assert len(part.bars) == 20
+
+
+def test_what_comes_later_is_said_once() -> None:
+    one, other = f"a{LATER}open", f"b{LATER}open"
+    assert later_once(["x", one, other]) == ["x", one, "b"]
+    assert later_once(["x"]) == ["x"]
+    said = first(factory.full()).sentences
+    assert sum(LATER in text for text in said) <= 1
+    assert all(pair.sentence in said or LATER in pair.sentence for pair in _told(factory.full(), said))
+
+
+def _told(view: ResultView, said: tuple[str, ...]) -> list[PairView]:
+    return [p for p in part_of(view).pairs if any(p.sentence.startswith(text) for text in said)]
+
+
+def test_rows_are_a_server_each_best_first_with_how_far_it_may_be_off() -> None:
+    table = first(factory.full()).rows
+    assert table is not None
+    (section,) = table.sections
+    assert [row.server for row in section.rows] == [UNDERTOW, JETTY, TOMCAT]
+    assert [column.name for column in table.columns] == [
+        "requests/s",
+        "good to",
+        "p99, ms",
+        "server CPU per request, µs",
+    ]
+    assert [row.cells[0].best for row in section.rows] == [True, False, False]
+    assert all(row.cells[1].text for row in section.rows)
+
+
+def test_a_server_without_a_figure_has_a_row_that_says_why_and_comes_last() -> None:
+    trials = [
+        factory.trial(factory.record(server, block, at), *([factory.FAILING] if server == UNDERTOW else []))
+        for block in range(3)
+        for at, server in enumerate(SERVERS)
+    ]
+    found = first(factory.experiment(trials))
+    assert found.rows is not None
+    last = found.rows.sections[0].rows[-1]
+    assert last.server == UNDERTOW
+    assert factory.FAILING.reason in last.cells[1].text
+    assert [bar.server for bar in found.bars] == [JETTY, TOMCAT]
+    assert found.failure == ""
+
+
+def test_where_nothing_conforms_the_reason_is_the_answer() -> None:
+    found = answer(factory.hopeless())
+    (part,) = found.parts
+    assert (part.rows, part.bars, part.largest, part.sentences) == (None, (), "", ())
+    assert factory.FAILING.reason in part.failure
+    assert found.sentence == part.failure
+    died = answer(factory.without_engine())
+    assert "did not get ready" in died.sentence
+    assert answer(factory.experiment([], [TOMCAT])).sentence
+
+
+def test_bars_hold_the_interval_within_what_everything_at_its_worst_allows() -> None:
+    found = first(factory.troubled())
+    for bar in found.bars:
+        assert bar.worst_low is not None
+        assert bar.worst_high is not None
+        assert bar.worst_low <= (bar.low or bar.value) <= bar.value
+        assert bar.value <= (bar.high or bar.value) <= bar.worst_high
+        assert bar.budget[0].source == "isolation"
+    unbounded = factory.experiment([factory.trial(factory.record(TOMCAT), factory.SATURATED)], [TOMCAT])
+    (bar,) = first(unbounded).bars
+    assert bar.worst_high is None
+    assert bar.worst_low is not None
+
+
+def test_the_largest_uncertainty_is_named_with_what_to_do() -> None:
+    found = first(factory.troubled())
+    assert factory.NOISY.advice in found.largest
+    assert "+3.5 %" in found.largest
+    assert first(factory.full()).largest == ""
+    small = factory.finding("isolation", bias={HEADLINE: Bias(high=0.001)}, advice="no")
+    assert first(factory.experiment([factory.trial(factory.record(TOMCAT), small)], [TOMCAT])).largest == ""
+
+
+def test_what_it_rests_on_is_told_once_and_not_without_end() -> None:
+    found = answer(factory.troubled())
+    assert [one.check for one in found.provided] == ["warm"]
+    (line,) = provided(found)
+    assert "no code was being compiled" in line
+    flags = [
+        factory.finding(check, provided=f"{check} was right")
+        for check in ("host", "stall", "spread", "memory")
+    ]
+    many = answer(factory.experiment([factory.trial(factory.record(TOMCAT), *flags)], [TOMCAT]))
+    (line,) = provided(many)
+    assert line.count("was right") == MOST_CONDITIONS
+    assert "1 more" in line
+    assert provided(answer(factory.full())) == ()
+
+
+@pytest.mark.parametrize(
+    ("share", "words"), [(0.0312, "3.2 %"), (0.03, "3 %"), (0.0001, "0.1 %"), (0.0, "0 %")]
+)
+def test_a_margin_is_rounded_up(share: float, words: str) -> None:
+    assert percent_up(share) == words
+
+
+@pytest.mark.parametrize("make", [factory.full, factory.experiment, factory.troubled])
+def test_the_answer_of_three_servers_takes_ten_lines_of_a_hundred_columns(make: object) -> None:
+    assert callable(make)
+    view: ResultView = make()
+    stream = io.StringIO()
+    render(view, Console(file=stream, width=100))
+    lines = [line for line in stream.getvalue().splitlines() if line.strip()]
+    assert len(lines) <= 10
+    assert all(cell_len(line) <= 100 for line in lines)
+    assert "--details" in " ".join(lines)
+
+
+def test_the_answer_counts_the_trials_that_conform() -> None:
+    assert answer(factory.full()).conforming.startswith("15 of 15")
+    assert answer(factory.troubled()).conforming.startswith("7 of 9")
+    assert "9 planned" in answer(factory.hopeless()).conforming
