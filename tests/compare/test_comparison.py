@@ -178,6 +178,17 @@ class TestWhatCounts:
         assert whole.worst_high < pair.worst_high < 1
         assert pair.claim is Claim.SHOWN_FOR_WINDOW
 
+    def test_a_missing_trial_may_be_as_bad_as_what_it_measured(self) -> None:
+        """Equal servers, of which one has slow starts that do not conform: without them it seems faster."""
+        samples = trials(np.random.default_rng(1), (1030, 1000), 5, spread=0.002, block_spread=0.0)
+        samples[0] = samples[0]._replace(conforms=False, why="errors: many", value=800.0)
+        found = compare(samples)
+        assert found.servers[0].missing_values == (800.0,)
+        pair = found.pairs[0]
+        assert pair.low > 1
+        assert pair.worst_low < 1
+        assert pair.claim is Claim.OPEN
+
     def test_missing_and_impossible_values(self) -> None:
         samples = trials(np.random.default_rng(1), (1000, 1100), 5)
         samples[0] = samples[0]._replace(value=None)

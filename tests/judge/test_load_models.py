@@ -75,6 +75,12 @@ class TestConnections:
         lost = f.totals(f.open_model(), connections_opened=90, connections_closed_by_client=10, failed=10)
         assert connections(lost, LIMITS).kind is Kind.FINE
 
+    def test_a_wrong_response_closes_no_connection(self) -> None:
+        """Errors below their limit made fifty connections be expected where eight were kept."""
+        wrong = f.totals(f.open_model(), connections_opened=8, failed=50, errors={"expect_status": 50})
+        finding = connections(wrong, LIMITS)
+        assert (finding.conforms, finding.value) == (True, 1)
+
 
 class TestPorts:
     def test_sessions_with_connections_of_their_own_need_a_port_each(self) -> None:

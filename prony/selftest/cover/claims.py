@@ -52,7 +52,10 @@ class Claimed:
         self.open += pair.claim is Claim.OPEN
         if is_false(pair, window, then):
             self.false += 1
-            self.told = (*self.told, f"{pair.claim.value} {pair.at_least} of {window:.3f}, later {then:.3f}")
+            self.told = (
+                *self.told,
+                f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}",
+            )
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:

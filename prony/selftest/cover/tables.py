@@ -140,7 +140,7 @@ def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
         f"{100 * upper_bound(whole.false, max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. "
         "A server with 15 % to come, held against one that is already where it will be: "
         f"{of.shown} of {of.pairs} shown for the window, {of.plain} of them as a difference that "
-        "stays; aim none."
+        "stays; aim none." + "".join(f" Not true: {one}." for one in whole.told)
     )
     head = ("world", "load", "figure", "equal", f"{(FASTER - 1) * 100:.0f} % apart")
     text = (
@@ -158,6 +158,7 @@ def _claims(of: Claimed) -> str:
 def _count(whole: Claimed, of: Claimed) -> None:
     whole.pairs, whole.shown = whole.pairs + of.pairs, whole.shown + of.shown
     whole.equivalent, whole.false = whole.equivalent + of.equivalent, whole.false + of.false
+    whole.told += of.told
 
 
 def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: None) -> str:
@@ -181,8 +182,8 @@ def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: No
     head = ("host", "load", "conform", *(HEAD[name] for name in FIGURES), "10 % apart: shown")
     text = (
         f"Half the width of the budget, median of {trials} trials that conform; and how many of {pairs} "
-        f"pairs that differ by 10 % are shown after {BLOCKS} trials each. Busy: "
-        f"{BUSY.told.removeprefix('as on a ')}."
+        f"pairs that differ by 10 % are shown after {BLOCKS} trials each. Busy, as "
+        f"{BUSY.told.removeprefix('as ')}."
     )
     return prose(text) + "\n\n" + table(head, rows) + "\n"
 
