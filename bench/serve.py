@@ -111,7 +111,7 @@ def main() -> None:
             "list": ("/", asked.requests),
             "list, last page": (f"/?page={-(-total // 50)}", asked.requests),
             "list, one server": ("/?server=*jetty*", asked.requests),
-            "list, a word and a verdict": ("/?q=nightly&verdict=suspect", asked.requests),
+            "list, a word and what does not conform": ("/?q=nightly&conforming=no", asked.requests),
             "list as JSON": ("/api/results", asked.requests),
             "series": ("/trends", asked.requests),
             "trend of 5,000 trials": (f"/trend?{series}", 3),

@@ -34,24 +34,24 @@ def test_the_slower_server_is_found_and_everything_is_kept(lab: Lab) -> None:
     lab.server("quick-one", *PROMPT)
     lab.server("slow-one", *SLUGGISH)
     shown = lab.json("compare", "quick-one", "slow-one", *SHORTEST, *lab.lenient)
-    assert (shown["schema"], shown["quick"]) == (2, True)
+    assert (shown["schema"], shown["quick"]) == (3, True)
     (part,) = shown["parts"]
     assert [cell["server"] for cell in part["cells"]] == ["quick-one", "slow-one"]
     for cell in part["cells"]:
         assert len(cell["trials"]) == 3
         for trial in cell["trials"]:
-            statuses = {finding["check"]: finding["status"] for finding in trial["findings"]}
+            codes = {finding["check"]: finding["code"] for finding in trial["findings"]}
             assert {"errors", "little", "client", "bound_by", "connections", "steady", "samples"} <= set(
-                statuses
+                codes
             )
-            assert {statuses["errors"], statuses["content"]} == {"valid"}
-            assert trial["counts"], [f for f in trial["findings"] if f["status"] == "invalid"]
-            assert trial["figures"]["time_to_ready_s"] > 0
+            assert {codes["errors"], codes["content"]} == {"ok"}
+            assert trial["conforms"], trial["not_conforming"]
+            assert trial["figures"]["time_to_ready_s"]["value"] > 0
             assert trial["counters"]["requests"] > 0
     pair = part["pairs"][0]
-    assert (pair["figure"], pair["verdict"]) == ("requests_per_s", "faster"), pair
-    assert pair["low"] > 1
-    assert "quick-one is faster than slow-one" in pair["sentence"]
+    assert (pair["figure"], pair["better"]) == ("requests_per_s", "quick-one"), pair
+    assert pair["claim"] in {"shown", "shown_for_window"}
+    assert 1 < pair["at_least"] <= pair["low"]
     assert stored_trials(lab) == 6
     assert lab.json("results", "show", "latest") == shown
 
@@ -63,9 +63,9 @@ def test_a_server_that_does_not_conform_is_said_before_its_figures(lab: Lab) -> 
     for cell in lab.cells("compare", "keeps", "closes", *SHORT, "--trials", "1"):
         (trial,) = cell["trials"]
         (found[cell["server"]],) = [f for f in trial["findings"] if f["check"] == "conformance"]
-    assert found["keeps"]["status"] == "valid"
+    assert found["keeps"]["code"] == "ok"
     assert found["keeps"]["reason"] == "passed 5 of 5 before the first trial"
-    assert found["closes"]["status"] == "suspect"
+    assert found["closes"]["code"] != "ok"
     assert "20 responses on 20 connections" in found["closes"]["reason"]
 
 

@@ -18,7 +18,7 @@ def kinds(lab: Lab) -> list[str]:
 
 def figures(shown: dict[str, Any]) -> list[Any]:
     return [
-        (trial["id"], trial["figures"], trial["verdict"])
+        (trial["id"], trial["figures"], trial["conforms"])
         for part in shown["parts"]
         for cell in part["cells"]
         for trial in cell["trials"]

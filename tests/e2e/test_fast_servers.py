@@ -92,7 +92,7 @@ def busy_limits(lab: Lab) -> tuple[str, str]:
 def measured(lab: Lab, url: str, users: int, limits: tuple[str, str], *more: str) -> dict[str, Any]:
     words = ("-c", str(users), "--warmup", "1s", "-d", "2s", *limits, *more)
     found = findings(lab.trial("load", url, *words))
-    assert {name: one["reason"] for name, one in found.items() if one["status"] == "invalid"} == {}
+    assert {name: one["reason"] for name, one in found.items() if not one["conforms"]} == {}
     return found
 
 
@@ -105,7 +105,7 @@ def test_a_single_threaded_server_is_bound_by_its_thread(
     with served(lab.folder, source, "0") as (url, pid):
         found = measured(lab, url, users, busy_limits)
     bound = found["bound_by"]
-    assert bound["status"] == "valid", bound
+    assert bound["conforms"], bound
     assert str(bound["reason"]).startswith("server-thread: its thread ")
     assert f"(TID {pid})" in str(bound["reason"])
     assert f"granted to PID {pid} (" in str(bound["reason"])
@@ -135,5 +135,5 @@ def test_a_server_behind_a_forwarding_program_is_not_taken_for_it(
             found = measured(lab, url, 4, busy_limits)
         finally:
             process.kill()
-    assert found["bound_by"]["status"] == "unknown"
+    assert found["bound_by"]["code"] == "unknown"
     assert "(docker-proxy), which listens, forwards to another process" in str(found["bound_by"]["reason"])

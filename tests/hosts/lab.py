@@ -28,7 +28,7 @@ SERVES = "prony-engine serve"
 """Words of a reference server in the list of processes."""
 SHORT = ("--quick", "--window", "1s", "--warm-up-cap", "1s")
 """For a command whose trials take seconds."""
-MEASURED_INVALID = 3
+NO_FIGURE = 3
 """Exit code: measured, and not valid."""
 PATIENCE_S = 30.0
 """For what takes a second on a machine with nothing else to do."""

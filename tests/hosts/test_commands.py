@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.lab import MEASURED_INVALID, SHORT, Lab
+from tests.hosts.lab import NO_FIGURE, SHORT, Lab
 from tests.hosts.rig import Rig, needs_rig
 
 pytestmark = needs_rig()
@@ -24,7 +24,7 @@ def rig(tmp_path: Path) -> Iterator[Rig]:
 def test_two_servers_hosts_are_compared_as_pairs_of_server_and_machine(rig: Rig) -> None:
     lab = Lab(rig, servers={"x86": "server", "arm": "load2"}, loads=["load1"])
     run = lab.start("compare", "reference", "--trials", "2", "-c", "2", *SHORT)
-    assert run.ended(150) in (0, MEASURED_INVALID), run.said()[-3000:]
+    assert run.ended(150) in (0, NO_FIGURE), run.said()[-3000:]
     assert "Traceback" not in run.said()
     records = sorted(lab.records(), key=lambda one: one.id)
     assert [record.failure for record in records] == [None] * 4

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.hosts.lab import MEASURED_INVALID, SERVES, Lab, Run, one_sentence, until
+from tests.hosts.lab import NO_FIGURE, SERVES, Lab, Run, one_sentence, until
 from tests.hosts.rig import Rig, command_line, needs_rig
 
 pytestmark = needs_rig()
@@ -43,7 +43,7 @@ def until_in(lab: Lab, run: Run, phase: str) -> None:
 def hosts_finding(lab: Lab) -> str:
     """The reason of the check `hosts` of the only trial."""
     (trial,) = lab.trials()
-    assert trial["verdict"] == "invalid"
+    assert not trial["conforms"]
     return next(str(f["reason"]) for f in trial["findings"] if f["check"] == "hosts")
 
 
@@ -52,7 +52,7 @@ def test_a_load_worker_that_is_killed(rig: Rig, phase: str) -> None:
     lab = Lab(rig, servers={})
     run = load_in(lab, phase)
     assert rig.kill("load2", "hosts worker")
-    assert run.ended(30) == MEASURED_INVALID, run.said()[-3000:]
+    assert run.ended(30) == NO_FIGURE, run.said()[-3000:]
     one_sentence(run, "load2 was lost")
     if phase == "window":
         assert "load2 was lost" in hosts_finding(lab)
@@ -68,7 +68,7 @@ def test_a_scheduler_that_is_killed(rig: Rig) -> None:
     assert schedulers, rig.left("lab")
     for pid in schedulers:
         os.kill(pid, signal.SIGKILL)
-    assert run.ended(30) == MEASURED_INVALID, run.said()[-3000:]
+    assert run.ended(30) == NO_FIGURE, run.said()[-3000:]
     one_sentence(run, "was lost")
     lab.assert_nothing_left(besides=SERVES)
 
@@ -100,10 +100,10 @@ def test_a_server_that_is_killed_ends_its_trial(rig: Rig) -> None:
     run = lab.start("sweep", "reference", *LAUNCHED)
     until_in(lab, run, "warm-up")
     assert rig.kill("server", SERVES)
-    assert run.ended(LONG_S / 2) == MEASURED_INVALID, run.said()[-3000:]
+    assert run.ended(LONG_S / 2) == NO_FIGURE, run.said()[-3000:]
     one_sentence(run, "the server ended under load: killed by SIGKILL")
     (trial,) = lab.trials()
-    assert trial["verdict"] == "invalid"
+    assert not trial["conforms"]
     lab.assert_nothing_left()
 
 
@@ -115,7 +115,7 @@ def test_a_link_that_goes_down(rig: Rig, back: float | None) -> None:
     if back is not None:
         time.sleep(back)
         rig.up("load2")
-    assert run.ended(40) == MEASURED_INVALID, run.said()[-3000:]
+    assert run.ended(40) == NO_FIGURE, run.said()[-3000:]
     one_sentence(run, "load2")
     assert len(lab.stored()) == 1
     # Also beyond a dead link: the host's own lease ends its engine.
