@@ -67,7 +67,9 @@ def sentence(pair: Pair) -> str:
 def later_once(said: Sequence[str]) -> list[str]:
     """Sentences that are read together: what comes later is said of the first one that has it."""
     first = next((at for at, text in enumerate(said) if LATER in text), None)
-    return [text if at == first else text.partition(LATER)[0] for at, text in enumerate(said)]
+    return [
+        text if at == first else text.partition(LATER)[0].removesuffix(".") for at, text in enumerate(said)
+    ]
 
 
 def floor(factor: float) -> str:

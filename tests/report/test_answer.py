@@ -164,7 +164,7 @@ def test_a_part_says_no_more_than_a_screen_holds() -> None:
 
 
 def test_what_comes_later_is_said_once() -> None:
-    one, other = f"a{LATER}open", f"b{LATER}open"
+    one, other = f"a.{LATER}open", f"b.{LATER}open"
     assert later_once(["x", one, other]) == ["x", one, "b"]
     assert later_once(["x"]) == ["x"]
     said = first(factory.full()).sentences
