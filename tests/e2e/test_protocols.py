@@ -19,7 +19,9 @@ def test_two_passes_are_one_experiment_of_which_two_parts_are_open(lab: Lab) -> 
     assert len(lab.json("results", "list")["experiments"]) == 1
     assert [len(part["cells"]) for part in shown["parts"]] == [2, 2, 2]
     capacity, *passes = shown["parts"]
-    first = {cell["server"]: cell["trials"][0]["figures"]["requests_per_s"] for cell in capacity["cells"]}
+    first = {
+        cell["server"]: cell["trials"][0]["figures"]["requests_per_s"]["value"] for cell in capacity["cells"]
+    }
     own, common = ({cell["server"]: cell["offered_per_s"] for cell in part["cells"]} for part in passes)
     assert own == {server: pytest.approx(0.7 * first[server], rel=0.01) for server in first}
     assert common == dict.fromkeys(first, pytest.approx(0.7 * min(first.values()), rel=0.01))
@@ -29,7 +31,7 @@ def test_two_passes_are_one_experiment_of_which_two_parts_are_open(lab: Lab) -> 
     assert lab.json("results", "show", "latest") == shown
 
 
-def test_a_second_pass_without_a_capacity_is_said_and_ends_with_the_code_for_invalid(lab: Lab) -> None:
+def test_a_second_pass_without_a_capacity_is_said_and_ends_with_the_code_for_no_figure(lab: Lab) -> None:
     lab.server("one", "--work", "50us")
     lab.server("broken", "--work", "50us", "--errors", "share=0.5,fast=yes")
     done = lab.run("compare", "one", "broken", *SHORTEST, "--trials", "1", "--two-pass", *lab.lenient)
