@@ -129,7 +129,7 @@ def _provided(view: ResultView) -> tuple[Condition, ...]:
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
     figure = asked(part)
-    cells = [cell for cell in _ordered(part, figure) if compared_figure(cell.cell.trial.load) == figure]
+    cells = [cell for cell in _ordered(part, figure) if figure_of(cell) == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         name=part.part.name,
@@ -146,8 +146,16 @@ def _part(part: PartView, *, several: bool) -> AnswerPart:
 
 def asked(part: PartView) -> str:
     """The figure that a part is about."""
-    figures = dict.fromkeys(compared_figure(cell.cell.trial.load) for cell in part.cells)
-    return next(iter(figures), HEADLINE)
+    return next((figure_of(cell) for cell in part.cells), HEADLINE)
+
+
+def figure_of(cell: CellView) -> str:
+    """The figure that a cell is about: of an open load with too few requests for a p99 the highest percentile
+    that they support.
+    """
+    figure = compared_figure(cell.cell.trial.load)
+    named = (figure, *IN_PLACE_OF_P99) if figure == "p99_ms" else (figure,)
+    return next((name for name in named if cell.figure(name) is not None), figure)
 
 
 def _ordered(part: PartView, figure: str) -> list[CellView]:
@@ -262,6 +270,7 @@ def percent_up(share: float) -> str:
     return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
+IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
 RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
 
 
@@ -273,7 +282,7 @@ def single(part: PartView) -> tuple[str, ...]:
 
 
 def _of_cell(cell: CellView) -> str:
-    figure = compared_figure(cell.cell.trial.load)
+    figure = figure_of(cell)
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None:
         return ""

@@ -45,6 +45,9 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
             out.block(part.rows)
         if part.largest:
             out.text(Text(part.largest, style="yellow"), 2 if several else 0)
+    for one in () if details else view.parts:
+        for block in explained.blocks(one.explanation):
+            out.block(block)
     for line in (*provided(found), *view.warnings):
         out.text(Text(line, style="dim"))
     out.text(Text(_foot(view, found, details), style="dim"))

@@ -40,7 +40,7 @@ def test_a_much_slower_build_is_worse_and_every_file_says_so(lab: Lab) -> None:
     assert "candidate is worse than base by more than 50 %" in (lab.folder / "gate.html").read_text()
     again = lab.run("results", "show", "latest")
     assert again.returncode == 7
-    assert again.stdout.lstrip().startswith("WORSE")
+    assert again.stdout.lstrip().startswith("candidate is worse than base")
 
 
 def test_the_same_build_twice_is_no_worse(lab: Lab) -> None:
