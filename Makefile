@@ -85,7 +85,7 @@ SEEDED ?= seeded.db
 seeded-store: setup ## A store of 300 made-up trials with two planted changes, to look at (SEEDED=FILE)
 	$(BIN)/python -m tests.seeded_store $(SEEDED)
 
-selftest: setup ## Are injected faults detected and clean runs left alone? (7 minutes)
+selftest: setup ## Are injected faults found, and do clean runs conform? (7 minutes)
 	$(BIN)/prony selftest
 
 # Of the commit that is checked out, not of what is edited. WHEELS="--twice": and again elsewhere, to compare the bytes.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES, later_once, remedy
 from prony.experiment.clear import compared_figure
+from prony.judge.finding import Bias
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.comparison import best, lower_is_better
@@ -380,17 +381,21 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
 
 
 def _largest(cells: Sequence[CellView], figure: str) -> str:
-    """The line of all cells' budgets that may bend a figure most, and what to do."""
-    found = [(line, cell) for cell in cells for line in cell.budget(figure)[:1]]
-    if not found:
-        return ""
-    line, cell = max(found, key=lambda one: one[0].bias.size)
-    if line.bias.size < SURE:
-        return ""
-    what = OBSTACLES.get(line.source, line.source)
-    whose = f"{cell.label}, " if len(cells) > 1 else ""
-    advice = f": {line.advice}" if line.advice else ""
-    return f"Largest uncertainty: {whose}{what}, {bends(line.low, line.high)}{advice}"
+    """What may move a figure most, chance or a line of a budget, and what to do."""
+    said: list[tuple[float, str]] = []
+    for cell in cells:
+        whose = f"{cell.label}, " if len(cells) > 1 else ""
+        for line in cell.budget(figure)[:1]:
+            what = OBSTACLES.get(line.source, line.source)
+            advice = f"; {line.advice}" if line.advice else ""
+            said.append((line.bias.size, f"{whose}{what}, {bends(line.low, line.high)}{advice}"))
+        off = cell.uncertainty(figure)
+        if off is not None and off.low is not None and off.high is not None:
+            by_chance = Bias(low=off.low, high=off.high)
+            remedy = "more trials" if len(cell.counting) > 1 else "a longer window"
+            said.append((by_chance.size, f"{whose}chance, {bends(off.low, off.high)}; {remedy}"))
+    size, text = max(said, default=(0.0, ""))
+    return "" if size < SURE else f"Largest uncertainty: {text}"
 
 
 def _failure(part: PartView) -> str:
