@@ -30,7 +30,7 @@ _ANYWHERE = re.compile(
     r"(?:api|access|private|secret|signing|encryption|account|subscription)[._-]?key|sess(?:ion)?[._-]?id|"
     r"requirepass|masterauth"
 )
-_WORDS = frozenset({"pass", "otp", "totp", "pin", "bearer"})
+_WORDS = frozenset({"pass", "psw", "pw", "otp", "totp", "pin", "bearer"})
 _WORDS_OF_REQUESTS = frozenset({"key", "auth", "session", "sid", "sig", "signature", "hmac"})
 _NO_SECRETS = frozenset({
     "algorithm", "bits", "count", "dir", "endpoint", "expires", "expiry", "field", "file", "files", "folder",
@@ -131,7 +131,7 @@ _SUSPICIOUS = (
     "encryption_key", "accountkey", "account_key", "subscription", "sessid", "sessionid", "session_id",
     "session-id", "\"key\"", "-key:", "-key\"", "key=", "auth=", "auth:", "auth\"", "session=", "session:",
     "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
-    "pass\"", "-pass", "_pass", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
+    "pass\"", "-pass", "_pass", "pw=", "pw:", "pw\"", "psw", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
     "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci", "eyj0exai", "eyjraw", "basic ",
     " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip

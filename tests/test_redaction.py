@@ -40,6 +40,7 @@ HIDDEN = {
     "header Set-Cookie is 's=abc', expected": "header Set-Cookie is 'REDACTED', expected",
     # bodies
     "user=a&password=b": "user=a&password=REDACTED",
+    "u=a&pw=b": "u=a&pw=REDACTED",
     '{"user":"u","password":"hunter2","pin":1234}': '{"user":"u","password":"REDACTED","pin":REDACTED}',
     r'{"d":"{\"client_secret\":\"x y\",\"a\":1}"}': r'{"d":"{\"client_secret\":\"REDACTED\",\"a\":1}"}',
     "{'accessToken': 'abc'}": "{'accessToken': 'REDACTED'}",
