@@ -131,9 +131,9 @@ _SUSPICIOUS = (
     "encryption_key", "accountkey", "account_key", "subscription", "sessid", "sessionid", "session_id",
     "session-id", "\"key\"", "-key:", "-key\"", "key=", "auth=", "auth:", "auth\"", "session=", "session:",
     "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
-    "pass\"", "-pass", "_pass", "pw=", "pw:", "pw\"", "psw", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
-    "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci", "eyj0exai", "eyjraw", "basic ",
-    " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
+    "pass\"", "-pass", "_pass", "pw=", "pw:", "pw\"", "psw", "otp=", "otp:", "otp\"", "pin=", "pin:",
+    "pin\"", "pwd=", "pwd:", "pwd\"", "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci",
+    "eyj0exai", "eyjraw", "basic ", " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip
 """In small letters: a long text without any of them, or one of the next, is not looked through."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
