@@ -395,14 +395,20 @@ class _Redaction:
                 return self.words(value)
             if key in _HEADERS and all(_is_pair(one) for one in value):
                 return [[name, self.header(name, own)] for name, own in value]
-            return [self.value(one, key if isinstance(one, Mapping) else "", within) for one in value]
+            passed = key if is_credential(key) else ""
+            return [self.value(one, key if isinstance(one, Mapping) else passed, within) for one in value]
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_credential(key):
+            return self.hidden(str(value))
         if not isinstance(value, Mapping):
             return value
         if key in _COOKIES and isinstance(value.get("value"), str):
             return {**value, "value": self.hidden(value["value"])}
         made = {
-            name: one if name in _PATTERNS else self.value(one, str(name), key) for name, one in value.items()
+            name: one if name in _PATTERNS and not isinstance(one, str) else self.value(one, str(name), key)
+            for name, one in value.items()
         }
+        if isinstance(value.get("over"), list) and isinstance(value.get("as"), str):
+            made["over"] = self.value(value["over"], value["as"])
         columns, rows = value.get("columns"), value.get("rows")
         if isinstance(columns, list) and isinstance(rows, list):
             made["rows"] = [self._row(columns, row) for row in rows]
