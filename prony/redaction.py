@@ -30,7 +30,7 @@ _ANYWHERE = re.compile(
     r"(?:api|access|private|secret|signing|encryption|account|subscription)[._-]?key|sess(?:ion)?[._-]?id|"
     r"requirepass|masterauth"
 )
-_WORDS = frozenset({"pass", "otp", "totp", "pin", "bearer"})
+_WORDS = frozenset({"pass", "psw", "pw", "otp", "totp", "pin", "bearer"})
 _WORDS_OF_REQUESTS = frozenset({"key", "auth", "session", "sid", "sig", "signature", "hmac"})
 _NO_SECRETS = frozenset({
     "algorithm", "bits", "count", "dir", "endpoint", "expires", "expiry", "field", "file", "files", "folder",
@@ -131,9 +131,9 @@ _SUSPICIOUS = (
     "encryption_key", "accountkey", "account_key", "subscription", "sessid", "sessionid", "session_id",
     "session-id", "\"key\"", "-key:", "-key\"", "key=", "auth=", "auth:", "auth\"", "session=", "session:",
     "session\"", "sid=", "sid:", "sid\"", "sig=", "sig:", "sig\"", "signature", "hmac", "pass=", "pass:",
-    "pass\"", "-pass", "_pass", "otp=", "otp:", "otp\"", "pin=", "pin:", "pin\"", "pwd=", "pwd:", "pwd\"",
-    "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci", "eyj0exai", "eyjraw", "basic ",
-    " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
+    "pass\"", "-pass", "_pass", "pw=", "pw:", "pw\"", "psw", "otp=", "otp:", "otp\"", "pin=", "pin:",
+    "pin\"", "pwd=", "pwd:", "pwd\"", "_pwd", "-pwd", "jwt=", "jwt:", "jwt\"", "_jwt", "-jwt", "eyjhbgci",
+    "eyj0exai", "eyjraw", "basic ", " -u ", " -a ", " -p ", " --user ", " --proxy-user ",
 )  # fmt: skip
 """In small letters: a long text without any of them, or one of the next, is not looked through."""
 _SUSPICIOUS_ALONE = ("cookie", "token")
@@ -395,14 +395,20 @@ class _Redaction:
                 return self.words(value)
             if key in _HEADERS and all(_is_pair(one) for one in value):
                 return [[name, self.header(name, own)] for name, own in value]
-            return [self.value(one, key if isinstance(one, Mapping) else "", within) for one in value]
+            passed = key if is_credential(key) else ""
+            return [self.value(one, key if isinstance(one, Mapping) else passed, within) for one in value]
+        if isinstance(value, int | float) and not isinstance(value, bool) and is_credential(key):
+            return self.hidden(str(value))
         if not isinstance(value, Mapping):
             return value
         if key in _COOKIES and isinstance(value.get("value"), str):
             return {**value, "value": self.hidden(value["value"])}
         made = {
-            name: one if name in _PATTERNS else self.value(one, str(name), key) for name, one in value.items()
+            name: one if name in _PATTERNS and not isinstance(one, str) else self.value(one, str(name), key)
+            for name, one in value.items()
         }
+        if isinstance(value.get("over"), list) and isinstance(value.get("as"), str):
+            made["over"] = self.value(value["over"], value["as"])
         columns, rows = value.get("columns"), value.get("rows")
         if isinstance(columns, list) and isinstance(rows, list):
             made["rows"] = [self._row(columns, row) for row in rows]
