@@ -8,7 +8,7 @@ from tests.judge.factory import healthy, part
 def test_a_change_between_blocks_is_said() -> None:
     later = with_settings(healthy(), ("net.core.somaxconn",))
     finding = host(later, HostLimits())
-    assert finding.code == "settings"
+    assert (finding.conforms, finding.code, bool(finding.provided)) == (True, "changed", True)
     assert "net.core.somaxconn" in finding.reason
     both = with_settings(part(healthy(), "host_window", sysctls_changed=("vm.swappiness",)), ("a",))
     assert both.host_window is not None

@@ -34,7 +34,7 @@ def test_noise_decides_how_long_it_takes() -> None:
     for open_loop in (False, True):
         quiet, noisy = (
             rows_until_precise(watch, noise)
-            for noise in (0.01, 0.08)
+            for noise in (0.003, 0.08)
             if (watch := PreciseEnough.of(plan(0.02, open_loop=open_loop))) is not None
         )
         assert quiet == LEAST_ROWS
