@@ -89,7 +89,7 @@ def test_the_drift_of_a_soak_is_named() -> None:
     assert finding is not None
     assert finding.code == "moving"
     assert finding.plateau["requests_per_s"].high is not None
-    assert "-2 % per hour" in finding.reason
+    assert "-1.99 % per hour" in finding.reason
     assert "per hour" not in steady(f.healthy(), CheckLimits()).reason  # type: ignore[union-attr]
 
 
