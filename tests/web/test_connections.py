@@ -18,7 +18,7 @@ from prony.web.access import Rules
 from prony.web.app import create
 from prony.web.site import Site
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 TOKEN = "correct-horse-battery-staple"
 HEAD = b"GET /login HTTP/1.1\r\nHost: 127.0.0.1\r\n"
 FORM = b"POST /login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/x-www-form-urlencoded\r\n"
@@ -112,7 +112,7 @@ def test_who_reads_no_response_is_closed(port: int) -> None:
     asks = (HEAD + b"\r\n") * 2000
     one = socket.socket()
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    one.settimeout(5.0)
+    one.settimeout(PATIENCE_S)
     one.connect(("127.0.0.1", port))
     with one, pytest.raises((ConnectionResetError, BrokenPipeError)):
         one.sendall(asks * 500)
