@@ -118,9 +118,9 @@ def provided(found: Answer) -> tuple[str, ...]:
 
 
 def quick_words(view: ResultView) -> str:
-    """What a quick run is worth."""
+    """What a quick run rests on."""
     trials = max((len(cell.trials) for cell in view.cells), default=0)
-    return f"{counted(trials, 'trial')} each, a first look"
+    return f"{counted(trials, 'trial')} each"
 
 
 def _provided(view: ResultView) -> tuple[Condition, ...]:
