@@ -287,14 +287,14 @@ class SharedView:
 
 
 def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:
-    """Of one or two trials, relative to their geometric mean: as far as their own intervals reach together.
-    None where that of one is not known.
+    """Of one or two trials, relative to their geometric mean: as far as their own intervals reach together,
+    and never without the mean itself. None where that of one is not known.
     """
     mean = math.exp(math.fsum(math.log(one.value) for one in found) / len(found))
     lows, highs = [one.low for one in found], [one.high for one in found]
     return (
-        None if None in lows else min(low for low in lows if low is not None) / mean - 1,
-        None if None in highs else max(high for high in highs if high is not None) / mean - 1,
+        None if None in lows else min(0.0, min(low for low in lows if low is not None) / mean - 1),
+        None if None in highs else max(0.0, max(high for high in highs if high is not None) / mean - 1),
     )
 
 

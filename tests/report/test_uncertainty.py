@@ -97,6 +97,21 @@ def test_of_one_or_two_trials_it_reaches_as_far_as_their_own(trials: int) -> Non
     assert mean * (1 + found.high) == pytest.approx(max(one.high or 0 for one in own))
 
 
+@pytest.mark.parametrize("took_ms", [2.8, 6.5, 9.6, 201.1])
+def test_an_interval_that_ends_at_the_value_is_none_below_or_above_it(took_ms: float) -> None:
+    """All responses took the same time: rounding must not put the end on the wrong side."""
+    made = factory.trial(factory.constant(factory.record(SERVER), took_ms))
+    view = factory.experiment([made], [SERVER], quick=False, published=False)
+    for figure in ("p50_ms", "p99_ms"):
+        found = cell_of(view).uncertainty(figure)
+        assert found is not None
+        low, high = found.low, found.high
+        assert low is not None
+        assert high is not None
+        assert -0.01 < low <= 0 <= high < 0.01
+        Bias(low=low, high=high)
+
+
 def test_an_interval_that_one_trial_does_not_have_is_not_known() -> None:
     found = cell_of(result(2)).uncertainty("server_cpu_us_per_request")
     assert found is not None
