@@ -173,6 +173,7 @@ def _against_stored(
     from prony.plan.part import GateTest
     from prony.plan.plan import one_part
     from prony.store import Store
+    from prony.targets import LaunchedServer
 
     cell = named.cell(trial, wanted.trials)
     if wanted.most_trials is not None:
@@ -182,7 +183,8 @@ def _against_stored(
             f"--budget is {wanted.budget_s:g} s, and {wanted.trials} trials take about "
             f"{wanted.trials * cell.trial_s:.0f} s; give a longer --budget, or fewer --trials"
         )
-    here = prepare(common.server_cpus, common.client_cpus, services=bool(named.launched.services)).fingerprint
+    services = LaunchedServer(named.launched).has_services
+    here = prepare(common.server_cpus, common.client_cpus, services=services).fingerprint
     store = Store.open(common.db)
     try:
         base, stored = stored_base(store, tag, here, _as_measured(cell, common), wanted.every_figure)

@@ -146,6 +146,7 @@ def command(
     """Measure a server that is already running. Checks that need to own the server say unknown."""
     from prony.cli import measure
     from prony.cli.load_options import chosen as chosen_load
+    from prony.cli.load_options import request
     from prony.cli.targets import url as running
     from prony.plan.budget import FEWEST
     from prony.plan.cell import cell_of
@@ -302,40 +303,6 @@ def _tls(
         if file is not None and not file.is_file():
             raise UsageError(f"{option} names {file}, which is not a file; name a PEM file")
     return TlsOptions(ca=ca, insecure=insecure, client_cert=client_cert, client_key=client_key, sni=sni)
-
-
-def request(
-    path: str, method: str | None, headers: list[str], body: str | None, body_file: Path | None
-) -> Workload:
-    """The one request that is repeated. Raises UsageError for what cannot be sent."""
-    from pydantic import ValidationError
-
-    from prony.plan.step import METHODS
-    from prony.plan.workload import from_url
-
-    if body is not None and body.startswith("@"):
-        if body_file is not None:
-            raise UsageError("both --data @FILE and --body-file were given; give one")
-        body_file = Path(body[1:])
-        body = None
-    if body is not None and body_file is not None:
-        raise UsageError("both --body and --body-file were given; give one")
-    if body_file is not None and not body_file.is_file():
-        raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
-    word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"
-    chosen = options.one_of(word, "--method", METHODS)
-    pairs: dict[str, str] = {}
-    for line in headers:
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip() or "\n" in line or "\r" in line:
-            shown = redaction.beginning(line)
-            raise UsageError(f"--header is '{shown}'; expected a name, a colon and a value: 'Accept: */*'")
-        pairs[name.strip()] = value.strip()
-    try:
-        return from_url(path, chosen, pairs, body, None if body_file is None else str(body_file.resolve()))
-    except ValidationError as fault:
-        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
-        raise UsageError(f"the request cannot be sent: {reason}") from fault
 
 
 GOOD_ENOUGH = 0.05

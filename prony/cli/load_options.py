@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
+from typing import TYPE_CHECKING
 
+from prony import redaction
 from prony.cli import options
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad, Load, OpenLoad, RatePhase
 from prony.plan.think import NO_THINK, Think
+
+if TYPE_CHECKING:
+    from prony.plan.workload import Workload
 
 THINK_FORMS = "500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s"
 PHASE_FORMS = "a time, @, and a rate or two: 10s@0..100,60s@100"
@@ -119,3 +125,37 @@ def chosen(
             else options.seconds(deadline, "--deadline", at_least_s=0.001) * 1000,
         }
     )
+
+
+def request(
+    path: str, method: str | None, headers: list[str], body: str | None, body_file: Path | None
+) -> Workload:
+    """The one request that is repeated. Raises UsageError for what cannot be sent."""
+    from pydantic import ValidationError
+
+    from prony.plan.step import METHODS
+    from prony.plan.workload import from_url
+
+    if body is not None and body.startswith("@"):
+        if body_file is not None:
+            raise UsageError("both --data @FILE and --body-file were given; give one")
+        body_file = Path(body[1:])
+        body = None
+    if body is not None and body_file is not None:
+        raise UsageError("both --body and --body-file were given; give one")
+    if body_file is not None and not body_file.is_file():
+        raise UsageError(f"the body's file {body_file} is not there; name a file that can be read")
+    word = method.upper() if method is not None else "GET" if body is None and body_file is None else "POST"
+    chosen = options.one_of(word, "--method", METHODS)
+    pairs: dict[str, str] = {}
+    for line in headers:
+        name, colon, value = line.partition(":")
+        if not colon or not name.strip() or "\n" in line or "\r" in line:
+            shown = redaction.beginning(line)
+            raise UsageError(f"--header is '{shown}'; expected a name, a colon and a value: 'Accept: */*'")
+        pairs[name.strip()] = value.strip()
+    try:
+        return from_url(path, chosen, pairs, body, None if body_file is None else str(body_file.resolve()))
+    except ValidationError as fault:
+        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"the request cannot be sent: {reason}") from fault

@@ -57,7 +57,7 @@ def run(
     `skip_unmeetable`: None for a command without the option. `also`: what else is made of the result.
     `against`: an export that it is shown beside.
     """
-    from prony.cli.showing import progress_for, show
+    from prony.cli.showing import progress_for
 
     if common.resume is not None:  # what is never stored is given again
         return resume(common, {}, given=plan, dry_run=dry_run, also=also, against=against)
@@ -66,16 +66,7 @@ def run(
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = show(
-        done.store,
-        done.identifier,
-        as_json=common.json,
-        report=common.report,
-        details=common.details,
-        strict=common.strict_share,
-        also=also,
-        against=theirs,
-    )
+    code = _shown(done.store, done.identifier, common, also, theirs)
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 
@@ -240,7 +231,7 @@ def _resumed(
     also: Also | None,
     theirs: ResultView | None,
 ) -> int:
-    from prony.cli.showing import progress_for, show
+    from prony.cli.showing import progress_for
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment, remaining
     from prony.experiment.targets import Targets
@@ -266,15 +257,22 @@ def _resumed(
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
+    return _shown(store, row.id, common, also, theirs)
+
+
+def _shown(store: Store, which: str, common: Common, also: Also | None, against: ResultView | None) -> int:
+    """Shows a result as the common options say; the exit code."""
+    from prony.cli.showing import show
+
     return show(
         store,
-        row.id,
+        which,
         as_json=common.json,
         report=common.report,
         details=common.details,
         strict=common.strict_share,
         also=also,
-        against=theirs,
+        against=against,
     )
 
 

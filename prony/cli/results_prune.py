@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,6 @@ from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.report.listings import PruneOut
-    from prony.store import FoundExperiment, Unreadable
 
 
 def command(
@@ -41,48 +39,37 @@ def command(
     store = Store.open(db)
     searched = store.search()
     found = searched.experiments
-    going = Keep(newest=newest, age=age).drops(found, datetime.now(UTC))
-    lost = tuple(one for one in searched.unreadable if one.whole)  # nobody can keep what nobody can read
-    sizes = {name: store.stored_bytes(name) for name in _ids(going, lost)}
+    goes = [
+        PrunedOut(
+            id=one.id,
+            title=one.name,
+            created=one.created.isoformat(),
+            trials=one.trials,
+            bytes=store.stored_bytes(one.id),
+        )
+        for one in Keep(newest=newest, age=age).drops(found, datetime.now(UTC))
+    ] + [
+        PrunedOut(
+            id=one.experiment_id,
+            title=one.sentence,
+            created="",
+            trials=0,
+            bytes=store.stored_bytes(one.experiment_id),
+        )
+        for one in searched.unreadable
+        if one.whole  # nobody can keep what nobody can read
+    ]
     if delete:
-        gone = {name for name in sizes if store.remove(name)}
-        going = tuple(one for one in going if one.id in gone)
-        lost = tuple(one for one in lost if one.experiment_id in gone)
-        if gone:
+        goes = [one for one in goes if store.remove(one.id)]
+        if goes:
             store.shrink()
-    out = PruneOut(
-        deleted=delete,
-        kept=len(found) - len(going),
-        experiments=[
-            PrunedOut(
-                id=one.id,
-                title=one.name,
-                created=one.created.isoformat(),
-                trials=one.trials,
-                bytes=sizes[one.id],
-            )
-            for one in going
-        ]
-        + [
-            PrunedOut(
-                id=one.experiment_id,
-                title=one.sentence,
-                created="",
-                trials=0,
-                bytes=sizes[one.experiment_id],
-            )
-            for one in lost
-        ],
-    )
+    gone = {one.id for one in goes}
+    out = PruneOut(deleted=delete, kept=sum(one.id not in gone for one in found), experiments=goes)
     if json:
         print_model(out)
     else:
         _print(out)
     return 0
-
-
-def _ids(going: Iterable[FoundExperiment], lost: Iterable[Unreadable]) -> list[str]:
-    return [*(one.id for one in going), *(one.experiment_id for one in lost)]
 
 
 def _kept(given: list[str]) -> tuple[int | None, timedelta | None]:

@@ -113,7 +113,9 @@ def _connections(count: int, per_request: bool, http_version: str, streams: int)
 
 def _spoken(named: t.Server) -> str | None:
     """The version that a server which Prony starts asks for; None: what was asked for here."""
-    return None if named.spec is None or named.spec.http_version == "1.1" else named.spec.http_version
+    from prony.targets import LaunchedServer
+
+    return None if named.spec is None else LaunchedServer(named.spec).http_version
 
 
 def _tools(names: str) -> list[str]:
@@ -146,6 +148,8 @@ def _running(named: t.Server, insecure: bool) -> tuple[Target, str, Workload]:
 
 def _launched(named: t.Server) -> tuple[Target, str, Workload]:
     """The same of a server that Prony starts; where it will listen is not known yet."""
+    from prony.targets import LaunchedServer
+
     sends = t.request([named], None)
     steps = sends.all_steps
     if len(steps) != 1 or steps[0].method != "GET" or steps[0].headers or "${" in steps[0].path:
@@ -153,5 +157,5 @@ def _launched(named: t.Server) -> tuple[Target, str, Workload]:
             f"{named.name}: its workload {sends.name} is more than one plain GET, which is all that every "
             "tool can be asked for; start the server and give a URL"
         )
-    scheme = "https" if named.launched.tls else "http"
+    scheme = "https" if LaunchedServer(named.launched).https else "http"
     return named.target, f"{scheme}://{named.name}", sends

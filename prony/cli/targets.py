@@ -160,7 +160,7 @@ def request(named: Sequence[Server], workload: str | None) -> Workload:
     """What all of them are asked: the workload of this name; else the first that all offer, or what their
     URLs request. Raises UsageError.
     """
-    from prony.cli.load import request as one_request
+    from prony.cli.load_options import request as one_request
     from prony.plan import workload as workloads
 
     paths = {one.path: one for one in named if one.spec is None}

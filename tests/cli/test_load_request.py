@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.cli.load import request
+from prony.cli.load_options import request
 from prony.errors import UsageError
 from tests.entries import requests
 
