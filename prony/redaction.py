@@ -12,6 +12,7 @@ import base64
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Annotated, Any
 from urllib.parse import quote, unquote
 
@@ -41,6 +42,7 @@ _NO_SECRETS = frozenset({
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
+@lru_cache(maxsize=4096)
 def is_credential(name: str, *, of_request: bool = False) -> bool:
     """Whether what has this name is kept from others. `of_request`: it is a header or a parameter of a URL,
     where a key or a signature is one too.
@@ -143,6 +145,8 @@ _TEXT = re.compile(r'"([^"\\]*(?:\\.[^"\\]*)*)"')
 """Of JSON. A record is nearly all numbers, and names that come again and again."""
 _HISTOGRAM = "HISTF"
 """How its longest texts begin, which are none."""
+_PUBLIC_OPTION = re.compile(rf"-[\w.-]+=(?:{'|'.join(map(re.escape, sorted(PUBLIC)))})")
+"""A word of a command line that names a credential and holds none."""
 
 
 # -- what is called
@@ -177,15 +181,29 @@ def plain(value: Any) -> Any:
     return _Redaction().value(value)
 
 
+def parsed(written: str) -> Any:
+    """What written JSON says, without credentials."""
+    found = json.loads(written)
+    return plain(found) if _may_hide(written) else found
+
+
 def as_json(written: str) -> str:
     """The same of JSON that is written already; the same text where there is nothing to hide."""
-    texts = {one for one in _TEXT.findall(written) if not one.startswith(_HISTOGRAM)}
-    joined = '"'.join(("", *texts, ""))
-    if not _suspicious(joined):
+    if not _may_hide(written):
         return written
     found = json.loads(written)
     made = plain(found)
     return written if made == found else json.dumps(made, ensure_ascii=False, separators=(",", ":"))
+
+
+def _may_hide(written: str) -> bool:
+    """Whether any text in written JSON could be, or name, a credential: far cheaper than to look at each."""
+    texts = {
+        one
+        for one in _TEXT.findall(written)
+        if not one.startswith(_HISTOGRAM) and not _PUBLIC_OPTION.fullmatch(one)
+    }
+    return _suspicious('"'.join(("", *texts, "")))
 
 
 def secrets_of(value: Any) -> frozenset[str]:

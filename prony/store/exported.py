@@ -15,7 +15,7 @@ from prony import redaction
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
 from prony.store.columns import MOST_SHOWN, figures_of, parsed, shown, storable, time_of
-from prony.store.keeping import judgement_of, trial_values
+from prony.store.keeping import judgement_of, trial_columns
 from prony.store.labels import MOST_NOTE_CHARACTERS
 from prony.store.rows import ExperimentStatus
 
@@ -136,7 +136,7 @@ def experiment(row: object) -> dict[str, Any]:
         raise Misfit(f"the fingerprint of {columns.id} has two keys")
     return columns.model_dump() | {
         "name": redaction.text(columns.name),
-        "spec": redaction.as_json(columns.spec),
+        "spec": _public(f"{what}.spec", columns.spec),
     }
 
 
@@ -145,9 +145,7 @@ def trial(row: object) -> dict[str, Any]:
     what = _named("trial", row, "id")
     columns = _row(what, TrialColumns, row)
     said = parsed(columns.record)
-    for name in ("started_at", "ended_at"):
-        if name in said:
-            _read(f"{what}: record", lambda name=name: _Moment.model_validate({name: said[name]}))  # type: ignore[misc]
+    _read(f"{what}: record", lambda: _Moment.model_validate(said))
     _numbers(f"{what}: record", said, finite=False)
     record = _read(f"{what}: record", lambda: TrialRecord.model_validate_json(columns.record))
     stored = columns.model_dump() | {
@@ -155,12 +153,10 @@ def trial(row: object) -> dict[str, Any]:
     }
     if columns.failure is not None:
         stored["failure"] = redaction.text(columns.failure)
-    derived = trial_values(record)
-    own = {"record", "record_format", "prony_version"}
-    differing = [name for name, value in derived.items() if name not in own and stored[name] != value]
+    differing = [name for name, value in trial_columns(record).items() if stored[name] != value]
     if differing:
         raise Misfit(f"{what} does not match its record ({', '.join(differing)})")
-    return stored | {"record": zlib.compress(redaction.as_json(columns.record).encode())}
+    return stored | {"record": zlib.compress(_public(f"{what}: record", columns.record).encode())}
 
 
 class _Moment(BaseModel):
@@ -187,7 +183,7 @@ def judgement(row: object, of: set[str]) -> dict[str, Any]:
         raise Misfit(f"{what}: {wrong[0]}")
     if columns.trial_id not in of:
         raise Misfit(f"a judgement is of {columns.trial_id}, which is not in the file")
-    return columns.model_dump(mode="json") | {"judgement": redaction.as_json(columns.judgement)}
+    return columns.model_dump(mode="json") | {"judgement": _public(f"{what}: judgement", columns.judgement)}
 
 
 def note(row: object) -> dict[str, Any]:
@@ -217,6 +213,11 @@ def _row(what: str, model: type[R], row: object) -> R:
     if not isinstance(row, dict):
         raise Misfit(f"{what} is {shown(row)}; expected an object")
     return _read(what, lambda: model.model_validate(row))
+
+
+def _public(what: str, text: str) -> str:
+    """JSON without credentials."""
+    return _read(what, lambda: redaction.as_json(text))
 
 
 def _read(what: str, make: Callable[[], T]) -> T:

@@ -49,9 +49,8 @@ def record_text(record: TrialRecord) -> str:
     return redaction.as_json(record.model_dump_json())
 
 
-def trial_values(record: TrialRecord) -> dict[str, Any]:
-    """The row of a trial, without credentials."""
-    text = record_text(record)
+def trial_columns(record: TrialRecord) -> dict[str, Any]:
+    """What the row of a trial repeats of its record, without credentials."""
     return {
         "id": record.id,
         "experiment_id": record.experiment_id,
@@ -66,9 +65,15 @@ def trial_values(record: TrialRecord) -> dict[str, Any]:
         "ended": record.ended_at.astimezone(UTC).isoformat(),
         "failure": None if record.failure is None else redaction.text(record.failure),
         "fingerprint_key": record.fingerprint_key,
+    }
+
+
+def trial_values(record: TrialRecord) -> dict[str, Any]:
+    """The row of a trial, without credentials."""
+    return trial_columns(record) | {
         "prony_version": __version__,
         "record_format": schema.RECORD_FORMAT,
-        "record": zlib.compress(text.encode()),
+        "record": zlib.compress(record_text(record).encode()),
     }
 
 

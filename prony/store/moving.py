@@ -86,7 +86,7 @@ def add(connection: Connection, found: RawExperiment, where: str) -> int:
     new = [trial for trial in found.trials if trial["id"] not in known]
     for trial in found.trials:
         stored = known.get(trial["id"])
-        if stored is not None and _text(stored) != _text(trial["record"]):
+        if stored is not None and stored != trial["record"] and _text(stored) != _text(trial["record"]):
             raise StoreError(
                 f"Trial {trial['id']} in {where} differs from the imported one, and a stored trial is never "
                 "changed; nothing was imported."

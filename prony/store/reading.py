@@ -4,7 +4,6 @@ not write, nor know what is done with them.
 
 from __future__ import annotations
 
-import json
 import zlib
 from collections import defaultdict
 from collections.abc import Iterator
@@ -98,7 +97,7 @@ def _experiment(row: Row[Any], where: str) -> ExperimentRow:
             created=column_time("created", row.created),
             ended=column_time("ended", row.ended) if row.ended else None,
             status=moving.status_of(row),
-            spec=json.loads(redaction.as_json(row.spec)),
+            spec=redaction.parsed(row.spec),
             fingerprint=Fingerprint.model_validate_json(row.fingerprint),
             seed=int(row.seed),
             quick=bool(row.quick),

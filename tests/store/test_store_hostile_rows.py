@@ -173,6 +173,7 @@ REFUSED: list[tuple[str, Change]] = [
     ("fingerprint.cpu_max_mhz", host(cpu_max_mhz=float("inf"))),
     ("spec.seed", lambda lines: within("spec", seed=10**30)(lines[0]["experiment"])),
     ("experiment.spec", experiment(spec='{"a": ' + "[" * 100_000 + "]" * 100_000 + "}")),
+    ("experiment.spec", experiment(spec='{"a": ' + "[" * 700 + '"password=abc"' + "]" * 700 + "}")),
     ("record.evidence.engine.elapsed_ms", record(evidence__engine__elapsed_ms="fast")),
     ("record.evidence.engine.totals.sent", record(evidence__engine__totals__sent=10**30)),
     ("record.evidence.engine.totals.sent", record(evidence__engine__totals__sent=float("nan"))),
