@@ -158,22 +158,30 @@ def compare(
             return repeated_ratio(a.values, b.values, a.blocks, b.blocks, looks, confidence=1 - level)
         return ratio(a.values, b.values, a.blocks, b.blocks, confidence=1 - level)
 
-    if looks is not None:
-        levels = {(a.server, b.server): alpha / len(every) for a, b in tested}
-    else:
-        chances = {}
-        for a, b in tested:
-            first = measure(a, b, alpha)
-            chance = p_value(first, sources(a, b, first, asked.position, asked.higher_is_better))
-            if chance is not None:
-                chances[a.server, b.server] = chance
+    # What may bend a ratio follows from the ratio and how it was made, whatever the level is.
+    first_level = alpha if looks is None else alpha / max(1, len(every))
+    firsts: dict[tuple[str, str], tuple[RatioResult, tuple[Source, ...]]] = {}
+    chances = {}
+    for a, b in tested:
+        first, key = measure(a, b, first_level), (a.server, b.server)
+        bends = sources(a, b, first, asked.position, asked.higher_is_better)
+        firsts[key] = first, bends
+        if looks is None and (chance := p_value(first, bends)) is not None:
+            chances[key] = chance
+    if looks is None:
         levels = dict(zip(chances, holm_levels(list(chances.values()), alpha), strict=True))
+    else:
+        levels = dict.fromkeys(firsts, first_level)
     pairs = []
     for a, b in every:
-        level = levels.get((a.server, b.server), alpha)
-        pairs.append(
-            _pair(a, b, asked, measure(a, b, level), level) if (a, b) in tested else _apart(a, b, figure)
-        )
+        key = (a.server, b.server)
+        if key not in firsts:
+            pairs.append(_apart(a, b, figure))
+            continue
+        first, bends = firsts[key]
+        level = levels.get(key, first_level)
+        found = first if level == first_level else measure(a, b, level)
+        pairs.append(_pair(a, b, asked, found, level, bends))
     return Comparison(
         figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), looks, asked.position
     )
@@ -195,8 +203,14 @@ class _Asked:
         return FIGURE[self.figure].higher_is_better if self.figure in FIGURE else None
 
 
-def _pair(a: ServerValues, b: ServerValues, asked: _Asked, found: RatioResult, level: float) -> Pair:
-    bends = sources(a, b, found, asked.position, asked.higher_is_better)
+def _pair(
+    a: ServerValues,
+    b: ServerValues,
+    asked: _Asked,
+    found: RatioResult,
+    level: float,
+    bends: tuple[Source, ...],
+) -> Pair:
     window: Ends = (None, None)
     then: Ends | None = None
     drift: tuple[Source, ...] = ()

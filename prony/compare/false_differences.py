@@ -15,6 +15,7 @@ from scipy import special as untyped_special
 
 from prony.compare.comparison import BAND, compare
 from prony.compare.samples import Sample
+from prony.compare.summary import clopper_pearson
 from prony.plan.balanced import drawn_orders
 
 special: Any = untyped_special
@@ -109,13 +110,3 @@ def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Rando
 
 def _independent(trials: int, each: int) -> int:
     return trials // (2 * each)
-
-
-def clopper_pearson(hits: float, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share; `hits` may be a share of `rounds`. Source: Clopper & Pearson 1934,
-    Biometrika 26.
-    """
-    tail = (1 - confidence) / 2
-    low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0
-    high = float(special.betaincinv(hits + 1, rounds - hits, 1 - tail)) if hits < rounds else 1.0
-    return low, high

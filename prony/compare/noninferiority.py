@@ -117,13 +117,13 @@ def changes(
     asked: Asked,
     looks: Looks,
     *,
-    later: Mapping[str, Later] | None = None,
+    later: Callable[[str], Later | None] = lambda _figure: None,
     ended: bool = False,
 ) -> Changes:
     """Of round-robin trials of both. `samples`: by figure, in the order of blocks.
 
     Every interval covers at all of `looks` at once, so that this may be asked after each block and the trials
-    ended by any outcome, or by the clock. `later`: by figure, what is still to come: a candidate that is
+    ended by any outcome, or by the clock. `later`: of a figure, what is still to come: a candidate that is
     shown to move away from its base across the margin is not let pass. `ended`: no further trial will come.
     """
     gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}
@@ -142,7 +142,7 @@ def changes(
     found = settled(measured, asked, 1 - CONFIDENCE)
     made = []
     for figure, sides in gathered.items():
-        one = _figure(figure, asked, found.get(figure), sides, (later or {}).get(figure))
+        one = _figure(figure, asked, found.get(figure), sides, later)
         if blocked[figure] and one.change is not Change.WORSE:
             one = replace(one, change=Change.NOT_MEASURABLE, why=blocked[figure])
         made.append(one)
@@ -266,14 +266,15 @@ def _figure(
     asked: Asked,
     result: RatioResult | None,
     sides: tuple[ServerValues, ServerValues],
-    later: Later | None,
+    later: Callable[[str], Later | None],
 ) -> FigureChange:
     base, candidate = sides
     if result is None:
         return _none(figure, asked, Change.CANNOT_TELL, "")
     bends = sources(candidate, base, result, effect_of(sides), asked.directions[figure])
     made = _of(figure, asked, result, bends)
-    if made.change is Change.NO_WORSE and later is not None and _moves_across(made, asked, later):
+    coming = later(figure) if made.change is Change.NO_WORSE else None
+    if coming is not None and _moves_across(made, asked, coming):
         why = f"{asked.candidate} is still moving away from {asked.base}: warm up longer"
         return replace(made, change=Change.CANNOT_TELL, why=why)
     return made

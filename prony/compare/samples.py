@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
-from prony.compare.summary import Summary, summary
 from prony.judge.finding import Bias
 
 NO_BUDGET: Mapping[str, Bias] = MappingProxyType({})
@@ -51,7 +50,6 @@ class ServerValues:
     """For each of `values`, the trial's place within its block."""
     budgets: tuple[Mapping[str, Bias], ...]
     """For each of `values`, by source."""
-    summary: Summary | None
 
     @property
     def trials(self) -> int:
@@ -81,7 +79,6 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
                 ),
                 positions=tuple(trial.position for _, trial in kept),
                 budgets=tuple(trial.budget for _, trial in kept),
-                summary=summary(values),
             )
         )
     return gathered

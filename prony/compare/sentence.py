@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
-from prony.compare.worst import DRIFT, MISSING, POSITION, Source
+from prony.compare.worst import DRIFT, MISSING, POSITION
 from prony.judge.figures import FIGURE
 
 FULL_TRIALS = 5
@@ -152,13 +152,6 @@ def _label(pair: Pair) -> str:
 
 def _in(pair: Pair) -> str:
     return "" if pair.figure in RATE_FIGURES else f" in {_label(pair)}"
-
-
-def source_words(one: Source) -> str:
-    """A source of the budget of a ratio in one line."""
-    down = "not bounded" if math.isinf(one.down) else f"−{100 * (1 - math.exp(-one.down)):.2g} %"
-    up = "not bounded" if math.isinf(one.up) else f"+{100 * math.expm1(one.up):.2g} %"
-    return f"{OBSTACLES.get(one.name, one.name)}: {down} / {up}"
 
 
 def basis(pair: Pair, confidence: float, family: int) -> str:

@@ -41,3 +41,13 @@ def half_width(values: Sequence[float], confidence: float = 0.95) -> float:
     logs = np.log(np.asarray(values, dtype=np.float64))
     quantile = float(special.stdtrit(logs.size - 1, 0.5 + confidence / 2))
     return quantile * float(logs.std(ddof=1)) / math.sqrt(logs.size)
+
+
+def clopper_pearson(hits: float, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
+    """The exact interval of a share; `hits` may be a share of `rounds`. Source: Clopper & Pearson 1934,
+    Biometrika 26.
+    """
+    tail = (1 - confidence) / 2
+    low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0
+    high = float(special.betaincinv(hits + 1, rounds - hits, 1 - tail)) if hits < rounds else 1.0
+    return low, high

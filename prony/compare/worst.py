@@ -18,6 +18,7 @@ from scipy import special as untyped_special
 from prony.compare.position import PositionEffect, places_later
 from prony.compare.ratio import RatioResult
 from prony.compare.samples import ServerValues
+from prony.compare.summary import clopper_pearson
 from prony.judge.finding import NO_BIAS, Bias
 
 special: Any = untyped_special
@@ -141,7 +142,7 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
 
 def _most_often(hits: int, count: int) -> float:
     """Upper bound of a chance (one-sided 97.5 %)."""
-    return 0.0 if not hits else float(special.betaincinv(hits + 1, count - hits, 0.975))
+    return clopper_pearson(hits, count)[1] if hits else 0.0
 
 
 def _position(

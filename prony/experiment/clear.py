@@ -63,10 +63,9 @@ def later(
     trials: Mapping[str, Sequence[Evidence]],
     figure: str,
     limits: SteadyWindowLimits,
-    horizon_s: float | None = None,
 ) -> Later | None:
     """What is still to come of a figure in these trials, by server; None where no plateau is claimed, or the
-    figure does not move with a plateau. `horizon_s`: None for that of the limits.
+    figure does not move with a plateau.
     """
     every = [one for mine in trials.values() for one in mine]
     if not every or not all(is_asked(one) for one in every):
@@ -75,7 +74,7 @@ def later(
     if series is None:
         return None
     which, sign = series
-    horizon_s = limits.steady_horizon_s if horizon_s is None else horizon_s
+    horizon_s = limits.steady_horizon_s
     levels = {
         server: [level_stretch(one, limits.steady, which) for one in mine] for server, mine in trials.items()
     }
@@ -116,7 +115,6 @@ class Ended:
     conforming: dict[tuple[str, int], Evidence] = field(default_factory=dict)
     """By server and block."""
     limits: SteadyWindowLimits = field(default_factory=SteadyWindowLimits)
-    took_s: dict[tuple[str, int], float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.samples = {figure: [] for figure in self.figures}
@@ -125,22 +123,21 @@ class Ended:
         """As `Watch.add`. A trial that was run again stands in for the earlier one."""
         if record.kind != "trial":
             return
-        for figure, samples in self.samples.items():
-            samples[:] = [s for s in samples if (s.server, s.block) != (record.server, record.block)]
-            samples.append(sample(record, judgement, figures, figure))
         place = (record.server, record.block)
+        for figure, samples in self.samples.items():
+            samples[:] = [s for s in samples if (s.server, s.block) != place]
+            samples.append(sample(record, judgement, figures, figure))
         self.conforming.pop(place, None)
         self.limits = SteadyWindowLimits.among(judgement.limits)
-        self.took_s[place] = (record.ended_at - record.started_at).total_seconds()
         if record.failure is None and judgement.conforms:
             self.conforming[place] = record.evidence
 
-    def later(self, figure: str, horizon_s: float | None = None) -> Later | None:
+    def later(self, figure: str) -> Later | None:
         """What is still to come of a figure, by server."""
         by_server: dict[str, list[Evidence]] = {}
         for (server, _), evidence in self.conforming.items():
             by_server.setdefault(server, []).append(evidence)
-        return later(by_server, figure, self.limits, horizon_s)
+        return later(by_server, figure, self.limits)
 
 
 @dataclass(slots=True)
@@ -223,8 +220,7 @@ def changes_of(
         stored = gate.baseline.experiments if gate.baseline is not None else ()
         experiments = {figure: [one.values.get(figure, ()) for one in stored] for figure in gate.figures}
         return changes_from_earlier(samples, asked, experiments)
-    coming_of = {figure: one for figure in gate.figures if (one := later_of(figure)) is not None}
-    return changes(samples, asked, looks, later=coming_of, ended=ended)
+    return changes(samples, asked, looks, later=later_of, ended=ended)
 
 
 def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:

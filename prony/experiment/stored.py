@@ -158,9 +158,12 @@ def _offered(cell: Cell) -> Spec:
 def _with_credentials(cell: Cell, given: Plan | None) -> Cell:
     """Of a cell that a search has added, those of another one of its server and workload."""
     stored = _offered(cell)
-    for one in () if given is None else given.cells:
-        same = (one.part, one.server, one.trial.workload.name)
-        if redaction.redacted_in(stored) and same == (cell.part, cell.server, cell.trial.workload.name):
+    if given is None or not redaction.redacted_in(stored):
+        return cell
+    own = (cell.part, cell.server, cell.trial.workload.name)
+    for one in given.cells:
+        same = (one.part, one.server, one.trial.workload.name) == own
+        if same and redaction.redacted_in(stored):
             stored = redaction.filled(stored, _offered(one))
     known = cell.model_dump(mode="json", by_alias=True) | stored
     return Cell.model_validate(known)

@@ -12,7 +12,8 @@ from scipy import stats
 
 from prony.compare import Sample, comparison, ratio
 from prony.compare import false_differences as module
-from prony.compare.false_differences import clopper_pearson, false_differences
+from prony.compare.false_differences import false_differences
+from prony.compare.summary import clopper_pearson
 
 
 def trials(count: int, spread: float = 0.02, seed: int = 1) -> list[Sample]:

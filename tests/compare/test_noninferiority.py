@@ -209,12 +209,12 @@ def rising(per_s: dict[str, float]) -> Later:
 
 def test_a_candidate_that_moves_away_across_the_margin_does_not_pass() -> None:
     away = {TIME: rising({"base": 0.0, "candidate": 0.003})}
-    (found,) = changes({TIME: trials(1.0)}, ONE, LOOKS, later=away).figures
+    (found,) = changes({TIME: trials(1.0)}, ONE, LOOKS, later=away.get).figures
     assert found.change is Change.CANNOT_TELL
     assert found.why
     both = {TIME: rising({"base": 0.003, "candidate": 0.003})}
-    assert changes({TIME: trials(1.0)}, ONE, LOOKS, later=both).change is Change.NO_WORSE
-    (worse,) = changes({TIME: trials(1.1)}, ONE, LOOKS, later=away).figures
+    assert changes({TIME: trials(1.0)}, ONE, LOOKS, later=both.get).change is Change.NO_WORSE
+    (worse,) = changes({TIME: trials(1.1)}, ONE, LOOKS, later=away.get).figures
     assert worse.change is Change.WORSE
 
 

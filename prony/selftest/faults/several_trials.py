@@ -13,8 +13,9 @@ from collections.abc import Callable
 
 from prony.compare import Sample, compare
 from prony.compare.claim import Claim
-from prony.compare.false_differences import FalseDifferences, clopper_pearson, false_differences
+from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.sentence import sentence
+from prony.compare.summary import clopper_pearson
 from prony.host.partition import partition
 from prony.judge.finding import Kind
 from prony.plan.load import ClosedLoad, WholeRun
