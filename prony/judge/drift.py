@@ -9,12 +9,12 @@ from collections.abc import Mapping, Sequence
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence, LoadFacts
-from prony.judge.finding import BUDGET_OF, CPU, MEAN, PERCENTILES, THROUGHPUT, TIMES, Plateau
+from prony.judge.finding import CPU, MEAN, PERCENTILES, THROUGHPUT, Plateau
 from prony.judge.window import measured
 from prony.steady.approach import Approach
 from prony.steady.detector import full_rows
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import Series, Stretch, still_to_come, stretch
+from prony.steady.stretch import LevelRows, Series, Stretch, level_up_to, still_to_come
 
 OF_P99 = ("p95_ms", "p99_ms", "p999_ms")
 OF_P50 = tuple(name for name in PERCENTILES if name not in OF_P99)
@@ -36,11 +36,6 @@ def series_of(load: LoadFacts) -> Mapping[str, tuple[Series, int]]:
     if load.model == "closed":
         rest |= dict.fromkeys(THROUGHPUT, ("rate", 1))
     return {**rest, **middle, **tail}
-
-
-def drifts(figure: str) -> bool:
-    """Whether a figure moves while a server approaches its plateau."""
-    return BUDGET_OF.get(figure, figure) in {*THROUGHPUT, *TIMES, *CPU}
 
 
 def is_asked(evidence: Evidence) -> bool:
@@ -77,8 +72,15 @@ def _relative(log_change: float) -> float | None:
 def level_stretch(
     evidence: Evidence, limits: SteadyLimits | None = None, series: Series = "rate"
 ) -> Stretch | None:
-    """The window of a trial and the level rows before it; None without a window, or where too many rows have
-    no value.
+    """One series over the window of a trial and the level rows before it; None without a window, or where too
+    many rows have no value.
+    """
+    level = level_of(evidence, limits)
+    return None if level is None else level.of(series)
+
+
+def level_of(evidence: Evidence, limits: SteadyLimits | None = None) -> LevelRows | None:
+    """The window of a trial and the level rows before it; None without a window.
 
     Of the phases before, those with the window's CPUs that lead up to it, and the warm-up on other CPUs
     before those. What came earlier still (the published part of a cold server) is left out.
@@ -89,11 +91,10 @@ def level_stretch(
     end_ms = window.opened_ms + window.duration_s * 1000
     rows = level_rows(full_rows(evidence.engine.rows, 0.0, end_ms), evidence.load)
     own_ms, elsewhere_ms = _moves(evidence)
-    return stretch(
+    return level_up_to(
         [row for row in rows if row.t_ms - row.duration_ms >= own_ms],
         [row for row in rows if row.t_ms - row.duration_ms >= elsewhere_ms and row.t_ms <= own_ms],
         opens_ms=window.opened_ms,
-        series=series,
         limits=limits,
     )
 

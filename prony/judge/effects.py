@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from prony.evidence.trial import Evidence
 from prony.judge.curve import Curve
 from prony.judge.finding import CPU, MEAN, PERCENTILES, THROUGHPUT, Bias, added
-from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share, server_cpus
+from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_used, server_cpus
 from prony.judge.times import NAMED
 from prony.judge.window import measured, request_times
 
@@ -94,8 +94,7 @@ def cpu_lost(evidence: Evidence, share: float, used: float | None = None) -> Bia
     if share <= 0:
         return {}
     cpus = server_cpus(evidence)
-    if used is None and (granted := server_cpu_share(evidence)) is not None:
-        used = granted * _granted(evidence, cpus) / cpus
+    used = server_cpu_used(evidence) if used is None else used
     ratio = math.log1p(share / used) if used else math.inf
     up = min(ratio, lost(min(1.0, share * cpus)))
     if saturating(evidence):
@@ -115,10 +114,8 @@ def cpu_spent(evidence: Evidence, share: float) -> Biases:
     """`share` of the CPU time that the server used did not serve: a lower clock, a compiler."""
     if share <= 0:
         return {}
-    used, share = 1.0, min(share, 1.0)
-    if (granted := server_cpu_share(evidence)) is not None:
-        cpus = server_cpus(evidence)
-        used = granted * _granted(evidence, cpus) / cpus
+    known, share = server_cpu_used(evidence), min(share, 1.0)
+    used = 1.0 if known is None else known
     return together(cpu_lost(evidence, share * used, used * (1 - share)), both(CPU, down=lost(share)))
 
 

@@ -5,8 +5,8 @@ come. Must not know trials beside it, or how it is printed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 
 from prony.evidence.trial import Evidence
 from prony.judge.checks.samples import SamplesLimits
@@ -56,7 +56,7 @@ class Estimate:
 
 def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:
     """Every figure of a trial by its name, those that are finite."""
-    intervals = _intervals(evidence, judgement)
+    intervals = _intervals(evidence, judgement, figures)
     return {
         name: _estimate(name, value, judgement, *intervals.get(name, (None, None)))
         for name, value in figures.items()
@@ -72,28 +72,30 @@ def _estimate(
     if plateau is None or value <= 0:
         return made
     whole = added((bias, plateau.bias))
-    return Estimate(
-        value,
-        low,
-        high,
-        bias.low,
-        bias.high,
-        None if whole.low is None else (value if low is None else low) * (1 + whole.low),
-        None if whole.high is None else (value if high is None else high) * (1 + whole.high),
-        plateau.horizon_s,
+    return replace(
+        made,
+        plateau_low=None if whole.low is None else (value if low is None else low) * (1 + whole.low),
+        plateau_high=None if whole.high is None else (value if high is None else high) * (1 + whole.high),
+        horizon_s=plateau.horizon_s,
     )
 
 
-def _intervals(evidence: Evidence, judgement: Judgement) -> dict[str, tuple[float | None, float | None]]:
-    found: dict[str, tuple[float | None, float | None]] = {"requests_per_s": rate_interval(evidence)}
-    times = headline_times(evidence)
-    if times is None:
+def _intervals(
+    evidence: Evidence, judgement: Judgement, names: Collection[str]
+) -> dict[str, tuple[float | None, float | None]]:
+    """Of those of these figures that have one."""
+    found: dict[str, tuple[float | None, float | None]] = {}
+    if "requests_per_s" in names:
+        found["requests_per_s"] = rate_interval(evidence)
+    asked = {name: NAMED[name] for name in NAMED if name in names}
+    if (not asked and "mean_ms" not in names) or (times := headline_times(evidence)) is None:
         return found
     confidence = SamplesLimits.among(judgement.limits).samples_confidence
-    for name, percentile in NAMED.items():
+    for name, percentile in asked.items():
         if (one := times.percentile(percentile, confidence)) is not None:
             found[name] = _finite(one.low_ms, one.high_ms)
-    found["mean_ms"] = _finite(*times.mean_interval(confidence))
+    if "mean_ms" in names:
+        found["mean_ms"] = _finite(*times.mean_interval(confidence))
     return found
 
 

@@ -101,6 +101,14 @@ def _decode(text: str) -> Decoded:
     return result
 
 
+def read(histogram: Histogram | None) -> Decoded | None:
+    """The same; None where there is none, or it cannot be read."""
+    try:
+        return None if histogram is None else decode(histogram)
+    except HistogramError:
+        return None
+
+
 def merge(parts: Iterable[Decoded]) -> Decoded:
     """One distribution out of several of the *same trial* (threads, steps, hosts), for display only."""
     present = [p for p in parts if p.counts.size]

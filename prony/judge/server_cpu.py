@@ -38,6 +38,12 @@ def server_cpus(evidence: Evidence) -> int:
     return max(1, cpus)
 
 
+def server_cpu_used(evidence: Evidence) -> float | None:
+    """CPU time that the server used ÷ wall time of the CPUs on which it may run, over the window."""
+    window, share = evidence.server_window, server_cpu_share(evidence)
+    return None if window is None or share is None else share * window.granted_cpus / server_cpus(evidence)
+
+
 def busiest_server_thread_share(evidence: Evidence) -> float | None:
     """CPU ÷ wall time of the server's busiest thread over the window, at most 1: clock ticks are coarse."""
     window = evidence.server_window

@@ -12,7 +12,7 @@ from dataclasses import replace
 from prony.evidence.engine import Histogram, StepFigures, Window
 from prony.evidence.trial import Evidence
 from prony.judge.clustering import Seconds
-from prony.judge.histogram import HistogramError, decode
+from prony.judge.histogram import read
 from prony.judge.percentiles import CONFIDENCE, Percentile, Times
 from prony.judge.window import expectations_missed, measured, request_times
 from prony.steady.detector import full_rows
@@ -116,9 +116,8 @@ def read_times(histogram: Histogram | None, completed: int, failed: int) -> Time
     """
     if histogram is None or histogram.count == 0:
         return None
-    try:
-        decoded = decode(histogram)
-    except HistogramError:
+    decoded = read(histogram)
+    if decoded is None:
         return None
     timed_out = min(max(0, histogram.count - completed), histogram.count)
     longest_ns = histogram.max_ns if histogram.max_ns is not None else decoded.max_ns

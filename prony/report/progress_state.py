@@ -155,7 +155,9 @@ class State:
         if self.evidence is None:
             return "no figure"
         is_open = self.evidence.load.model == "open"
-        one = estimates(self.evidence, judgement, figures).get("p99_ms" if is_open else "requests_per_s")
+        name = "p99_ms" if is_open else "requests_per_s"
+        asked = {name: figures[name]} if name in figures else {}
+        one = estimates(self.evidence, judgement, asked).get(name)
         if one is None:
             return "no figure"
         if is_open:

@@ -62,6 +62,50 @@ class Stretch:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class LevelRows:
+    """The window's rows and as many before them as no significant change separates from it, whatever series
+    of them is asked for.
+    """
+
+    rows: Sequence[IntervalRow]
+    before: int
+    """Of the first rows, those on other CPUs than the window's."""
+    inside: int
+    """Of the last rows, those of the window."""
+
+    def of(self, series: Series) -> Stretch | None:
+        """None without rows of the window's CPUs, or where too many have no value."""
+        rows = self.rows
+        values = [_VALUES[series](row) for row in rows]
+        there = np.ones(len(rows), dtype=bool) if series == "rate" else np.asarray(values) > 0
+        if not rows or np.count_nonzero(there) < FULL_SHARE * len(rows):
+            return None
+        made = Stretch(
+            log_levels([value for value, has in zip(values, there, strict=True) if has]),
+            np.asarray([(row.t_ms - row.duration_ms / 2) / 1000 for row in rows])[there],
+            (np.arange(len(rows)) >= len(rows) - self.inside)[there],
+            (np.arange(len(rows)) >= self.before).astype(int)[there],
+        )
+        kept = _without_lone(made)
+        return kept if kept.regime.any() else None
+
+
+def level_up_to(
+    own: Sequence[IntervalRow],
+    elsewhere: Sequence[IntervalRow] = (),
+    *,
+    opens_ms: float | None = None,
+    limits: SteadyLimits | None = None,
+) -> LevelRows:
+    """The rows of which `stretch` takes a series; its arguments are the same."""
+    limits = limits or SteadyLimits()
+    inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
+    level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
+    before = level_rows_at_end(elsewhere, limits, HOLD_ROWS) if len(elsewhere) >= HOLD_ROWS else ()
+    return LevelRows([*before, *level], len(before), inside)
+
+
 def stretch(
     own: Sequence[IntervalRow],
     elsewhere: Sequence[IntervalRow] = (),
@@ -77,23 +121,7 @@ def stretch(
     to come. `series`: which figure of a row; in an open loop the schedule sets the throughput. None without
     rows of its own, or where too many have no value.
     """
-    limits = limits or SteadyLimits()
-    inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
-    level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
-    before = level_rows_at_end(elsewhere, limits, HOLD_ROWS) if len(elsewhere) >= HOLD_ROWS else ()
-    rows = [*before, *level]
-    values = [_VALUES[series](row) for row in rows]
-    there = np.ones(len(rows), dtype=bool) if series == "rate" else np.asarray(values) > 0
-    if not rows or np.count_nonzero(there) < FULL_SHARE * len(rows):
-        return None
-    made = Stretch(
-        log_levels([value for value, has in zip(values, there, strict=True) if has]),
-        np.asarray([(row.t_ms - row.duration_ms / 2) / 1000 for row in rows])[there],
-        (np.arange(len(rows)) >= len(rows) - inside)[there],
-        (np.arange(len(rows)) >= len(before)).astype(int)[there],
-    )
-    kept = _without_lone(made)
-    return kept if kept.regime.any() else None
+    return level_up_to(own, elsewhere, opens_ms=opens_ms, limits=limits).of(series)
 
 
 _VALUES: dict[Series, Callable[[IntervalRow], float]] = {

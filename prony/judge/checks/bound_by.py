@@ -16,7 +16,7 @@ from prony.judge.checks.streams import StreamsLimits, only_at_the_start, waits
 from prony.judge.effects import both
 from prony.judge.finding import CAPACITY, Bias, Finding, no_window
 from prony.judge.links import LinkLimits, full_link
-from prony.judge.more_users import probed, rise
+from prony.judge.more_users import probed
 from prony.judge.server_cpu import busiest_server_thread_share, server_cpu_share
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -242,9 +242,9 @@ def _room(evidence: Evidence, found: Bound, limits: BoundLimits) -> tuple[float,
     """
     if found.name in {NETWORK, CLIENT, OFFERED_LOAD, FLOW_CONTROL, STREAMS}:
         return math.inf, ""
-    probe, more = probed(evidence, limits, limits.client_cpu_max), rise(evidence)
-    if probe is not None and more is not None and (probe.level or probe.rising):
-        return math.log1p(max(0.0, more.high)), probe.said
+    probe = probed(evidence, limits, limits.client_cpu_max)
+    if probe is not None and probe.high is not None and (probe.level or probe.rising):
+        return math.log1p(max(0.0, probe.high)), probe.said
     said = probe.said if probe is not None else "not probed with more users"
     if any(ceiling.name == found.name for ceiling in evidence.ceilings):
         return math.log1p(limits.bound_tolerance), ""

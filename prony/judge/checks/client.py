@@ -98,8 +98,6 @@ class Signal:
     over: bool
     text: str
     moves: frozenset[MovedFigure] = BOTH
-    is_delay: bool = False
-    """It is itself a delay between a response and the look at it: in every latency that is printed."""
     counts: bool = True
     """Whether it can call the client saturated together with another one."""
     alone: bool = False
@@ -157,7 +155,7 @@ def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
     if over and (part := _part_of_latency(thread, request_times(window))) is not None:
         over = part >= limits.client_run_delay_max
         text += f", {percent(part)} of what they took"
-    return [Signal(over, text, is_delay=True, counts=not (stamped and waits))]
+    return [Signal(over, text, counts=not (stamped and waits))]
 
 
 def _age_ns(thread: EngineThread) -> int | None:
@@ -197,7 +195,6 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
         Signal(
             over,
             text,
-            is_delay=True,
             alone=alone,
             waits=True,
         )

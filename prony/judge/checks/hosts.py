@@ -18,7 +18,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.effects import Biases, both, lost
 from prony.judge.finding import CPU, THROUGHPUT, Finding, Kind, no_window, unread
-from prony.judge.histogram import Decoded, HistogramError, decode
+from prony.judge.histogram import Decoded, read
 from prony.judge.load_hosts import load_hosts
 from prony.judge.parts import joined
 from prony.judge.window import measured
@@ -181,13 +181,8 @@ def _times(evidence: Evidence) -> dict[str, Decoded]:
     found = {}
     for host in load_hosts(evidence):
         window = host.engine.window if host.engine is not None else None
-        if window is None or window.service_time is None:
-            continue
-        try:
-            times = decode(window.service_time)
-        except HistogramError:
-            continue
-        if times.count > 0:
+        times = None if window is None else read(window.service_time)
+        if times is not None and times.count > 0:
             found[host.name] = times
     return found
 

@@ -10,7 +10,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.effects import both, cpu_lost, lost, together
 from prony.judge.finding import CPU, Finding, unread
-from prony.judge.server_cpu import server_cpu_share, server_cpus
+from prony.judge.server_cpu import server_cpu_used, server_cpus
 from prony.judge.window import measured
 from prony.numbers import percent
 
@@ -67,7 +67,7 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
     untold_of = [one for one in readings if isinstance(one, str)]
     bias = cpu_lost(evidence, sum(one.share for one in taken))
     stolen = next((one.share for one in taken if one.code == "steal"), 0.0)
-    used = (server_cpu_share(evidence) or 0.0) * _granted_per_cpu(evidence)
+    used = server_cpu_used(evidence) or 0.0
     if stolen and used:
         # Of a guest that was not running the kernel may count the time as its process's.
         bias = together(bias, both(CPU, down=lost(stolen / used)))
@@ -91,11 +91,6 @@ def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
         source=SOURCE,
         outside=bends and not any(one.code in {"throttled", "shared_cpus"} for one in taken),
     )
-
-
-def _granted_per_cpu(evidence: Evidence) -> float:
-    window = evidence.server_window
-    return 0.0 if window is None else window.granted_cpus / server_cpus(evidence)
 
 
 def _placed(evidence: Evidence) -> str:

@@ -13,7 +13,7 @@ from prony.evidence.trial import Evidence, LoadFacts
 from prony.judge.check import DeclaredLimits, Share, check
 from prony.judge.effects import both, lost
 from prony.judge.finding import MEAN, THROUGHPUT, Finding, no_window, unread
-from prony.judge.histogram import HistogramError, decode
+from prony.judge.histogram import read
 from prony.judge.parts import joined
 from prony.judge.window import measured, request_times
 from prony.numbers import milliseconds, number, percent
@@ -256,11 +256,8 @@ def _edges_s(window: Window, evidence: Evidence) -> tuple[float, float]:
     if histogram is None or window.completed <= 0:
         return 0.0, 0.0
     longest_s = (histogram.max_ns or 0) * 1e-9
-    try:
-        decoded = decode(histogram)
-    except HistogramError:
-        return 0.0, 0.0
-    if decoded.count <= 0:
+    decoded = read(histogram)
+    if decoded is None or decoded.count <= 0:
         return 0.0, 0.0
     # A request in flight at an edge is longer than average and may be longer than any seen: the longest is
     # counted once more, and the absolute bound extrapolates an exponential tail to 1 in UNSEEN.

@@ -16,7 +16,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import check
 from prony.judge.effects import Biases, time_in_requests_s, user_time_lost
 from prony.judge.finding import Finding, no_window
-from prony.judge.histogram import HistogramError, decode
+from prony.judge.histogram import read
 from prony.judge.links import LinkLimits, dropped, link_limit, link_parts, most_retransmitted, round_trips
 from prony.judge.parts import joined
 from prony.judge.server_cpu import server_cpu_share
@@ -86,10 +86,7 @@ def _waited(evidence: Evidence, requests: float, each_ms: float, completed: int)
 
 def _took(times: Histogram | None, least_ms: float) -> tuple[float, float] | None:
     """How many took so long at least, and what they took together (ms); None where that was not read."""
-    try:
-        decoded = None if times is None else decode(times)
-    except HistogramError:
-        return None
+    decoded = read(times)
     if decoded is None:
         return None
     long = decoded.high_ns >= TIMER_SHARE * least_ms * 1e6
@@ -166,11 +163,8 @@ def _delayed(
     (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight and its CPU.
     """
     alone = [probe.elapsed_ms for probe in evidence.probes if probe.elapsed_ms is not None]
-    if window.service_time is None or not alone or max(alone) > AT_ONCE_MS:
-        return None
-    try:
-        times = decode(window.service_time)
-    except HistogramError:
+    times = read(window.service_time)
+    if times is None or not alone or max(alone) > AT_ONCE_MS:
         return None
     at_ms, own_ms = times.middle_ns / 1e6, max(alone)
 

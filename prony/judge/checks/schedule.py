@@ -11,7 +11,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.effects import Biases, both, longest, lost, together
 from prony.judge.finding import MEAN, NO_BIAS, THROUGHPUT, Bias, Finding, Kind, no_window, unread
-from prony.judge.histogram import Decoded, HistogramError, decode
+from prony.judge.histogram import Decoded, read
 from prony.judge.parts import joined
 from prony.judge.times import NAMED
 from prony.judge.window import measured, request_times
@@ -244,10 +244,7 @@ def _sends(window: Window, limits: ScheduleLimits) -> _Sends | None:
 
 
 def _decoded(histogram: Histogram | None) -> Decoded | None:
-    try:
-        decoded = None if histogram is None else decode(histogram)
-    except HistogramError:
-        return None
+    decoded = read(histogram)
     return decoded if decoded is not None and decoded.count > 0 else None
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from prony.evidence.engine import EngineThread, Gap, Window
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Positive, Share, check
+from prony.judge.checks.client import KEEP_OFF
 from prony.judge.effects import Biases, both, longest, lost
 from prony.judge.finding import THROUGHPUT, Bias, Finding, no_window, unread
 from prony.judge.histogram import Decoded, HistogramError, decode, fill_gaps
@@ -209,7 +210,7 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
             code="client_stall",
             bias=_of_own_making(evidence, window, one.gaps, len(window.threads)),
             reason=_thread(window, one),
-            advice=OWN_CPUS,
+            advice=KEEP_OFF,
         )
         for one in of_threads
     ]
@@ -217,7 +218,7 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
     if found and own:
         bias = _of_own_making(evidence, window, found, 1)
         reason = f"{_gaps(window, found)}: the load generator itself stood still, {own}"
-        parts.append(made(code="client_stall", bias=bias, reason=reason, advice=OWN_CPUS))
+        parts.append(made(code="client_stall", bias=bias, reason=reason, advice=KEEP_OFF))
     elif found and closed:
         filled = fill_gaps(histogram, found, window.completed / window.duration_s)
         bias = _higher(histogram, filled, NAMED)
@@ -245,7 +246,6 @@ def stall(evidence: Evidence, limits: StallLimits) -> Finding:
 
 
 ARRIVALS = "users arrive on their own, at the measured rate"
-OWN_CPUS = "keep other processes off the client's CPUs, or give it CPUs of its own (--client-cpus)"
 LOOK_FOR = "look for garbage collection, swapping or a pause of the host; measure latency in an open loop"
 WORKERS = (
     "look at the server's workers, event loops and locks one by one; requests that are meant to take so long "

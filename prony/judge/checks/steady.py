@@ -13,13 +13,13 @@ from pydantic import Field
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, Positive, Share, check
-from prony.judge.drift import MOST, coming, is_asked, level_rows, level_stretch, plateau_of, series_of
+from prony.judge.drift import MOST, coming, is_asked, level_of, level_rows, plateau_of, series_of
 from prony.judge.finding import Finding, Plateau, no_window
 from prony.judge.window import measured
 from prony.numbers import number, percent
 from prony.steady.approach import Approach, rows_needed
-from prony.steady.changes import MIN_SEGMENT_ROWS, Changes
-from prony.steady.detector import Classified, classify, full_rows, median_changes, rate_changes
+from prony.steady.changes import Changes
+from prony.steady.detector import full_rows, median_changes, rate_changes
 from prony.steady.limits import SteadyLimits
 from prony.steady.stretch import Series
 
@@ -71,9 +71,10 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     found: dict[Series, Approach | None] = {}
     plateau: dict[str, Plateau] = {}
     if claimed:
+        level = level_of(evidence, limits.steady)
         for figure, (series, sign) in series_of(evidence.load).items():
             if series not in found:
-                found[series] = coming([level_stretch(evidence, limits.steady, series)], horizon_s)
+                found[series] = coming([None if level is None else level.of(series)], horizon_s)
             plateau[figure] = plateau_of(found[series], sign, horizon_s)
     bound = found.get(main)
     name = "p50" if main == "p50" else "throughput"
@@ -168,25 +169,3 @@ def _drift(rows: Sequence[IntervalRow], series: Series, duration_s: float, limit
 
 def _signed(log_change: float) -> str:
     return f"{math.expm1(log_change) * 100:+.3g} %"
-
-
-def whole_trial(evidence: Evidence) -> Classified | None:
-    """The class of the trial from its first request to the window's end.
-
-    Rows in which the server had other CPUs (a warm-up on all CPUs) are left out: Prony causes the step when
-    it moves the server. None when little more than the window is left, and in an open loop, whose schedule
-    sets the throughput.
-    """
-    window = measured(evidence)
-    if window is None or evidence.engine is None or evidence.load.model == "open":
-        return None
-    end_ms = window.opened_ms + window.duration_s * 1000
-    cpus = next((p.server_cpus for p in evidence.phases if p.name == "window"), ())
-    moved = [p for p in evidence.phases if p.server_cpus != cpus]
-    rows = [
-        row
-        for row in level_rows(full_rows(evidence.engine.rows, 0.0, end_ms), evidence.load)
-        if not any(row.t_ms > p.start_ms and row.t_ms - row.duration_ms < p.end_ms for p in moved)
-    ]
-    before = sum(row.t_ms <= window.opened_ms for row in rows)
-    return classify(rows) if before >= MIN_SEGMENT_ROWS else None

@@ -9,7 +9,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.effects import lost, responding
 from prony.judge.finding import THROUGHPUT, Bias, Finding, no_window, unread
-from prony.judge.histogram import HistogramError, decode
+from prony.judge.histogram import read
 from prony.judge.window import measured
 from prony.numbers import milliseconds, number, percent
 
@@ -94,21 +94,16 @@ def think(evidence: Evidence, limits: ThinkLimits) -> Finding | None:
 
 def _latest_s(overshoot: Histogram | None, count: int) -> float:
     """By how much the latest of a few think times was too late; 0 of so many that one moves no mean."""
-    if overshoot is None or count >= FEW:
-        return 0.0
-    try:
-        return (decode(overshoot).percentile_ns(100.0) or 0.0) * 1e-9
-    except HistogramError:
-        return 0.0
+    decoded = None if count >= FEW else read(overshoot)
+    return 0.0 if decoded is None else (decoded.percentile_ns(100.0) or 0.0) * 1e-9
 
 
 def _overshoot_ms(overshoot: Histogram) -> float | None:
     """The p95 of the overshoot; of fewer than twenty think times the second latest, so that a single late one
     decides nothing. None when it cannot be read.
     """
-    try:
-        decoded = decode(overshoot)
-    except HistogramError:
+    decoded = read(overshoot)
+    if decoded is None:
         return None
     second = 100 * (1 - 1 / decoded.count) if decoded.count > 1 else 100.0
     found_ns = decoded.percentile_ns(min(OVERSHOOT_PERCENTILE, second))

@@ -9,7 +9,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, NotNegative, Share, check
 from prony.judge.effects import Biases, both, cpu_spent, lost, responding, saturating, together
 from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding, unread
-from prony.judge.server_cpu import server_cpu_share
+from prony.judge.server_cpu import ServerCpuLimits, server_cpu_share
 from prony.judge.times import headline_times
 from prony.judge.window import measured
 from prony.numbers import number, percent
@@ -113,8 +113,8 @@ def compiled_away(evidence: Evidence, share: float) -> Biases:
     return together(both(THROUGHPUT, up=slower), both(TIMES, down=slower), both(CPU, down=lost(share)))
 
 
-BUSY = 0.75
-"""Of the granted CPU, from which the server's CPU is taken for the bound (as `bound_by`)."""
+BUSY = ServerCpuLimits().bound_cpu_min
+"""Of the granted CPU, from which the server's CPU is taken for the bound."""
 FEWEST_ROWS = 3
 
 
