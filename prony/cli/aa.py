@@ -63,5 +63,6 @@ def command(
         shape="aa",
         aa=AATest(experiments=experiments, each=each),
         band=options.share(asked.band, "--band"),
+        at_least=options.share(asked.at_least, "--at-least"),
     )
     return measure.run(plan, common)

@@ -81,6 +81,7 @@ def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTria
         quick=asked.quick,
         shape="comparison",
         band=options.share(asked.band, "--band"),
+        at_least=options.share(asked.at_least, "--at-least"),
     )
 
 

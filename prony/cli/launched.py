@@ -47,6 +47,9 @@ class AskedTrial:
             "--band", help="Servers that surely differ by less are called equivalent, such as 1% or 0.01."
         ),
     ] = "2%"
+    at_least: Annotated[
+        str, typer.Option("--at-least", help="Smallest difference worth a claim, such as 10%.")
+    ] = "1%"
     window: Annotated[
         str | None,
         typer.Option("--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."),

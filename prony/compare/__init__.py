@@ -3,7 +3,7 @@
 The sample is the trial (a fresh process). Start at `compare`.
 """
 
-from prony.compare.claim import Claim, Settles
+from prony.compare.claim import AT_LEAST, Claim, Settles
 from prony.compare.comparison import BAND, Comparison, Later, Pair, compare
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.samples import Sample, ServerValues
@@ -11,6 +11,7 @@ from prony.compare.sequential import Looks
 from prony.compare.summary import Summary, summary
 
 __all__ = [
+    "AT_LEAST",
     "BAND",
     "Claim",
     "Comparison",

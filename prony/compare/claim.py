@@ -25,6 +25,10 @@ interval's.
 """
 MOST_BLOCKS = 50
 """More blocks than this settle nothing that anybody waits for."""
+AT_LEAST = 0.01
+"""A difference that may be smaller than this is not claimed: nobody chooses by it, and it would be printed as
+*at least 1.00x*.
+"""
 POWER = 0.8
 """Chance that the blocks named are enough, should the ratio be what it seems."""
 
@@ -61,21 +65,21 @@ def margin_of(ends: Ends) -> float | None:
     return None if low is None or high is None or low <= 0 else max(high, 1 / low) - 1
 
 
-def apart(ends: Ends) -> bool:
-    """Whether an interval excludes 1."""
-    low, high = ends
-    return (low is not None and low > 1) or (high is not None and high < 1)
+def apart(ends: Ends, least: float = 0.0) -> bool:
+    """Whether every ratio of an interval is on one side of 1, and further away than `least` (a share)."""
+    near = at_least(ends)
+    return near is not None and near > 1 + least
 
 
-def claim_of(window: Ends, later: Ends | None, band: float) -> Claim:
+def claim_of(window: Ends, later: Ends | None, band: float, least: float = AT_LEAST) -> Claim:
     """`window`, `later`: worst-case intervals; None later: no plateau is claimed. A difference within the
-    band makes none in practice, even where 1 is excluded.
+    band makes none in practice, even where 1 is excluded; one that may be within `least` is not claimed.
     """
     margin = margin_of(window)
     if margin is not None and margin <= band:
         return Claim.EQUIVALENT
-    if apart(window):
-        return Claim.SHOWN if later is not None and apart(later) else Claim.SHOWN_FOR_WINDOW
+    if apart(window, least):
+        return Claim.SHOWN if later is not None and apart(later, least) else Claim.SHOWN_FOR_WINDOW
     if margin is not None and margin <= EQUIVALENT_WITHIN:
         return Claim.EQUIVALENT
     return Claim.OPEN
@@ -106,7 +110,12 @@ def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
 
 
 def settles(
-    found: RatioResult, bends: Sequence[Source], level: float, band: float, block_s: float | None
+    found: RatioResult,
+    bends: Sequence[Source],
+    level: float,
+    band: float,
+    block_s: float | None,
+    least: float = AT_LEAST,
 ) -> Settles | None:
     """What would settle an open pair: more blocks where noise is the obstacle, else the largest source. From
     the spread that was seen; None where nothing within reach does.
@@ -114,14 +123,17 @@ def settles(
     down, up = total(bends)
     centre = math.log(found.ratio)
     against = down if centre > 0 else up
-    if bends and (math.isinf(against) or abs(centre) - against <= 0 < against):
+    # Chance may take up so much and leave a difference standing, or the two alike.
+    differ = abs(centre) - against - math.log1p(least)
+    alike = math.log1p(max(band, EQUIVALENT_WITHIN)) - max(up + centre, down - centre)
+    room = max(differ, alike)
+    if bends and room <= 0 < against:
         side = [(one.down if centre > 0 else one.up, one.name) for one in bends]
         return Settles(max(side)[1], None)
     if found.error is None or not found.error or found.n < 2:
         return Settles(
             "blocks", None if block_s is None else block_s * max(1, 3 - found.n), max(1, 3 - found.n)
         )
-    room = max(abs(centre) - against, math.log1p(band) - max(down, up))
     if room <= 0:
         return None
     spread = found.error * math.sqrt(found.n)

@@ -11,7 +11,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from prony.compare.claim import Claim, Ends, Settles, apart, at_least, claim_of, margin_of, p_value, settles
+from prony.compare.claim import (
+    AT_LEAST,
+    Claim,
+    Ends,
+    Settles,
+    at_least,
+    claim_of,
+    margin_of,
+    p_value,
+    settles,
+)
 from prony.compare.family import holm_levels
 from prony.compare.position import PositionEffect, effect_of
 from prony.compare.ratio import RatioResult, ratio, repeated_ratio
@@ -130,6 +140,7 @@ def compare(
     figure: str = "requests_per_s",
     *,
     band: float = BAND,
+    least: float = AT_LEAST,
     confidence: float = 0.95,
     servers: Sequence[str] = (),
     looks: Looks | None = None,
@@ -141,14 +152,14 @@ def compare(
     With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once and
     each pair of servers gets an equal share of the error, so that no look and no pair was free.
 
-    `later`: what is still to come; None where no plateau is claimed. `block_s`: what a block takes, for what
-    would settle a pair. `servers` fixes the order (else: as they first appear). Raises ValueError for a band
-    below 0 or a confidence outside (0, 1).
+    `least`: the smallest difference that is claimed. `later`: what is still to come; None where no plateau is
+    claimed. `block_s`: what a block takes, for what would settle a pair. `servers` fixes the order (else: as
+    they first appear). Raises ValueError for a band below 0 or a confidence outside (0, 1).
     """
     if band < 0 or not 0 < confidence < 1:
         raise ValueError("band must be at least 0 and confidence between 0 and 1")
     gathered = gather(list(trials), servers)
-    asked = _Asked(figure, band, effect_of(gathered), later, block_s)
+    asked = _Asked(figure, band, least, effect_of(gathered), later, block_s)
     every = list(combinations(gathered, 2))
     tested = [(a, b) for a, b in every if a.values and b.values and not confounded(a, b)]
     alpha = 1 - confidence
@@ -193,6 +204,7 @@ class _Asked:
 
     figure: str
     band: float
+    least: float
     position: PositionEffect | None
     later: Later | None
     block_s: float | None
@@ -221,15 +233,15 @@ def _pair(
         window = widened(found.low, found.high, *total(bends))
         if drift:
             then = widened(found.low, found.high, *total((*bends, *drift)))
-        claim = claim_of(window, then, asked.band)
+        claim = claim_of(window, then, asked.band, asked.least)
     else:
         claim = Claim.OPEN
     near = then if claim is Claim.SHOWN and then is not None else window
     remedy: Settles | None = None
     if claim is Claim.OPEN:
-        remedy = settles(found, bends, level, asked.band, asked.block_s)
+        remedy = settles(found, bends, level, asked.band, asked.block_s, asked.least)
     elif claim is Claim.SHOWN_FOR_WINDOW and asked.later is not None:
-        remedy = Settles("load", _more_load_s(asked.later, drift[0], window))
+        remedy = Settles("load", _more_load_s(asked.later, drift[0], window, asked.least))
     return Pair(
         a=a.server,
         b=b.server,
@@ -261,13 +273,13 @@ SLOPE_POWER = 1.5
 LONGEST_S = 3600.0
 
 
-def _more_load_s(later: Later, drift: Source, window: Ends) -> float | None:
+def _more_load_s(later: Later, drift: Source, window: Ends, least: float) -> float | None:
     """Seconds of level load per trial, beyond those seen, after which the drift should leave a claim
     standing.
     """
-    near = at_least(window) if apart(window) else None
+    near = (at_least(window) or 1.0) / (1 + least)
     against = drift.down if window[0] is not None and window[0] > 1 else drift.up
-    if near is None or near <= 1 or later.seen_s <= 0 or math.isinf(against):
+    if near <= 1 or later.seen_s <= 0 or math.isinf(against):
         return None
     more_s = later.seen_s * ((against / math.log(near)) ** (1 / SLOPE_POWER) - 1)
     return more_s if 0 < more_s <= LONGEST_S else None

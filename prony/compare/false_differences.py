@@ -88,7 +88,7 @@ def false_differences(
         if chosen in drawn:
             continue
         drawn.add(chosen)
-        (pair,) = compare(_named(trials, chosen, source), figure, servers=NAMES, band=band).pairs
+        (pair,) = compare(_named(trials, chosen, source), figure, servers=NAMES, band=band, least=0.0).pairs
         different += pair.differs
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)

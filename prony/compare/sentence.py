@@ -48,8 +48,8 @@ def sentence(pair: Pair) -> str:
     if pair.low is None or pair.high is None:
         return f"{pair.a} against {pair.b} is open: {pair.ratio:.2f}x{_in(pair)} so far{_remedy(pair)}"
     if pair.claim is Claim.EQUIVALENT:
-        within = math.ceil((pair.within or 0.0) * 1000 - 1e-9) / 10
-        return f"{pair.a} and {pair.b} are equivalent{_in(pair)} within {within:g} %: {pair.ratio:.3g}x"
+        within = percent_up(pair.within or 0.0)
+        return f"{pair.a} and {pair.b} are equivalent{_in(pair)} within {within}: {pair.ratio:.3g}x"
     if pair.claim is Claim.OPEN:
         value, low, high = ends(pair)
         first, second = sides(pair)
@@ -67,9 +67,17 @@ def sentence(pair: Pair) -> str:
 def later_once(said: Sequence[str]) -> list[str]:
     """Sentences that are read together: what comes later is said of the first one that has it."""
     first = next((at for at, text in enumerate(said) if LATER in text), None)
-    return [
-        text if at == first else text.partition(LATER)[0].removesuffix(".") for at, text in enumerate(said)
-    ]
+    return [text if at == first else without_later(text) for at, text in enumerate(said)]
+
+
+def without_later(text: str) -> str:
+    """A claim as far as it is one of the window."""
+    return text.partition(LATER)[0].removesuffix(".")
+
+
+def percent_up(share: float) -> str:
+    """Rounded up to a tenth of a per cent."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
 def floor(factor: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Protocol
 
-from prony.compare import BAND, Claim, Later, Looks, Sample, compare
+from prony.compare import AT_LEAST, BAND, Claim, Later, Looks, Sample, compare
 from prony.compare.noninferiority import Asked, Change, Changes, changes, changes_from_earlier
 from prony.compare.summary import half_width
 from prony.evidence.trial import Evidence, TrialRecord
@@ -148,6 +148,7 @@ class UntilClear:
     looks: Looks
     figure: str = CLOSED_FIGURE
     band: float = BAND
+    least: float = AT_LEAST
     decided: str = "every pair is clear"
     ended: Ended = field(init=False)
 
@@ -166,7 +167,14 @@ class UntilClear:
         """Half of the widest interval of a pair that is not clear ÷ the band, on the log scale; of a single
         server that of its figure.
         """
-        found = compare(self.samples, self.figure, servers=self.servers, looks=self.looks, band=self.band)
+        found = compare(
+            self.samples,
+            self.figure,
+            servers=self.servers,
+            looks=self.looks,
+            band=self.band,
+            least=self.least,
+        )
         if len(self.servers) < 2:
             half = half_width(found.servers[0].values) if found.servers else math.inf
             return half / math.log1p(self.band) if half > math.log1p(self.band) else 0.0
@@ -251,6 +259,6 @@ def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
             servers = tuple(cell.server for cell in group)
             # Of a server against itself every further trial tells something.
             band = part.band if part.aa is None else LEAST_NEED
-            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), band)
+            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), band, part.at_least)
         found |= {cell.id: watch for cell in group}
     return found

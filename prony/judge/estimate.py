@@ -48,10 +48,7 @@ class Estimate:
         """The interval with the budget at its worst, relative to the value."""
         low = 0.0 if self.low is None else self.low / self.value - 1
         high = 0.0 if self.high is None else self.high / self.value - 1
-        return (
-            None if self.bias_low is None else (1 + low) * (1 + self.bias_low) - 1,
-            None if self.bias_high is None else (1 + high) * (1 + self.bias_high) - 1,
-        )
+        return self.bias.beyond(low, high)
 
 
 def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:

@@ -51,9 +51,21 @@ class Bias(Record):
         return max(self.down, self.up)
 
     @property
+    def half(self) -> float:
+        """Half the width, as a share; infinite where a side is not bounded."""
+        return math.expm1((self.up + self.down) / 2)
+
+    @property
     def counts(self) -> bool:
         """Whether it is worth a line."""
         return self.size >= NEGLIGIBLE
+
+    def beyond(self, low: float, high: float) -> tuple[float | None, float | None]:
+        """An interval, relative to what was measured, with this bias at its worst beyond both ends."""
+        return (
+            None if self.low is None else (1 + low) * (1 + self.low) - 1,
+            None if self.high is None else (1 + high) * (1 + self.high) - 1,
+        )
 
 
 NO_BIAS = Bias()

@@ -104,6 +104,8 @@ class Part(Record):
     """Pairs of servers; all pairs when None, no pair when empty."""
     band: float = Field(default=0.02, gt=0, lt=1)
     """Servers whose ratio is surely nearer to 1 than this are equivalent: no practical difference."""
+    at_least: float = Field(default=0.01, ge=0, lt=100)
+    """A difference is claimed where it is larger than this with everything unknown against it."""
     until_clear: int | None = Field(default=None, ge=1)
     """After each cell's `trials` add blocks, up to this many, until every pair is clear; the intervals then
     hold at every look (docs/method.md). None: exactly `trials`.

@@ -286,6 +286,8 @@ class PartKeys(ServerKeys):
     """Pairs of servers; all pairs when not given, none when empty."""
     band: float | None = Field(default=None, gt=0, lt=1)
     """Of the comparisons: ratios that are surely nearer to 1 than this are equivalent (0.02)."""
+    at_least: float | None = Field(default=None, ge=0, lt=100)
+    """Of the comparisons: the smallest difference that is worth a claim (0.01)."""
     limits: dict[str, Any] | None = None
     """Limits of the checks (docs/method.md) in place of their defaults."""
     expected_requests_per_s: float | None = Field(default=None, gt=0)

@@ -99,6 +99,7 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
                 until_clear=part.until_clear,
                 share_process=expansion.shared(made),
                 **({} if part.band is None else {"band": part.band}),
+                **({} if part.at_least is None else {"at_least": part.at_least}),
                 soak=bool(part.soak),
             )
         )

@@ -400,8 +400,8 @@ def _http2_name(connections: Connections) -> str:
 
 
 def quick_trial(workload: Workload, users: int, window_s: float | None) -> TrialPlan:
-    """The quick form: a 10 s window, a warm-up that ends when the server is level, and no scaling probe, for
-    a first look.
+    """The quick form: a 10 s window, a warm-up that ends when the server is level, and neither scaling probe
+    nor published protocol, for a first look.
 
     A JVM on one CPU was measured to be level after 24 s of load; the watch needs 10 more to see it. On a
     virtual machine a quarter as fast the JIT compiler was at work for longer than a minute.
@@ -410,7 +410,6 @@ def quick_trial(workload: Workload, users: int, window_s: float | None) -> Trial
         workload=workload,
         load=ClosedLoad(users=users),
         measured=SteadyWindow(window_s=window_s or 10.0),
-        published_requests=PUBLISHED_REQUESTS,
         warm_up=QUICK_WARM_UP,
         scaling_probe=False,
     )

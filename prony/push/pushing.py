@@ -14,10 +14,11 @@ from prony.push.cluster import Cluster, Sent
 from prony.push.faults import PushFault
 from prony.push.remembered import Remembered
 from prony.report import tidy
+from prony.report.cell_view import TrialView
 from prony.report.documents import Origin, judged_as, of_experiment, of_trial
 from prony.report.progress_state import SilentProgress
 from prony.report.reading import load_result, viewed
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.report.wording import counted
 from prony.store import Store
 

@@ -4,20 +4,20 @@ What terminal, page and JSON put first. Pure. Must not know how it is drawn.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES, later_once, remedy
+from prony.compare.sentence import OBSTACLES, later_once, percent_up, remedy
 from prony.experiment.clear import compared_figure
 from prony.judge.finding import Bias
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.cell_view import HEADLINE, BudgetLine, CellView, Condition
 from prony.report.comparison import best, lower_is_better
 from prony.report.intervals import over_trials
 from prony.report.labels import label_of, named
-from prony.report.result import HEADLINE, BudgetLine, CellView, Condition, PairView, PartView, ResultView
+from prony.report.result import PairView, PartView, ResultView
 from prony.report.scaling import capacity_words, law_words
 from prony.report.uncertain import bends, good_to
 from prony.report.wording import counted
@@ -54,7 +54,6 @@ class Bar:
 class AnswerPart:
     """What a part comes to."""
 
-    name: str
     title: str
     figure: str
     """What it is about."""
@@ -133,7 +132,6 @@ def _part(part: PartView, *, several: bool) -> AnswerPart:
     cells = [cell for cell in _ordered(part, figure) if figure_of(cell) == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
-        name=part.part.name,
         title=part.part.title,
         figure=figure,
         sentences=() if part.failure else sentences(part, 2 if several else MOST_SENTENCES),
@@ -264,11 +262,6 @@ def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
         how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
         said.append(f"open against {names}{how}")
     return "; ".join(said)
-
-
-def percent_up(share: float) -> str:
-    """Rounded up to a tenth of a per cent."""
-    return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 
 IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")

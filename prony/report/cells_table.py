@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import CellView
 from prony.report.comparison import (
     SERVICE_TIMES,
     conforming_kind,
@@ -18,7 +19,7 @@ from prony.report.comparison import (
 )
 from prony.report.intervals import failed_lines
 from prony.report.labels import label, named
-from prony.report.result import CellView, PartView
+from prony.report.result import PartView
 from prony.report.wording import counted
 
 COLUMNS = (

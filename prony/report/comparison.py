@@ -14,12 +14,12 @@ from prony.compare.sentence import OBSTACLES
 from prony.experiment.clear import compared_figure
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Kind
-from prony.judge.times import NAMED
 from prony.report import aa, gate, levels
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import HEADLINE, CellView, Spread, TrialView, spread
 from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
-from prony.report.result import HEADLINE, CellView, PairView, PartView, Spread, TrialView, spread
+from prony.report.result import PairView, PartView
 from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.uncertain import bends, good_to
 from prony.report.wording import ratio
@@ -127,11 +127,9 @@ def value(trial: TrialView, figure: str) -> float | None:
 
 def spread_of(cell: CellView, figure: str) -> Spread | None:
     """Median, its interval and the range of a figure over the trials that count."""
-    return spread(
-        (value(trial, figure) for trial in cell.counting),
-        (trial.beyond(figure) for trial in cell.counting),
-        percentile=figure in NAMED,
-    )
+    if figure != STEADY_OVER_PUBLISHED:
+        return cell.figure(figure)
+    return spread(value(trial, figure) for trial in cell.counting)
 
 
 def best(part: PartView, figure: str) -> str | None:
@@ -296,7 +294,7 @@ def _budget_rows(part: PartView) -> list[Row]:
     cells = cells_by_server(part)
     figure = asked_figures(part)[0]
     budgets = [{line.source: line for line in cell.budget(figure)} for cell in cells]
-    names = dict.fromkeys(line.source for cell in cells for line in cell.budget(figure) if line.bias.counts)
+    names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
     return [
         Row(
             f"{OBSTACLES.get(name, name)}, {label_of(figure)}",

@@ -19,8 +19,9 @@ from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.report import tidy
 from prony.report.answer import answer
+from prony.report.cell_view import TrialView
 from prony.report.recorded import at
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 
 EXPERIMENTS, TRIALS, INTERVALS = "prony-experiments", "prony-trials", "prony-intervals"
 """The data streams."""
@@ -182,7 +183,7 @@ def _trial(trial: TrialView) -> dict[str, Any]:
         "@timestamp": _iso(record.ended_at),
         "started": _iso(record.started_at),
         "conforms": trial.conforms,
-        "not_conforming": _codes(trial),
+        "not_conforming": [code for code, _ in trial.reasons],
         "why": short(trial.why_not or ""),
         "bound_by": trial.judgement.bound_by,
         "figures": {name: one.value for name, one in values.items() if one.value is not None},
@@ -200,12 +201,6 @@ def _trial(trial: TrialView) -> dict[str, Any]:
             "status": [{"code": int(code), "count": n} for code, n in window.status.items()],
         }
     return body
-
-
-def _codes(trial: TrialView) -> list[str]:
-    """Why it does not conform, for programs."""
-    found = [f"{one.check}.{one.code}" for one in trial.judgement.not_conforming]
-    return found or ([] if trial.record.failure is None else ["identity.ended_early"])
 
 
 def _known(found: tidy.Value) -> dict[str, float]:

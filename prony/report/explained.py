@@ -19,7 +19,7 @@ from prony.explain.slow import NAMES, Beside, Lock, requests_of, whole_percent
 from prony.numbers import milliseconds
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.result import HEADLINE, CellView, TrialView
+from prony.report.cell_view import HEADLINE, CellView, TrialView
 
 CPU = "server_cpu_us_per_request"
 LEAST_NAMED = 0.01

@@ -14,11 +14,12 @@ from prony.judge.window import measured
 from prony.plan.load import OpenLoad
 from prony.report import schema as out
 from prony.report.answer import answer
+from prony.report.cell_view import CellView, TrialView
 from prony.report.cross_check import opinions_of
 from prony.report.findings import finding_groups
 from prony.report.hosts import hosts_of
 from prony.report.listings import NoteOut
-from prony.report.result import CellView, PartView, ResultView, SearchView, TrialView
+from prony.report.result import PartView, ResultView, SearchView
 from prony.report.scaling import capacity_words, law_words
 from prony.report.trial_tables import steps_of, time_parts_of
 
@@ -132,7 +133,7 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         kind=record.kind,
         process=record.process,
         conforms=trial.conforms,
-        not_conforming=_not_conforming(trial),
+        not_conforming=[out.NotConformingOut(code=code, reason=why) for code, why in trial.reasons],
         counts=trial.counts and not repeated,
         repeated=repeated,
         bound_by=trial.judgement.bound_by,
@@ -154,16 +155,6 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         findings=list(trial.judgement.findings),
         notes=list(record.notes),
     )
-
-
-def _not_conforming(trial: TrialView) -> list[out.NotConformingOut]:
-    found = [
-        out.NotConformingOut(code=f"{f.check}.{f.code}", reason=f.reason)
-        for f in trial.judgement.not_conforming
-    ]
-    if trial.record.failure is not None and not found:
-        found = [out.NotConformingOut(code="identity.ended_early", reason=trial.record.failure)]
-    return found
 
 
 def _budget(trial: TrialView) -> list[out.BudgetOut]:

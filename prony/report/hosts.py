@@ -13,7 +13,7 @@ from prony.evidence.hosts import HostEvidence
 from prony.judge.links import rate
 from prony.judge.times import plain_times
 from prony.report.blocks import Block, plain
-from prony.report.result import TrialView
+from prony.report.cell_view import TrialView
 from prony.report.trial_tables import Times, times
 from prony.report.wording import ABSENT, number, significant
 

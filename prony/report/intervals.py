@@ -11,8 +11,8 @@ from prony.judge.times import headline, headline_times, supported, without_respo
 from prony.judge.window import measured
 from prony.numbers import milliseconds, percent
 from prony.report.blocks import Block, Lines, TableCell
+from prony.report.cell_view import CellView, Spread, TrialView
 from prony.report.labels import label_of, rounded
-from prony.report.result import CellView, Spread, TrialView
 from prony.report.wording import counted
 
 COUNTED_FROM = {

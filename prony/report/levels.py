@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from prony.compare.levels import Levels, levels
 from prony.evidence.engine import IntervalRow
 from prony.plan.load import OpenLoad, SteadyWindow
-from prony.report.result import CellView, TrialView
+from prony.report.cell_view import CellView, TrialView
 
 STRETCHES = 3
 """A single window is cut into so many stretches, which stand for windows of one process."""

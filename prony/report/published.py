@@ -8,11 +8,13 @@ import re
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from prony.compare.sentence import without_later
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
 from prony.report.answer import Answer, answer, asked, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
     best,
     cells_by_server,
@@ -25,7 +27,7 @@ from prony.report.findings import FindingGroup, finding_groups
 from prony.report.intervals import heading as brackets
 from prony.report.labels import named
 from prony.report.markdown import drawn, heading, paragraph
-from prony.report.result import HEADLINE, CellView, PartView, ResultView
+from prony.report.result import PartView, ResultView
 from prony.report.shapes import blocks as all_blocks
 from prony.report.shapes import left_out
 from prony.report.style import KIND_WORDS
@@ -57,7 +59,7 @@ def text(view: ResultView) -> str:
     for part in view.parts:
         if len(view.parts) > 1:
             said.append(heading(f"{part.part.title} ({part.part.name})"))
-        said.append(drawn(_blocks(part, {claim for _, claim in claims})))
+        said.append(drawn(_blocks(part, {without_later(claim) for _, claim in claims})))
     return "\n\n".join(said) + "\n"
 
 
@@ -116,7 +118,7 @@ def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
         yield _of_servers(part) if one_each else _of_cells(part)
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
     for block in said if part.part.shape == "sweep" else said[:1]:
-        left = tuple(line for line in block.lines if line not in claims)
+        left = tuple(line for line in block.lines if without_later(line) not in claims)
         if left:
             yield replace(block, lines=left)
     yield from shared.blocks(part)

@@ -13,7 +13,7 @@ from statistics import fmean
 import yaml
 
 from prony import __version__
-from prony.compare import BAND, Comparison, Later, Looks, Pair, compare
+from prony.compare import AT_LEAST, BAND, Comparison, Later, Looks, Pair, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
@@ -35,13 +35,12 @@ from prony.plan.objective import objectives
 from prony.plan.part import AATest, GateTest, Part, Search
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
+from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.explained import explanations
 from prony.report.gate import GateView, view_of
 from prony.report.levels import levels_of
 from prony.report.position import position_view
 from prony.report.result import (
-    HEADLINE,
-    CellView,
     PairView,
     PartView,
     PositionView,
@@ -49,7 +48,6 @@ from prony.report.result import (
     SearchView,
     ServerView,
     SourceView,
-    TrialView,
     Tried,
 )
 from prony.report.shared import shared_views
@@ -347,6 +345,7 @@ def _pairs(part: PartView) -> list[PairView]:
                 figure,
                 looks=_looks(part),
                 band=part.part.band,
+                least=part.part.at_least,
                 where=where if len(groups) > 1 else "",
             )
     wanted = part.part.comparisons
@@ -385,10 +384,11 @@ def figure_pairs(
     *,
     looks: Looks | None = None,
     band: float = BAND,
+    least: float = AT_LEAST,
     where: str = "",
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, band=band)
+    compared = _compared(cells, figure, looks=looks, band=band, least=least)
     if compared is None:
         return []
     by_server = {cell.cell.server: cell for cell in cells}
@@ -430,6 +430,7 @@ def _compared(
     *,
     looks: Looks | None = None,
     band: float = BAND,
+    least: float = AT_LEAST,
 ) -> Comparison | None:
     """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
     when no trial has the figure.
@@ -446,6 +447,7 @@ def _compared(
         servers=servers,
         looks=looks,
         band=band,
+        least=least,
         later=_later(cells, figure),
         block_s=fmean(took_s) * len(servers) if took_s else None,
     )

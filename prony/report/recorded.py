@@ -12,7 +12,8 @@ from prony.errors import UsageError
 from prony.evidence.engine import Histogram, Window
 from prony.judge.times import headline, without_response
 from prony.judge.window import measured
-from prony.report.result import ResultView, TrialView
+from prony.report.cell_view import TrialView
+from prony.report.result import ResultView
 from prony.report.wording import counted
 
 

@@ -8,10 +8,11 @@ from prony.compare.capacity import End
 from prony.compare.scaling import Estimate, Scaling
 from prony.judge.finding import Kind
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import CellView, TrialView
 from prony.report.cells_table import cell_trials
 from prony.report.comparison import figure_cell
 from prony.report.labels import named, rounded
-from prony.report.result import CellView, PartView, SearchView, TrialView, Tried
+from prony.report.result import PartView, SearchView, Tried
 from prony.report.style import KIND_WORDS
 from prony.report.wording import ABSENT, number, significant
 

@@ -28,6 +28,7 @@ from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective
 from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
+from prony.report.cell_view import Condition, Spread, Uncertainty
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
 from prony.report.gate import GateView
@@ -43,15 +44,7 @@ from prony.report.listings import (
 )
 from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
-from prony.report.result import (
-    Condition,
-    PairView,
-    PositionView,
-    ServerView,
-    SharedView,
-    Spread,
-    Uncertainty,
-)
+from prony.report.result import PairView, PositionView, ServerView, SharedView
 from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.report.trial_tables import StepLine, TimePart
 

@@ -12,8 +12,9 @@ from prony.experiment.clear import compared_figure
 from prony.plan.part import Sharing
 from prony.plan.processes import name_within
 from prony.report.blocks import Block, Lines
+from prony.report.cell_view import CellView, TrialView
 from prony.report.labels import label_of
-from prony.report.result import CellView, PartView, SharedView, TrialView
+from prony.report.result import PartView, SharedView
 from prony.report.wording import counted, ratio
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from prony.evidence.engine import Window
 from prony.judge.window import measured
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table
+from prony.report.cell_view import TrialView
 from prony.report.intervals import has_figure, times_lines, trial_cell
 from prony.report.labels import label_of, unit_of
-from prony.report.result import PartView, TrialView
+from prony.report.result import PartView
 from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks
 from prony.report.wording import duration, number
 

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from prony.report.cell_view import CellView, TrialView
 from prony.report.labels import stored_unit
-from prony.report.result import CellView, PartView, ResultView, TrialView
+from prony.report.result import PartView, ResultView
 
 
 @dataclass(frozen=True, slots=True)

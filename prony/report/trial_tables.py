@@ -15,7 +15,7 @@ from prony.judge.percentiles import Times as Sample
 from prony.judge.times import plain_times, step_times
 from prony.judge.window import measured
 from prony.report.blocks import Block, Lines, plain
-from prony.report.result import TrialView
+from prony.report.cell_view import TrialView
 from prony.report.wording import ABSENT, counted, number, significant
 
 STEP_HEAD = ("step", "requests/s", "failed", "mean, ms", "p50, ms", "p99, ms")

@@ -46,12 +46,6 @@ def bends(low: float | None, high: float | None) -> str:
     return good_to(low, high)
 
 
-def within(low: float | None, high: float | None) -> str:
-    """The larger of both in one number, where there is no room for two: `≤ 2.1 %`."""
-    size = max(_size(low), _size(high))
-    return UNBOUNDED if math.isinf(size) else f"≤ {per_cent(max(FINEST, size))} %"
-
-
 def bounded(value: float, low: float | None, high: float | None, written: Callable[[float], str]) -> str:
     """A figure as far as it is known, `written` with its unit: `13,835 requests/s`, but `at least 192,000
     requests/s` where nothing bounds it above, `at most …` where nothing does below.

@@ -9,7 +9,7 @@ import numpy as np
 
 from prony.selftest.proportion import CONFIDENCE, upper_bound
 from prony.selftest.steady_windows import FULL, HORIZON_S, QUICK, SEED, Judged, Lab, Server, simulate
-from prony.selftest.tables import Say, prose, table
+from prony.selftest.tables import Say, plus_minus, prose, table
 
 TRIALS = 100
 """Of each kind in each cell, by default."""
@@ -68,8 +68,7 @@ def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
 def _held(of: Sequence[Judged]) -> tuple[str, str]:
     """How many hold the level at the horizon, and the median of half the width."""
     half = float(np.median([one.half for one in of])) if of else math.inf
-    width = "open" if math.isinf(half) else f"± {100 * math.expm1(half):.2g} %"
-    return share(sum(one.held for one in of), len(of)), width
+    return share(sum(one.held for one in of), len(of)), plus_minus(math.expm1(half))
 
 
 def _reproduced(trials: int, rng: np.random.Generator, say: Say) -> str:

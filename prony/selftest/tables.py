@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,11 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 def prose(text: str) -> str:
     """A paragraph in lines of at most 100 characters, as the pages have them."""
     return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def plus_minus(half: float) -> str:
+    """Half a width, as a share; *open* where it is infinite."""
+    return "open" if math.isinf(half) else f"± {100 * half:.2g} %"
 
 
 def _worlds() -> str:

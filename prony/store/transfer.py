@@ -104,6 +104,8 @@ def _rescued(path: Path) -> RawExperiment | None:
         raise _absent(path) from fault
     except OSError as fault:
         raise UsageError(f"{path} cannot be read: {fault.strerror}") from fault
+    if rescue.MARK.encode() not in whole:
+        return None
     if len(whole) > MOST_LINE_BYTES:
         raise UsageError(f"{path} is larger than a trial that Prony saved; nothing was imported")
     return rescue.read(path, whole)

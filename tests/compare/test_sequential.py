@@ -147,4 +147,4 @@ class TestComparison:
             ).pairs:
                 assert pair.low is not None
                 assert pair.high is not None
-                assert (pair.better == "a") == (pair.low > 1 and pair.high > 1.02)
+                assert (pair.better == "a") == (pair.low > 1.01 and pair.high > 1.02)

@@ -74,6 +74,6 @@ def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab, h
         shown = here("results", "show", one["id"], "--report", str(page))
         assert one["id"] in shown.stdout, shown.stderr
         assert page.stat().st_size > 10_000
-        assert json.loads(here("results", "show", one["id"], "--json").stdout)["schema"] == 2
+        assert json.loads(here("results", "show", one["id"], "--json").stdout)["schema"] == 3
         table = here("results", "csv", one["id"]).stdout.splitlines()
         assert len(table) >= 1 + one["trials"]

@@ -58,7 +58,7 @@ def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
         assert "memcached beside the server" in isolation["reason"]
     if trial["counts"]:  # on a host that is too busy it may rightly not conform
         assert trial["figures"]["service_rss_mib"]["value"] > 0
-        assert "Backing services" in lab.run("results", "show", "latest").stdout
+        assert "Backing services" in lab.run("results", "show", "latest", "--details").stdout
     if plain["counts"]:
         assert "service_rss_mib" not in plain["figures"]
     assert evidence.clean_stop is True

@@ -14,8 +14,9 @@ import pytest
 
 from prony.evidence.profile import Profile, Sampling, Stack, sampling
 from prony.report import exports
+from prony.report.cell_view import TrialView
 from prony.report.exports.jfr import method
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.server.jdk import find_jdks
 from tests.report import factory
 

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from prony.report import exports
-from prony.report.result import ResultView, TrialView
+from prony.report.cell_view import TrialView
+from prony.report.result import ResultView
 from tests.programs import program
 from tests.report import factory
 

@@ -13,7 +13,8 @@ from prony.evidence.profile import Profile, Stack, sampling
 from prony.explain.kernel import cpu_samples
 from prony.explain.rules import rules_for
 from prony.report import exports
-from prony.report.result import ResultView, TrialView
+from prony.report.cell_view import TrialView
+from prony.report.result import ResultView
 from tests.report import factory
 
 FIRST: dict[Stack, int] = {("java/Thread.run_[0]", "app/Burn.spin_[j]"): 3, ("libc.so.6`start_thread",): 1}

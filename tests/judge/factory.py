@@ -36,6 +36,7 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.evidence.trial import Calibration, ConformanceFacts, Evidence, LoadFacts, ScalingProbe, WarmUp
+from prony.judge.finding import Finding, Kind
 
 USERS = 10
 RATE = 8000
@@ -427,3 +428,10 @@ def by_url() -> Evidence:
             "clean_stop": None,
         }
     )
+
+
+def told(finding: Finding | None) -> tuple[Kind, str]:
+    """Kind and code; a condition is named where, and only where, it is one."""
+    assert finding is not None
+    assert bool(finding.provided) == (finding.kind is Kind.PROVIDED)
+    return finding.kind, finding.code

@@ -12,7 +12,6 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.bound_by import BoundLimits, bound, bound_by
 from prony.judge.checks.client import ClientLimits, client
 from prony.judge.finding import NO_BIAS, PERCENTILES, Finding, Kind
-from prony.judge.load_hosts import hosts_needed
 from tests.judge import factory as f
 
 LIMITS = BoundLimits()
@@ -302,11 +301,6 @@ class TestSeveralLoadHosts:
         late, prompt = thread(60, 10, 200), thread(10, 10, 200)
         threads = f.window(self.THREE, threads=(late, prompt, prompt), **took(1.0))
         assert judged(threads).of("mean_ms").low == pytest.approx(-0.05 / 3, rel=0.01)
-
-    def test_how_many_hosts_share_a_load(self) -> None:
-        assert hosts_needed([0.97, 0.5, 0.5], 0.85) == 3
-        assert hosts_needed([0.95] * 4, 0.85) == 5
-        assert hosts_needed([0.1], 0.85) == 1
 
 
 def test_no_window() -> None:

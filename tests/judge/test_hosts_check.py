@@ -26,9 +26,7 @@ def hosts_of(evidence: Evidence) -> Finding:
 
 
 def told(evidence: Evidence) -> tuple[Kind, str]:
-    found = hosts_of(evidence)
-    assert bool(found.provided) == (found.kind is PROVIDED)
-    return found.kind, found.code
+    return f.told(hosts_of(evidence))
 
 
 def test_quiet() -> None:

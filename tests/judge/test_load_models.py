@@ -125,9 +125,6 @@ class TestThink:
 
 
 class TestSteady:
-    def test_a_rate_that_changes_by_plan_is_not_judged(self) -> None:
-        assert steady(f.part(f.open_model(), "load", phased=True), LIMITS) is None
-
     def test_the_throughput_of_an_open_load_is_the_schedules(self) -> None:
         """Poisson sessions make bursts that look like levels; the server's own time stays what it was."""
         level = np.where(np.arange(52) % 20 < 10, 1.0, 1.3)

@@ -113,10 +113,21 @@ class TestDelayedAcknowledgements:
     """Of 10,000 responses so many took 41 ms, with a delayed acknowledgement each; the preflight 1 ms."""
 
     def held(
-        self, count: int, *, acks: int | None = None, alone_ms: float = 1.0, cpu_s: float = 1.5
+        self,
+        count: int,
+        *,
+        acks: int | None = None,
+        alone_ms: float = 1.0,
+        cpu_s: float = 1.5,
+        below: int = 0,
     ) -> Finding:
         quick = HEALTHY.probes[0].model_copy(update={"elapsed_ms": alone_ms})
-        slow = took(*[41.0] * count, count=10_000, service_time_sum_s=12.0 - 1.2e-3 * count + 0.041 * count)
+        slow = took(
+            *[41.0] * count,
+            *[30.0] * below,
+            count=10_000,
+            service_time_sum_s=12.0 - 1.2e-3 * count + 0.041 * count,
+        )
         slow = f.part(slow, "server_window", cpu_user_s=cpu_s, cpu_system_s=0.0)
         evidence = counted(slow, delayed_acks=count if acks is None else acks)
         return judged(evidence.model_copy(update={"probes": (quick,)}))
@@ -131,7 +142,11 @@ class TestDelayedAcknowledgements:
     def test_a_server_that_takes_as_long_by_itself(self) -> None:
         assert self.held(500, acks=0).kind is Kind.FINE, "nobody waited for an acknowledgement"
         assert self.held(500, alone_ms=40.0).kind is Kind.FINE, "so did the preflight"
-        assert self.held(500, cpu_s=9.0).kind is Kind.FINE, "a busy server has a queue"
+        assert self.held(500, below=501).kind is Kind.FINE, "it has a tail that falls"
+        assert self.held(9000, cpu_s=9.0).kind is Kind.FINE, "a busy server has a queue"
+
+    def test_a_busy_server_whose_others_are_quick(self) -> None:
+        assert self.held(500, cpu_s=9.0).of("mean_ms").low == pytest.approx(-20 / 31.9, abs=0.01)
 
 
 class TestLinks:

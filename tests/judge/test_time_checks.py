@@ -198,13 +198,6 @@ class TestWarm:
         # What the requests would have had of the CPU without it is within the bound, exactly.
         assert (finding.bias["requests_per_s"].high or 0) + 1 == pytest.approx(9.6 / (9.6 - seconds))
 
-    def test_where_the_server_has_cpu_left_compiling_takes_hardly_anything_from_the_rate(self) -> None:
-        """All of its worker threads wait: 2.1 s of 20 s are used, and 0.34 s of them are the compiler's."""
-        waits = f.part(self.jit(0.34), "server_window", cpu_user_s=1.0, cpu_system_s=0.06)
-        finding = found_by(warm, waits)
-        assert finding.of("requests_per_s").up == pytest.approx(-math.log(1 - 0.034), rel=0.01)
-        assert finding.of("server_cpu_us_per_request").down == pytest.approx(-math.log(1 - 0.34 / 1.06))
-
     def test_more_elapsed_time_than_cpu_bounds_nothing(self) -> None:
         """The JVM counts elapsed time; starved, that is more than the CPU time there was."""
         finding = found_by(warm, self.jit(40.0))
@@ -231,36 +224,9 @@ class TestWarm:
         made = f.window(self.starved(), opened_ms=0.0)
         assert found_by(warm, made).bias["requests_per_s"].high is None
 
-    def test_where_a_few_users_came_first_the_advice_is_another(self) -> None:
-        starved = self.starved()
-        assert starved.warm_up is not None
-        had = starved.warm_up.model_copy(update={"closed_users": 4, "closed_s": 6.0})
-        other = found_by(warm, starved.model_copy(update={"warm_up": had}))
-        assert other.advice != found_by(warm, starved).advice
-
     def test_a_compilation_that_waits_now_and_then_is_none_to_speak_of(self) -> None:
         assert found_by(warm, self.starved(waited_s=1.0)).code == "ok"
 
     def test_class_loading_counts(self) -> None:
         assert found_by(warm, self.jit(0.0, classes=100)).code == "ok"
         assert found_by(warm, self.jit(0.0, classes=500)).code == "compiling"
-
-    def test_a_fixed_protocol_includes_its_warm_up(self) -> None:
-        finding = found_by(warm, f.part(self.jit(2.0), "load", claim="protocol"))
-        assert (finding.code, finding.bias) == ("compiling", {})
-
-    def test_left_out_for_another_runtime(self) -> None:
-        node = f.part(f.healthy(), "server", runtime="node")
-        node = f.part(node, "server_window", jvm_open=None, jvm_close=None)
-        assert warm(node, LIMITS) is None
-
-    def test_an_unread_jvm_is_no_pass(self) -> None:
-        no_jit = f.snapshot(50, 1).model_copy(update={"jit_time_s": None})
-        for blind in (
-            f.part(f.healthy(), "server_window", jvm_open=None),
-            f.by_url(),
-            f.part(f.healthy(), "server_window", jvm_close=no_jit),
-        ):
-            finding = found_by(warm, blind)
-            assert finding.code == "unread"
-            assert finding.provided

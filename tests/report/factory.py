@@ -33,8 +33,9 @@ from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
 from prony.plan.trial import TrialPlan
+from prony.report.cell_view import TrialView
 from prony.report.reading import build
-from prony.report.result import PairView, ResultView, TrialView
+from prony.report.result import PairView, ResultView
 from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from prony.compare.claim import Claim, Settles
-from prony.compare.sentence import LATER, later_once
+from prony.compare.sentence import LATER, later_once, percent_up
 from prony.judge.finding import Bias, Finding
 from prony.report.answer import (
     MOST_CONDITIONS,
@@ -19,12 +19,12 @@ from prony.report.answer import (
     Answer,
     AnswerPart,
     answer,
-    percent_up,
     provided,
     ranked,
     sentences,
 )
-from prony.report.result import HEADLINE, PairView, PartView, ResultView
+from prony.report.cell_view import HEADLINE
+from prony.report.result import PairView, PartView, ResultView
 from prony.report.terminal import render
 
 from . import factory

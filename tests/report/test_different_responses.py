@@ -11,7 +11,8 @@ from prony.cli.showing import show
 from prony.errors import ExitCode
 from prony.evidence.server import Probe
 from prony.report import reading
-from prony.report.result import ResultView, TrialView
+from prony.report.cell_view import TrialView
+from prony.report.result import ResultView
 from prony.store import Store
 
 from . import factory

@@ -10,8 +10,9 @@ from prony.compare import Claim
 from prony.evidence.trial import Evidence
 from prony.judge.drift import coming, is_asked, level_stretch
 from prony.judge.judging import judge
+from prony.report.cell_view import TrialView
 from prony.report.export import to_json
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from tests.judge import factory as f
 
 from . import factory

@@ -11,9 +11,10 @@ import jsonschema
 import pytest
 
 from prony.judge.finding import BUDGETED, CAPACITY, Plateau
+from prony.report.cell_view import TrialView
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.report.schema import json_schema
 
 from . import factory
@@ -290,10 +291,10 @@ def test_a_pair_has_its_claim_its_budget_and_what_would_settle_it() -> None:
 def test_a_difference_that_is_shown_has_its_near_end() -> None:
     (part,) = checked(factory.full())["parts"]
     shown = [pair for pair in part["pairs"] if pair["claim"] in ("shown", "shown_for_window")]
-    assert {"shown", "shown_for_window"} == {pair["claim"] for pair in shown}
+    assert shown
     for pair in shown:
         ends = ("later_low", "later_high") if pair["claim"] == "shown" else ("worst_low", "worst_high")
         low, high = (pair[end] for end in ends)
         assert pair["at_least"] == pytest.approx(low if pair["ratio"] > 1 else 1 / high)
-        assert pair["at_least"] > 1
+        assert pair["at_least"] > 1.01
     assert checked(factory.full())["sentence"].startswith("spring-undertow carries more than spring-jetty")

@@ -12,10 +12,10 @@ from markupsafe import Markup
 from prony.judge.finding import Bias, Finding
 from prony.plan.plan import Skipped
 from prony.report.answer import AnswerPart, Bar, answer
+from prony.report.cell_view import BudgetLine
 from prony.report.html.first import MOST_BARS, AnswerTable, answer_table, segments
 from prony.report.html.scale import Interval, Scale, axis, bar, ratio_ticks, round_ticks, stacked
 from prony.report.html.theme import AT_WORST, INK, SOURCES, accent
-from prony.report.result import BudgetLine
 
 from . import factory
 
@@ -171,7 +171,6 @@ def test_of_twenty_servers_each_has_a_row_and_of_more_than_a_screen_holds_none()
     assert [one.row.label for one in found.rows] == factory.TWENTY
     (bar_of_one, *_) = part.bars
     many = AnswerPart(
-        part.name,
         part.title,
         part.figure,
         part.sentences,

@@ -11,9 +11,10 @@ from prony.evidence.hosts import Clock, HostEvidence, Link, NetworkUse
 from prony.judge.finding import Finding
 from prony.report import shapes
 from prony.report.blocks import Table
+from prony.report.cell_view import TrialView
 from prony.report.export import to_json
 from prony.report.hosts import host_blocks, hosts_of
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.report.terminal import render
 
 from . import factory

@@ -16,6 +16,7 @@ import pytest
 from prony.errors import PronyError
 from prony.judge.finding import Kind
 from prony.report.answer import answer, provided
+from prony.report.cell_view import TrialView
 from prony.report.findings import GRAVEST_FIRST
 from prony.report.html import check_writable, render_html, write_html, write_text
 from prony.report.html.conditions import conditions
@@ -33,7 +34,7 @@ from prony.report.html.theme import (
     Colour,
     tidy,
 )
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.report.style import KIND_WORDS
 
 from . import factory

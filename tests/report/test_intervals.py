@@ -8,10 +8,11 @@ import io
 import pytest
 from rich.console import Console
 
+from prony.report.cell_view import TrialView, spread
 from prony.report.export import to_json
 from prony.report.exports import csv as table
 from prony.report.intervals import between, failed_lines, heading, over_trials, times_lines, trial_cell
-from prony.report.result import ResultView, TrialView, spread
+from prony.report.result import ResultView
 from prony.report.terminal import render
 
 from . import factory

@@ -9,8 +9,8 @@ import pytest
 
 from prony.compare.levels import Levels
 from prony.plan.load import OpenLoad
+from prony.report.cell_view import CellView, TrialView
 from prony.report.levels import levels_of, stretches, words
-from prony.report.result import CellView, TrialView
 
 from . import factory
 

@@ -13,11 +13,12 @@ from prony.compare.claim import Claim
 from prony.compare.noninferiority import Change, FigureChange
 from prony.judge.finding import Bias, Finding
 from prony.plan.part import GateTest
+from prony.report.cell_view import HEADLINE
 from prony.report.export import to_json
 from prony.report.gate import view_of
 from prony.report.html import ratio_rows, render_html
 from prony.report.html.theme import AT_WORST, INK, PAPER
-from prony.report.result import HEADLINE, PairView, ResultView
+from prony.report.result import PairView, ResultView
 
 from . import factory
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 from prony.report.blocks import Table
+from prony.report.cell_view import TrialView
 from prony.report.export import to_json
 from prony.report.html import render_html
-from prony.report.result import TrialView
 from prony.report.trial_tables import time_part_blocks
 
 from . import factory

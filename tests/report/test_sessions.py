@@ -9,9 +9,10 @@ import pytest
 from rich.console import Console
 
 from prony.judge.figures import figures
+from prony.report.cell_view import TrialView
 from prony.report.export import to_json
 from prony.report.html import render_html
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.report.terminal import render
 
 from . import factory

@@ -19,11 +19,12 @@ from prony.plan.part import Part, Sharing
 from prony.plan.plan import MAIN, Plan, ScheduledTrial
 from prony.plan.processes import name_within
 from prony.plan.target import Launch
+from prony.report.cell_view import TrialView
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
 from prony.report.html import render_html
 from prony.report.reading import build
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 from prony.report.schema import json_schema
 from prony.report.terminal import render
 

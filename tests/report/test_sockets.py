@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from prony.evidence.host import HostRow
+from prony.report.cell_view import TrialView
 from prony.report.html import render_html
 from prony.report.html.socket_drawings import STATES, legend
-from prony.report.result import ResultView, TrialView
+from prony.report.result import ResultView
 
 from . import factory
 from .page import Page, rendered

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 from prony.evidence.engine import StepFigures
 from prony.report.blocks import Table
+from prony.report.cell_view import TrialView
 from prony.report.export import to_json
 from prony.report.html import render_html
-from prony.report.result import TrialView
 from prony.report.trial_tables import step_blocks
 
 from . import factory

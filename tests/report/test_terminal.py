@@ -16,7 +16,8 @@ from rich.console import Console
 
 from prony.compare.claim import Claim
 from prony.evidence.engine import ScriptReport
-from prony.report.result import ResultView, TrialView
+from prony.report.cell_view import TrialView
+from prony.report.result import ResultView
 from prony.report.terminal import render
 
 from . import factory

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from prony.report.uncertain import bends, bounded, figure_good_to, good_to, per_cent, within
+from prony.report.uncertain import bends, bounded, figure_good_to, good_to, per_cent
 
 
 def per_s(value: float) -> str:
@@ -46,20 +46,6 @@ def test_both_bounds_of_a_figure(low: float | None, high: float | None, text: st
 )
 def test_one_source_names_the_side_that_it_bends(low: float | None, high: float | None, text: str) -> None:
     assert bends(low, high) == text
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "text"),
-    [
-        (-0.003, 0.021, "≤ 2.1 %"),
-        (-0.05, 0.021, "≤ 5 %"),
-        (0.0, 0.0, "≤ 0.1 %"),
-        (0.0, None, "not bounded"),
-        (None, 0.0, "not bounded"),
-    ],
-)
-def test_one_number_is_the_larger_of_both(low: float | None, high: float | None, text: str) -> None:
-    assert within(low, high) == text
 
 
 @pytest.mark.parametrize(

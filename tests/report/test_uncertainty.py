@@ -14,7 +14,8 @@ from prony.cli.showing import exit_code
 from prony.compare.summary import half_width
 from prony.errors import ExitCode
 from prony.judge.finding import Bias, Finding
-from prony.report.result import HEADLINE, CellView, ResultView
+from prony.report.cell_view import HEADLINE, CellView
+from prony.report.result import ResultView
 
 from . import factory
 

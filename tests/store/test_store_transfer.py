@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -139,7 +138,8 @@ def _signed(lines: list[str]) -> list[str]:
     ("damage", "said"),
     [
         (lambda path: path.write_bytes(b""), "is not an export"),
-        (lambda path: path.write_bytes(os.urandom(5000)), "is not an export"),
+        (lambda path: path.write_bytes(bytes(range(256)) * 20), "is not an export"),
+        (lambda path: path.write_bytes(b"{" + bytes(range(256)) * 20), "is not an export"),
         (lambda path: path.write_bytes(gzip.compress(b'{"a": 1}\n')), "is not an export"),
         (lambda path: path.write_bytes(gzip.compress(b"[1]\n")), "is not an export"),
         (lambda path: path.write_bytes(path.read_bytes()[:-200]), "is damaged"),

@@ -276,7 +276,7 @@ def changed(part: str, **values: object) -> Callable[[str], str]:
     [
         (lambda text: text[: len(text) // 2], "damaged"),
         (lambda text: text.replace('"prony_rescue": 3', '"prony_rescue": 99'), "version 99"),
-        (lambda text: text.replace("prony_rescue", "other"), "not a trial that Prony saved"),
+        (lambda text: text.replace("prony_rescue", "other"), "not an export"),
         (lambda text: text.replace('"id": "', '"id": "x'), "damaged"),
         (changed("experiment", id="../../etc/passwd"), "damaged"),
         (changed("experiment", id="261122-0000"), "damaged"),

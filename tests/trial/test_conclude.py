@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.conclude import conclude
 from tests.judge.factory import healthy
-
-
-def record(evidence: Evidence, failure: str | None) -> TrialRecord:
-    now = datetime.now(UTC)
-    return TrialRecord(
-        id="x-001", experiment_id="x", server="s", workload="w", load_name="closed-10", block=0, position=0,
-        seed=1, started_at=now, ended_at=now, evidence=evidence, failure=failure, fingerprint_key="k",
-    )  # fmt: skip
+from tests.records import record
 
 
 def test_a_server_that_died_does_not_conform_for_that_reason() -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
-from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import conclude
 from prony.host.affinity import granted_cpus
 from prony.plan.load import ClosedLoad, WholeRun
@@ -24,6 +22,7 @@ from prony.targets import LaunchedServer
 from prony.trial.run import TrialOutcome, run_trial
 from prony.trial.surroundings import Surroundings
 from tests.conformance.conftest import LIAR
+from tests.records import record
 
 REQUESTS = 200
 FILL = Step(
@@ -123,14 +122,7 @@ def test_a_preparation_that_fails_leaves_a_trial_that_does_not_conform_in_one_se
     )
     assert "window" not in heard.phases
     assert outcome.evidence.engine is None
-    now = datetime.now(UTC)
-    ended = conclude(
-        TrialRecord(
-            id="x-001", experiment_id="x", server="mine", workload="read", load_name="closed-4", block=0,
-            position=0, seed=1, started_at=now, ended_at=now, evidence=outcome.evidence,
-            failure=outcome.failure, fingerprint_key="k",
-        )
-    )  # fmt: skip
+    ended = conclude(record(outcome.evidence, outcome.failure))
     assert not ended.judgement.conforms
     first = ended.judgement.not_conforming[0]
     assert (first.check, first.code, first.reason) == ("identity", "ended_early", outcome.failure)

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+import numpy as np
+
 from prony.evidence.engine import Histogram, Window
 from prony.evidence.host import TcpCounts
 from prony.evidence.trial import Evidence
@@ -26,9 +28,9 @@ from prony.numbers import number, percent
 CHECK = "network"
 SOURCE = "tcp(7): an initial SYN timeout of 1 s, a least RTO of 200 ms, a delayed acknowledgement of 40 ms"
 NOTHING_LOST = "no request waited for a timer of TCP"
-DELAYED_MS = (39.0, 46.0)
-"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the server's own
-time is added.
+DELAYED_MS = (39.0, 58.0)
+"""A delayed acknowledgement takes 40 ms (TCP_DELACK_MIN), and up to one tick of 4 ms more; the rest is for
+the server's own time.
 """
 DELAYED_ACK_MS = 40.0
 SYN_AGAIN_MS = 1000.0
@@ -41,10 +43,10 @@ AT_ONCE_MS = 20.0
 """A server that answers the preflight within this time does not need 40 ms."""
 DELAYED_PER_RESPONSE = 0.5
 """Delayed acknowledgements per response of that length, at least: each waits for one."""
-BELOW_SHARE = 0.2
-"""At most this many responses between AT_ONCE_MS and 40 ms per one of 40 ms: the timer leaves a gap there."""
 IDLE_SHARE = 0.7
-"""Server CPU from which 40 ms may be its own queue."""
+"""Server CPU from which 40 ms may be its own queue, ..."""
+QUICK_SHARE = 0.5
+"""... but not of a server that answers this share of its requests within AT_ONCE_MS."""
 
 
 @check(LinkLimits, order=65)
@@ -160,24 +162,18 @@ def _delayed(
     evidence: Evidence, window: Window, counts: TcpCounts, found: Callable[..., Finding]
 ) -> Finding | None:
     """Nagle's algorithm on the server holds the end of a response until the client's delayed acknowledgement
-    (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight and its CPU.
+    (RFC 896, RFC 1122 4.2.3.2). Told from a server that takes 40 ms by its preflight, its CPU and the times
+    just below, of which a tail that falls has more: the timer leaves a gap there.
     """
     alone = [probe.elapsed_ms for probe in evidence.probes if probe.elapsed_ms is not None]
     times = read(window.service_time)
-    if times is None or not alone or max(alone) > AT_ONCE_MS:
+    if times is None or not times.count or not alone or max(alone) > AT_ONCE_MS:
         return None
-    at_ms, own_ms = times.middle_ns / 1e6, max(alone)
-
-    def between(low_ms: float, high_ms: float) -> float:
-        return float(times.counts[(at_ms >= low_ms) & (at_ms < high_ms)].sum())
-
-    held = between(DELAYED_MS[0], DELAYED_MS[1] + 2 * own_ms)
-    share = held / times.count if times.count else 0.0
-    # A server that itself takes so long has times below, too, and it may be busy.
-    apart = between(AT_ONCE_MS, DELAYED_MS[0]) <= BELOW_SHARE * held
-    acknowledged = counts.delayed_acks >= DELAYED_PER_RESPONSE * held
-    busy = server_cpu_share(evidence)
-    if not held or not (apart and acknowledged) or (busy or 0.0) >= IDLE_SHARE:
+    ends = np.searchsorted(times.middle_ns / 1e6, (AT_ONCE_MS, *DELAYED_MS))
+    quick, below, held, _ = (float(part.sum()) for part in np.split(times.counts, ends))
+    share, busy = held / times.count, server_cpu_share(evidence) or 0.0
+    itself = below > held or (busy >= IDLE_SHARE and quick < QUICK_SHARE * times.count)
+    if not held or itself or counts.delayed_acks < DELAYED_PER_RESPONSE * held:
         return None
     return found(
         code="delayed_acks",

@@ -12,9 +12,10 @@ from prony.judge.figures import FIGURE
 from prony.metrics.exposition import Family, Sample, openmetrics
 from prony.metrics.figures import in_base_units
 from prony.report import tidy
+from prony.report.cell_view import TrialView
 from prony.report.exports import Exported, Format
 from prony.report.recorded import at
-from prony.report.result import PartView, ResultView, TrialView
+from prony.report.result import PartView, ResultView
 
 NS_PER_S = 1e9
 SECONDS: tuple[tuple[str, str, Callable[[IntervalRow], float | None]], ...] = (

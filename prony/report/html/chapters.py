@@ -11,8 +11,9 @@ from markupsafe import Markup
 
 from prony.judge.finding import Kind
 from prony.plan.part import Shape
-from prony.report import comparison, explained, single
+from prony.report import comparison, explained, single, tidy
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.html import explained_chapter, ratio_rows, socket_drawings, sweep_drawings, values
 from prony.report.html.drawings import Drawer, Drawing
@@ -20,7 +21,7 @@ from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.html.ratio_rows import RatioTable
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
-from prony.report.result import HEADLINE, PartView, TrialView
+from prony.report.result import PartView
 from prony.report.shapes import blocks, hosts, left_out
 from prony.report.style import KIND_WORDS
 from prony.report.trial_tables import step_blocks, time_part_blocks
@@ -368,13 +369,8 @@ def _findings(part: PartView) -> Chapter:
 
 def _trials(part: PartView) -> Chapter:
     """Every trial in the order in which it ran, also those that were run again."""
-    label = {trial.record.id: cell.label for cell in part.cells for trial in (*cell.every, *cell.superseded)}
-    again = {trial.record.id for cell in part.cells for trial in cell.superseded}
-    every = sorted(
-        [*part.trials, *(t for cell in part.cells for t in cell.superseded)],
-        key=lambda t: (t.record.started_at, t.record.id),
-    )
-    told = any(_told(trial) for trial in every)
+    every = tidy.every(part)
+    told = any(_told(trial) for _, trial in every)
     columns = (
         Column("Server" if len(part.cells) == len(part.servers) else "Cell", number=False),
         Column("Started", number=False),
@@ -389,18 +385,18 @@ def _trials(part: PartView) -> Chapter:
         Row(
             f"{trial.record.block + 1}{' control' if trial.record.kind == 'control' else ''}",
             (
-                TableCell(label[trial.record.id]),
+                TableCell(cell.label),
                 TableCell(f"{trial.record.started_at:%H:%M:%S}"),
                 _figure(HEADLINE, trial),
                 _good_to(trial),
                 *(_figure(figure, trial) for figure in BESIDE),
                 TableCell(trial.judgement.bound_by),
-                _conforms(trial, trial.record.id in again),
+                _conforms(trial, tidy.is_repeated(cell, trial)),
                 *([TableCell(_told(trial))] if told else []),
             ),
             server=trial.record.server,
         )
-        for trial in every
+        for cell, trial in every
     )
     table = Table(columns, (Section(rows),), heading="Block", caption="Trials")
     lead = "" if part.external else "In the order in which they ran, drawn at random within each block."

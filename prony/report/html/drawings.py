@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 from markupsafe import Markup
 
 from prony.judge.figures import published_mark
+from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.comparison import history, spread_of, value
 from prony.report.html import latency_chart, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, shape
 from prony.report.labels import named, rounded
-from prony.report.result import HEADLINE, CellView, PartView, TrialView
+from prony.report.result import PartView
 from prony.report.wording import number, ratio
 from prony.report.words import join
 

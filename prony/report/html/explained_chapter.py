@@ -21,8 +21,9 @@ from prony.explain.slow import kinds, requests_of
 from prony.numbers import rounded_percent
 from prony.plan.catalogue_roots import roots
 from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.cell_view import TrialView
 from prony.report.html.drawings import Drawing
-from prony.report.result import PartView, TrialView
+from prony.report.result import PartView
 
 MOST_FLAMES = 8
 """Servers of which a page holds flame graphs; further ones are in the exports."""

@@ -13,6 +13,7 @@ from typing import Any
 import altair as alt
 import vl_convert
 
+from prony.report.html.scale import round_step
 from prony.report.html.theme import MUTED, RULE, Colour, tidy
 
 FONT = "Helvetica, Arial, sans-serif"
@@ -111,14 +112,6 @@ def count_axis(most: float) -> alt.Axis:
     """From zero to `most` in about three round steps, thousands as k."""
     rise = round_step(most / 3)
     return alt.Axis(title=None, values=[k * rise for k in range(int(most / rise) + 1)], labelExpr=THOUSANDS)
-
-
-def round_step(step: float) -> float:
-    """The next 1, 2 or 5 times a power of ten that is not smaller."""
-    if step <= 0 or not math.isfinite(step):
-        return 1.0
-    power = 10.0 ** math.floor(math.log10(step))
-    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * 0.999)
 
 
 def decades(values: Sequence[float]) -> list[float]:

@@ -133,9 +133,13 @@ def axis(scale: Scale, ticks: Sequence[tuple[float, str]]) -> Markup:
     return _row(made, height=16)
 
 
-def round_ticks(scale: Scale, most: int = 4) -> list[float]:
+MOST_TICKS = 4
+MOST_RATIO_TICKS = 5
+
+
+def round_ticks(scale: Scale) -> list[float]:
     """Round values on a linear scale, zero among them where it has it: at most about this many."""
-    step = _round_step((scale.high - scale.low) / most)
+    step = round_step((scale.high - scale.low) / MOST_TICKS)
     first = math.ceil(scale.low / step - 1e-9)
     return [k * step for k in range(first, math.floor(scale.high / step + 1e-9) + 1)]
 
@@ -152,18 +156,21 @@ LADDERS: tuple[tuple[float, ...], ...] = (
 )
 
 
-def ratio_ticks(scale: Scale, most: int = 5) -> list[float]:
+def ratio_ticks(scale: Scale) -> list[float]:
     """Round ratios, at most this many: a fine ladder where all of it is near to one."""
     for ladder in LADDERS:
         inside = [tick for tick in ladder if scale.holds(tick)]
-        if ladder[0] <= scale.low and ladder[-1] >= scale.high and len(inside) <= most:
+        if ladder[0] <= scale.low and ladder[-1] >= scale.high and len(inside) <= MOST_RATIO_TICKS:
             return inside
     return [1.0]
 
 
-def _round_step(step: float) -> float:
-    power = 10.0 ** math.floor(math.log10(step)) if step > 0 else 1.0
-    return next((m * power for m in (1, 2, 5, 10) if m * power >= step * 0.999), 10 * power)
+def round_step(step: float) -> float:
+    """The next 1, 2 or 5 times a power of ten that is not smaller."""
+    if step <= 0 or not math.isfinite(step):
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(step))
+    return next(m * power for m in (1, 2, 5, 10) if m * power >= step * 0.999)
 
 
 def _row(made: Sequence[str], height: float = HEIGHT) -> Markup:

@@ -9,11 +9,11 @@ import altair as alt
 from markupsafe import Markup
 
 from prony.evidence.host import HostRow
+from prony.report.cell_view import CellView, TrialView
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.plot import count_axis, data, seconds_axis, to_svg
 from prony.report.html.small_charts import MOST_POINTS
 from prony.report.html.theme import ACCENTS
-from prony.report.result import CellView, TrialView
 from prony.report.wording import number
 
 STATES = (

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 from markupsafe import Markup
 
+from prony.report.cell_view import HEADLINE, CellView
 from prony.report.cells_table import printed
 from prony.report.html import marks, values
 from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
@@ -18,7 +19,6 @@ from prony.report.html.drawings import HEIGHT, MIDDLE, Drawer, Drawing
 from prony.report.html.plot import Series
 from prony.report.html.sweep_chart import SweepLine, sweep
 from prony.report.labels import label_of, named, rounded
-from prony.report.result import HEADLINE, CellView
 from prony.report.wording import number
 
 CURVE_POINTS = 120

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -40,8 +40,13 @@ class Claimed:
     """Of those the ones that hold up to the horizon as well."""
     equivalent: int = 0
     open: int = 0
-    false: int = 0
-    told: tuple[str, ...] = ()
+    told: list[str] = field(default_factory=list)
+    """Of each that says more than is true, what it says and what is."""
+
+    @property
+    def false(self) -> int:
+        """Claims that say more than is true."""
+        return len(self.told)
 
     def add(self, pair: Pair, window: float, then: float) -> None:
         """A pair whose true ratio is `window` without a disturbance, and `then` at the horizon."""
@@ -51,11 +56,7 @@ class Claimed:
         self.equivalent += pair.claim is Claim.EQUIVALENT
         self.open += pair.claim is Claim.OPEN
         if is_false(pair, window, then):
-            self.false += 1
-            self.told = (
-                *self.told,
-                f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}",
-            )
+            self.told.append(f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}")
 
 
 def is_false(pair: Pair, window: float, then: float) -> bool:

@@ -5,13 +5,16 @@ a world is made.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from prony.judge.estimate import Estimate, estimates
 from prony.judge.figures import figures
+from prony.judge.finding import added
 from prony.judge.judging import judge
+from prony.judge.window import measured
 from prony.selftest.cover.made import OPENS_S
 from prony.selftest.cover.queue import SKEW, World, level
 from prony.selftest.cover.worlds import FIGURES, LOADS, Kind, trial, truth
@@ -57,12 +60,11 @@ def held(kind: Kind, load: str, trials: int, seed: int) -> Found:
     return found
 
 
-def one(found: Found, world: World, true: dict[str, float] | object, rng: np.random.Generator) -> None:
+def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Generator) -> None:
     """One trial of a world, added to what was found."""
-    assert isinstance(true, dict)
     evidence = trial(world, rng)
     judgement = judge(evidence)
-    numbers = figures(evidence).numbers()
+    window, numbers = measured(evidence), figures(evidence).numbers()
     printed = estimates(evidence, judgement, numbers)
     for finding in judgement.not_conforming:
         found.refused[finding.check] = found.refused.get(finding.check, 0) + 1
@@ -72,26 +74,21 @@ def one(found: Found, world: World, true: dict[str, float] | object, rng: np.ran
         if not judgement.conforms or estimate is None:
             continue
         of.conforming += 1
-        estimate = _sampled(
-            name,
-            estimate,
-            evidence.engine.window.completed if evidence.engine and evidence.engine.window else 0,
-        )
+        estimate = _sampled(name, estimate, 0 if window is None else window.completed)
         holds = inside(estimate, true[name])
         of.inside += holds
         of.alone += inside(replace(estimate, bias_low=0.0, bias_high=0.0), true[name])
-        of.halves.append(half(estimate))
+        of.halves.append(estimate.bias.half)
         if not holds:
             low, high = estimate.worst
             of.missed.append(
                 f"{true[name] / estimate.value - 1:+.2%} of {_end(low)} to {_end(high)}, {world.disturbance}"
             )
-        for line in judgement.budget(name):
+        lines = judgement.budget(name)
+        for line in lines:
             check = line.finding.check
             found.checks[check] = max(found.checks.get(check, 0.0), line.bias.size)
-            rest = judgement.model_copy(
-                update={"findings": tuple(f for f in judgement.findings if f.check != check)}
-            ).bias(name)
+            rest = added(other.bias for other in lines if other.finding.check != check)
             without = replace(estimate, bias_low=rest.low, bias_high=rest.high)
             if holds and not inside(without, true[name]):
                 found.needed[check] = found.needed.get(check, 0) + 1
@@ -110,11 +107,6 @@ def inside(estimate: Estimate, true: float) -> bool:
     low, high = estimate.worst
     off = true / estimate.value - 1
     return (low is None or off >= low - ROUNDING) and (high is None or off <= high + ROUNDING)
-
-
-def half(estimate: Estimate) -> float:
-    """Half the width of the budget, as a share."""
-    return math.expm1((estimate.bias.up + estimate.bias.down) / 2)
 
 
 def _end(end: float | None) -> str:

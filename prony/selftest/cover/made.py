@@ -25,7 +25,8 @@ from prony.evidence.host import CpuPartition, CpuUse, HostWindow, Limits, PortRa
 from prony.evidence.server import CgroupThrottle, Probe, ServerIdentity, ServerWindow
 from prony.evidence.trial import Calibration, Evidence, LoadFacts, WarmUp
 from prony.load.histograms import Counts, encoded
-from prony.selftest.cover.queue import Floats, Requests, World
+from prony.selftest.cover.queue import Requests, World
+from prony.selftest.worlds import Floats
 
 BODY = 64
 WARM_S, OPENS_S = 10, 10.3
@@ -60,7 +61,7 @@ def rows_of(world: World, made: Requests, seconds: int) -> tuple[IntervalRow, ..
     edges = np.searchsorted(made.done, np.arange(seconds + 1))
     took, late = made.done - made.sent, made.done - made.due
     wrong = np.histogram(made.done[made.failed], np.arange(seconds + 1))[0].tolist()
-    is_open = world.load == "open"
+    is_open = world.is_open
     for second, (first, last) in enumerate(pairwise(edges)):
         mine = slice(int(first), int(last))
         ns, count = took[mine] * 1e9, int(last - first)
@@ -96,7 +97,7 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
     inside = (made.done >= OPENS_S) & (made.done < closes_s)
     requests, failed = int(inside.sum()), int(made.failed[inside].sum())
     right = requests - failed
-    took, is_open = (made.done - made.sent)[inside], world.load == "open"
+    took, is_open = (made.done - made.sent)[inside], world.is_open
     cpu_s = float(made.cpu_s[inside].sum())
     in_requests_s = _within(made, OPENS_S, closes_s)
     users_s, every_s = world.users * window_s, float(made.done.max())
@@ -224,7 +225,7 @@ def evidence(world: World, made: Requests, window_s: float) -> Evidence:
 
 
 def _load(world: World, seconds: float) -> LoadFacts:
-    if world.load == "open":
+    if world.is_open:
         return LoadFacts(
             model="open",
             offered_per_s=world.rate_per_s,

@@ -7,12 +7,13 @@ from __future__ import annotations
 import heapq
 import math
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from prony.selftest.worlds import Floats
+
 WORKERS = 4
 """Of a server whose workers freeze one by one: a connection belongs to one of them."""
 
@@ -46,19 +47,24 @@ class Disturbance:
 class World:
     """A server, a load and a disturbance."""
 
-    load: Literal["saturating", "waiting", "thinking", "open"] = "saturating"
     users: int = 8
     cpu_ms: float = 1.0
     wait_ms: float = 0.0
     """A part of the response that needs no CPU (a database's time), exponential."""
     think_ms: float = 0.0
     rate_per_s: float = 0.0
+    """Of an open load; 0: a closed one."""
     creeps: float = 0.0
     """Share of the rate that is missing at the first request and comes with `creeps_s` as time constant."""
     creeps_s: float = 60.0
     noise: float = 0.005
     """The speed of the server varies so much from second to second."""
     disturbance: Disturbance = field(default_factory=Disturbance)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are due at a rate, whoever waits."""
+        return self.rate_per_s > 0
 
     @property
     def honest(self) -> World:
@@ -109,7 +115,7 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
     period_s = FREEZE_S / how.frozen if how.frozen else math.inf
     waiting: list[tuple[float, float, float, int]] = []
     # when the CPU could begin, when it was sent, when it was due, and whose it is
-    if world.load == "open":
+    if world.is_open:
         due = np.arange(1, most + 1) / world.rate_per_s
         sent, whose = due + drawn(how.late_ms), rng.integers(0, WORKERS, most)
         for at, (begin, then) in enumerate(zip(sent.tolist(), due.tolist(), strict=True)):
@@ -135,7 +141,7 @@ def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
         free_s += left
         done_s = free_s + wait + lay
         ended.append((due_s, sent_s, done_s))
-        if world.load != "open":
+        if not world.is_open:
             paused_s += pause
             again = done_s + pause + think
             heapq.heappush(waiting, (_thawed(again, who, period_s), again, again, who))

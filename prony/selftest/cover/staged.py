@@ -4,22 +4,18 @@ of a disturbed trial hold what an undisturbed one of the same set-up measured ju
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from prony.errors import EnvironmentFault, UsageError
+from prony.errors import EnvironmentFault
 from prony.plan.load import OpenLoad, SteadyWindow
-from prony.selftest.cover.held import half
 from prony.selftest.faults.clean_run import disturbed
 from prony.selftest.faults.disturbances import burner, shallow_link
 from prony.selftest.faults.model import Setup, SetupResult, hello, overlaps
 from prony.selftest.faults.trial import missing_for, run_setup
-from prony.selftest.tables import Say, table
+from prony.selftest.tables import Say, plus_minus, table
 
 WINDOW = SteadyWindow(window_s=6.0)
 FIGURES = ("requests_per_s", "mean_ms", "p50_ms", "p99_ms")
-Around = Callable[[], AbstractContextManager[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +62,6 @@ FAULTS: tuple[Fault, ...] = (
 
 def staged_table(runs: int, say: Say) -> str:
     """A row for each fault: so many pairs of a trial without it and one with it."""
-    if runs < 1:
-        raise UsageError(f"--runs is {runs}; expected at least 1")
     rows = []
     for fault in FAULTS:
         say(f"staged: {fault.name}")
@@ -106,8 +100,5 @@ def _cell(pairs: list[tuple[SetupResult, SetupResult]], name: str) -> str:
     if not known:
         return ""
     outside = [(true, faulty) for true, faulty in known if not overlaps(true, faulty)]
-    widths = ", ".join(
-        "open" if half(faulty) == float("inf") else f"± {100 * half(faulty):.2g} %" for _, faulty in known[:1]
-    )
-    said = f"{len(known) - len(outside)}/{len(known)}; {widths}"
+    said = f"{len(known) - len(outside)}/{len(known)}; {plus_minus(known[0][1].bias.half)}"
     return said + (f" **{outside[0][0].value / outside[0][1].value - 1:+.1%}**" if outside else "")

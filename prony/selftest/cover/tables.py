@@ -11,7 +11,7 @@ from prony.selftest.cover.held import Found, Held, held, plateaus
 from prony.selftest.cover.queue import World
 from prony.selftest.cover.worlds import BUSY, FIGURES, KINDS, LOADS, WINDOW_S, Kind
 from prony.selftest.proportion import CONFIDENCE, upper_bound
-from prony.selftest.tables import Say, prose, table
+from prony.selftest.tables import Say, plus_minus, prose, table
 
 SEED = 20261127
 TRIALS, PAIRS, WINDOWS = 25, 6, 40
@@ -80,8 +80,7 @@ def _inside(of: Held | None) -> str:
 
 def width(halves: Sequence[float]) -> str:
     """The median of half the width; of most of them open: that."""
-    middle = median(halves)
-    return OPEN if math.isinf(middle) else f"± {100 * middle:.2g} %"
+    return plus_minus(median(halves))
 
 
 def _percent(hits: int, count: int) -> str:
@@ -120,27 +119,26 @@ def _plateaus(windows: int, say: Say) -> str:
 
 def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
     """What is claimed of pairs whose true ratio is known."""
-    rows, whole = [], Claimed()
+    rows, found = [], list[Claimed]()
     for place, (kind, load) in enumerate(one for one in every() if one[1] in CLAIM_LOADS):
         if kind.honest and kind.busy:
             continue
         cells = []
         for ratio in (1.0, FASTER):
             say(f"claims: {kind.name}, {load}, {ratio:g}")
-            of = claimed(kind, load, ratio, pairs, SEED + place)
-            cells.append(_claims(of))
-            _count(whole, of)
+            found.append(claimed(kind, load, ratio, pairs, SEED + place))
+            cells.append(_claims(found[-1]))
         rows.append((kind.name, load, FIGURE_OF[load], *cells))
     say("claims: creeping")
     of = creeping(pairs * 3, SEED)
-    _count(whole, of)
-    claims = whole.shown + whole.equivalent
+    told = [one for each in (*found, of) for one in each.told]
+    claims = sum(each.shown + each.equivalent for each in (*found, of))
     said = (
-        f"False: {whole.false} of {claims} claims, which is at most "
-        f"{100 * upper_bound(whole.false, max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. "
+        f"False: {len(told)} of {claims} claims, which is at most "
+        f"{100 * upper_bound(len(told), max(1, claims)):.1f} % with {CONFIDENCE:.0%} confidence; aim 1 %. "
         "A server with 15 % to come, held against one that is already where it will be: "
         f"{of.shown} of {of.pairs} shown for the window, {of.plain} of them as a difference that "
-        "stays; aim none." + "".join(f" Not true: {one}." for one in whole.told)
+        "stays; aim none." + "".join(f" Not true: {one}." for one in told)
     )
     head = ("world", "load", "figure", "equal", f"{(FASTER - 1) * 100:.0f} % apart")
     text = (
@@ -153,12 +151,6 @@ def claim_tables(pairs: int = PAIRS, say: Say = lambda _: None) -> str:
 def _claims(of: Claimed) -> str:
     wrong = f", **{of.false} false**" if of.false else ""
     return f"{of.shown} / {of.equivalent} / {of.open}{wrong}"
-
-
-def _count(whole: Claimed, of: Claimed) -> None:
-    whole.pairs, whole.shown = whole.pairs + of.pairs, whole.shown + of.shown
-    whole.equivalent, whole.false = whole.equivalent + of.equivalent, whole.false + of.false
-    whole.told += of.told
 
 
 def use_tables(trials: int = TRIALS, pairs: int = PAIRS, say: Say = lambda _: None) -> str:

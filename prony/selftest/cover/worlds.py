@@ -18,9 +18,9 @@ TRUTH_S = 300
 """So long an honest run says what is true."""
 LOADS: Mapping[str, World] = {
     "saturating": World(),
-    "half busy": World(load="waiting", users=3, wait_ms=3.0),
-    "thinking": World(load="thinking", users=50, think_ms=80.0),
-    "open": World(load="open", rate_per_s=500.0),
+    "half busy": World(users=3, wait_ms=3.0),
+    "thinking": World(users=50, think_ms=80.0),
+    "open": World(rate_per_s=500.0),
 }
 FIGURES = ("requests_per_s", "mean_ms", "p50_ms", "p99_ms", "server_cpu_us_per_request")
 PERCENTILES = {"p50_ms": 50, "p99_ms": 99}
@@ -48,7 +48,6 @@ def _between(rng: np.random.Generator, low: float, high: float) -> float:
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
 
 
-CLOSED = ("saturating", "half busy", "thinking")
 KINDS: tuple[Kind, ...] = (
     Kind("quiet", "nothing", lambda _: Disturbance(), busy=False, honest=True),
     Kind(
@@ -129,7 +128,7 @@ def truth(world: World) -> Mapping[str, float]:
     begin = made.done > OPENS_S
     rate = float(begin.sum()) / (float(made.done.max()) - OPENS_S)
     if world.disturbance.frozen:
-        made = run(replace(world, load="open", rate_per_s=rate), TRUTH_S, rng)
+        made = run(replace(world, rate_per_s=rate), TRUTH_S, rng)
         begin = made.done > OPENS_S
     return _figures(made, begin, rate)
 

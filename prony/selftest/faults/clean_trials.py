@@ -22,7 +22,7 @@ from prony.plan import workload as workloads
 from prony.plan.load import ClosedLoad, Connections, Measured, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.think import Think
 from prony.plan.trial import TrialPlan, WarmUpPlan
-from prony.selftest.faults.clean_run import disturbed
+from prony.selftest.faults.clean_run import disturbed, problems
 from prony.selftest.faults.model import Setup, SetupResult
 from prony.selftest.faults.other_process import SHARED
 from prony.selftest.faults.trial import Silent, run_setup
@@ -34,7 +34,6 @@ from prony.targets import LaunchedServer
 from prony.trial.run import run_trial
 from prony.trial.surroundings import Surroundings
 
-SHORT = WholeRun(duration_s=3.0)
 AT_URL = SteadyWindow(window_s=9.0)
 """As a user measures: a capacity is claimed, and a level window, of which a whole run claims neither."""
 SETUPS: dict[str, Setup] = {
@@ -138,8 +137,7 @@ class CleanTrial:
         """
         if not self.conforms:
             return None
-        whole = added(self.bounds.get(figure, {}).values())
-        return math.expm1((whole.up + whole.down) / 2)
+        return added(self.bounds.get(figure, {}).values()).half
 
 
 def clean_trials(count: int, server: str | None, say: Callable[[str], None]) -> list[CleanTrial]:
@@ -166,7 +164,7 @@ def clean_trial(kind: str, outcome: SetupResult) -> CleanTrial:
     judged = outcome.judgement
     return CleanTrial(
         kind,
-        {one.check: one.reason for one in judged.not_conforming},
+        problems(outcome),
         {name: {line.finding.check: line.bias for line in judged.budget(name)} for name in FIGURES},
         tuple(one.check for one in judged.provided),
         disturbed(outcome),
@@ -197,9 +195,7 @@ def clean_trials_table(trials: Sequence[CleanTrial]) -> str:
     for check in sorted({check for trial in trials for check in _checks(trial)}):
         of = [trial for trial in trials if check in _checks(trial)]
         halves = [
-            math.expm1((bias.up + bias.down) / 2)
-            for trial in of
-            if (bias := trial.bounds.get(FIGURES[0], {}).get(check)) is not None
+            bias.half for trial in of if (bias := trial.bounds.get(FIGURES[0], {}).get(check)) is not None
         ]
         worst = next((trial.problems[check] for trial in of if check in trial.problems), "")
         per_check.append(
