@@ -71,7 +71,7 @@ class AskedTrial:
         str | None,
         typer.Option(
             "--warm-up-cap",
-            help="Longest warm-up, such as 60s; a server that is not steady then is suspect.",
+            help="Longest warm-up, such as 60s; what is still to come then is a bound on the plateau.",
         ),
     ] = None
 

@@ -15,7 +15,7 @@ from prony.steady.quantile import t_quantile
 
 MOST = 0.10
 """A profiler that changes throughput or CPU time per request by more than this makes an
-explanation suspect.
+explanation one of other proportions.
 """
 RATE, CPU = "throughput", "CPU time per request"
 
@@ -50,7 +50,8 @@ class ProfilerCost:
 
     rate_change: float | None
     cpu_change: float | None
-    suspect: bool
+    costly: bool
+    """Whether it changed more than MOST, or may have."""
     sentence: str
     rate_within: WithinChange | None = None
     cpu_within: WithinChange | None = None
@@ -82,8 +83,8 @@ def profiler_cost(measured: Sequence[TrialCost], profiled: TrialCost) -> Profile
     judged = [
         within.change if within is not None and within.judges else change for change, within in both.values()
     ]
-    suspect = max(abs(one) for one in judged if one is not None) > MOST
-    return ProfilerCost(rate, cpu, suspect, _sentence(both, suspect), rate_within, cpu_within)
+    costly = max(abs(one) for one in judged if one is not None) > MOST
+    return ProfilerCost(rate, cpu, costly, _sentence(both, costly), rate_within, cpu_within)
 
 
 def _change(measured: Sequence[float | None], profiled: float | None) -> float | None:
@@ -106,7 +107,7 @@ def _within(measured: Sequence[float | None], profiled: float | None) -> WithinC
     return WithinChange(change, change - half, change + half)
 
 
-def _sentence(both: dict[str, tuple[float | None, WithinChange | None]], suspect: bool) -> str:
+def _sentence(both: dict[str, tuple[float | None, WithinChange | None]], costly: bool) -> str:
     withins = {name: within for name, (_, within) in both.items() if within is not None}
     inside = ", ".join(f"{name} {_percent(one.change)}{_interval(one)}" for name, one in withins.items())
     outside = ", ".join(f"{name} {_percent(one)}" for name, (one, _) in both.items() if one is not None)
@@ -117,8 +118,8 @@ def _sentence(both: dict[str, tuple[float | None, WithinChange | None]], suspect
         said.append("one measured trial does not say how much the former varies without it")
     elif unsure:
         said.append(f"the former varies by {rounded_percent(unsure)} without it (95 %), too much to judge by")
-    if suspect:
-        said.append(f"above {rounded_percent(MOST)}: the explanation is suspect")
+    if costly:
+        said.append(f"above {rounded_percent(MOST)}: read its parts as shares")
     return f"with the profiler: {'; '.join(said)}"
 
 

@@ -36,7 +36,11 @@ def cpus(r: Readings) -> HostCheck:
         found += f". {r.partition.note}"
     if r.partition.shared:
         return HostCheck(
-            "CPUs", "bad", found, why, "Use a host with two or more cores; every trial here is suspect."
+            "CPUs",
+            "bad",
+            found,
+            why,
+            "Use a host with two or more cores; here the load generator takes CPU from the server.",
         )
     if len(usable) < COMFORTABLE_CORES:
         advice = (

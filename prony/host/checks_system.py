@@ -267,11 +267,11 @@ def disk(r: Readings) -> HostCheck:
 
 def kernel_log(r: Readings) -> HostCheck:
     """Whether the kernel log is readable."""
-    why = "The kernel logs overheating and out-of-memory kills; a trial with either is suspect."
+    why = "The kernel logs overheating and out-of-memory kills; unread, neither is excluded."
     if r.kernel_log:
         return HostCheck("kernel log", "ok", "readable", why)
     advice = (
-        "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; without it `host` stays unknown."
+        "sudo sysctl kernel.dmesg_restrict=0, or run as a member of adm; else every figure rests on that."
     )
     return HostCheck("kernel log", "unknown", "not readable by this user", why, advice)
 

@@ -24,7 +24,7 @@ from prony.load.clock import ClockEstimate, ClockEstimator, RoundTrip
 
 ROUND_TRIPS = 50
 CLOCK_LIMIT_S = 0.01
-"""One per cent of a row of a second: the check `hosts` calls more of it suspect."""
+"""One per cent of a row of a second."""
 WALL_CLOCK_LIMIT_S = 1.0
 SLOW_ROUND_TRIP_MS = 5.0
 LOOK_S = 60.0
@@ -137,7 +137,7 @@ def _clocks(remote: Remote, _laboratory: Laboratory) -> list[HostCheck]:
         _ok("clock", text)
         if error_s < CLOCK_LIMIT_S
         else HostCheck(
-            "clock", "warn", text, "Rows of hosts are put on one clock; above 1 % of a second is suspect.",
+            "clock", "warn", text, "Rows of hosts are put on one clock; above 1 % of a second bounds widen.",
             "Use a way to this host that is shorter, or less loaded.",
         ),
         _ok("wall clock", f"{wall_s:+.1f} s")

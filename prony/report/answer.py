@@ -19,7 +19,7 @@ from prony.report.intervals import over_trials
 from prony.report.labels import label_of, named
 from prony.report.result import PairView, PartView, ResultView
 from prony.report.scaling import capacity_words, law_words
-from prony.report.uncertain import bends, good_to
+from prony.report.uncertain import bends, figure_good_to, good_to
 from prony.report.wording import counted
 from prony.report.words import join
 
@@ -280,13 +280,16 @@ def _of_cell(cell: CellView) -> str:
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None:
         return ""
-    value = over_trials(figure, found, found.median)
-    good = "" if off is None else f", good to {good_to(*off.worst)}"
-    what = f"{value} requests/s" if figure == HEADLINE else f"{label_of(figure)} {value} ms"
+    unit, of = ("requests/s", "") if figure == HEADLINE else ("ms", f"{label_of(figure)} ")
+
+    def written(value: float) -> str:
+        return f"{over_trials(figure, found, value)} {unit}"
+
+    value = written(found.median)
+    if off is not None:
+        value = figure_good_to(found.median, *off.worst, written, ", good to ")
     bound = f"; bound by {cell.bound_by}" if cell.bound_by not in ("", "unknown") else ""
-    if off is not None and off.bias_high is None and off.bias_low is not None:
-        what = f"at least {what}"
-    return f"{what}{good}{bound}"
+    return f"{of}{value}{bound}"
 
 
 def _extremes(part: PartView) -> tuple[str, ...]:

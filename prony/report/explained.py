@@ -108,7 +108,7 @@ def budget_table(view: ExplanationView) -> Table | None:
         tuple(Column(one.named) for one in told),
         (Section(tuple(rows)),),
         title="CPU time per request by part",
-        note=f"µs; the mean of the measured trials × the shares of the profile, 95 %{_suspect(view)}",
+        note=f"µs; the mean of the measured trials × the shares of the profile, 95 %{_costly(view)}",
         heading="Part",
     )
 
@@ -143,7 +143,7 @@ def _between(low: float | None, high: float | None) -> str:
 def difference_lines(view: ExplanationView) -> Lines | None:
     """A sentence per pair."""
     lines = tuple(f"{one.where}: {one.sentence}" if one.where else one.sentence for one in view.differences)
-    note = f"intervals of a pair's parts hold together{_suspect(view)}"
+    note = f"intervals of a pair's parts hold together{_costly(view)}"
     return Lines("Differences in CPU time per request", lines, note=note, marked=True) if lines else None
 
 
@@ -253,10 +253,10 @@ def missing_lines(view: ExplanationView) -> Lines | None:
     return Lines("Not explained", lines, style="yellow") if lines else None
 
 
-def _suspect(view: ExplanationView) -> str:
+def _costly(view: ExplanationView) -> str:
     """Whose parts are shares of a process that the profiler changed too much."""
-    names = [one.named for one in view.servers if one.budget is not None and one.cost.suspect]
-    return f"; suspect, as the profiler cost too much: {_listed(names)}" if names else ""
+    names = [one.named for one in view.servers if one.budget is not None and one.cost.costly]
+    return f"; the profiler changed what it saw by more than 10 %: {_listed(names)}" if names else ""
 
 
 def _listed(names: Sequence[str]) -> str:

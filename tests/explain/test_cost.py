@@ -77,7 +77,7 @@ def test_a_process_that_is_slow_by_itself_is_no_cost_of_the_profiler() -> None:
     assert found.rate_change == pytest.approx(-0.16)
     assert found.rate_within is not None
     assert found.rate_within.change == pytest.approx(-0.03)
-    assert not found.suspect
+    assert not found.costly
     # s = 0.01 of three trials: 4.303 x 0.01 x sqrt(4/3) = 0.0497
     assert found.sentence == (
         "with the profiler: throughput -3.0 % [-8.0, +2.0], CPU time per request +3.1 % [-1.9, +8.1] against "
@@ -89,8 +89,8 @@ def test_a_process_that_is_slow_by_itself_is_no_cost_of_the_profiler() -> None:
 def test_a_profiler_that_costs_much_is_found_in_a_process_that_is_fast_by_itself() -> None:
     found = cost(trial(1000, 0.85), *QUIET)
     assert found.rate_change == pytest.approx(0)
-    assert found.suspect
-    assert found.sentence.endswith("above 10 %: the explanation is suspect")
+    assert found.costly
+    assert found.sentence.endswith("above 10 %: read its parts as shares")
 
 
 def test_the_other_processes_judge_where_the_seconds_before_say_too_little() -> None:
@@ -98,9 +98,9 @@ def test_the_other_processes_judge_where_the_seconds_before_say_too_little() -> 
     found = cost(trial(1000, 0.8), *noisy)
     assert found.rate_within is not None
     assert not found.rate_within.judges
-    assert not found.suspect
+    assert not found.costly
     assert "the former varies by 50 % without it (95 %), too much to judge by" in found.sentence
-    assert cost(trial(840, 1.0), *noisy).suspect
+    assert cost(trial(840, 1.0), *noisy).costly
 
 
 @pytest.mark.parametrize(
@@ -111,11 +111,11 @@ def test_without_them_only_the_other_processes_are_told(
     profiled: TrialCost, measured: tuple[TrialCost, ...]
 ) -> None:
     found = cost(profiled, *measured)
-    assert found.suspect
+    assert found.costly
     assert (found.rate_within, found.cpu_within) == (None, None)
     assert found.sentence == (
         "with the profiler: throughput -16.0 %, CPU time per request +18.9 % against the other processes; "
-        "above 10 %: the explanation is suspect"
+        "above 10 %: read its parts as shares"
     )
 
 
@@ -125,12 +125,12 @@ def test_one_measured_trial_has_no_spread() -> None:
     assert (found.rate_within.low, found.rate_within.judges) == (None, False)
     assert "throughput -3.0 %, CPU" in found.sentence
     assert "one measured trial does not say how much the former varies without it" in found.sentence
-    assert found.suspect
+    assert found.costly
 
 
 def test_nothing_measured_is_said() -> None:
     found = cost(trial(840))
-    assert (found.rate_change, found.suspect) == (None, True)
+    assert (found.rate_change, found.costly) == (None, True)
     assert "there is nothing measured to compare with" in found.sentence
     only_rate = cost(replace(trial(990), cpu_us=None), *QUIET)
-    assert (only_rate.cpu_change, only_rate.suspect) == (None, False)
+    assert (only_rate.cpu_change, only_rate.costly) == (None, False)

@@ -145,7 +145,7 @@ def test_a_figure_that_nothing_bounds_above_is_at_least_so_much() -> None:
         [factory.trial(record, factory.SATURATED)], [record.server], published=False, shape="single"
     )
     (said,) = first(view).sentences
-    assert said.startswith("at least 7,49")
+    assert said.startswith("at least 7,41")
 
 
 def test_servers_that_send_different_responses_are_not_compared() -> None:

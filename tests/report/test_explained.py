@@ -116,15 +116,15 @@ def test_the_terminal_tells_cost_budget_differences_and_what_is_missing() -> Non
     assert "Explanation" not in terminal(result(explained=False))
 
 
-def test_a_suspect_explanation_is_named_where_its_parts_and_differences_stand() -> None:
+def test_a_costly_profiler_is_named_where_its_parts_and_differences_stand() -> None:
     view = result().parts[0].explanation
     assert view is not None
     first, second = view.servers
-    changed = replace(view, servers=(replace(first, cost=replace(first.cost, suspect=True)), second))
+    changed = replace(view, servers=(replace(first, cost=replace(first.cost, costly=True)), second))
     notes = {block.title: block.note for block in blocks(changed)}
     for title in ("CPU time per request by part", "Differences in CPU time per request"):
-        assert notes[title].endswith("; suspect, as the profiler cost too much: spring-tomcat")
-    assert not any("suspect" in block.note for block in blocks(view))
+        assert notes[title].endswith("more than 10 %: spring-tomcat")
+    assert not any("more than 10 %" in block.note for block in blocks(view))
 
 
 def test_a_page_says_which_flame_graphs_it_has_no_room_for() -> None:
