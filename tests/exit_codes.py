@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prony.errors import ExitCode
 from prony.evidence.trial import TrialRecord
-from prony.experiment.stored import cell_of_record, plan_of
+from prony.experiment.stored import plan_of
 from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.store import Store, StoredTrial
@@ -26,7 +26,7 @@ def demanded_code(store: Store | Path, which: str = "latest", held_per_s: float 
             return demanded_code(opened, which, held_per_s)
     row = store.experiment(which)
     trials = store.trials(row.id)
-    plan = plan_of(row, trials)
+    plan = plan_of(row)
     answered = bool(trials) and all(_answered(part, plan, trials, held_per_s) for part in plan.parts)
     return ExitCode.OK if answered else ExitCode.NO_FIGURE
 
@@ -34,7 +34,7 @@ def demanded_code(store: Store | Path, which: str = "latest", held_per_s: float 
 def _answered(part: Part, plan: Plan, trials: Iterable[StoredTrial], held_per_s: float | None) -> bool:
     if part.shape == "capacity":
         return held_per_s is not None
-    counting = {cell_of_record(plan, trial.record) for trial in trials if _counts(trial.record, trial)}
+    counting = {trial.record.cell for trial in trials if _counts(trial.record, trial)}
     cells = {cell.id for cell in plan.of(part.name)}
     if not cells:  # left out by --only, which is no failure; a second pass that found no rate is one
         return part.follows is None

@@ -164,7 +164,7 @@ def wants_all_again(common: Common) -> bool:
     try:
         store = Store.open(common.db)
         row = store.experiment(common.resume)
-        return lacks_credentials(plan_of(row, store.trials(row.id)))
+        return lacks_credentials(plan_of(row))
     except PronyError:
         return False  # which `resume` says
 

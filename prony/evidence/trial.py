@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Literal
 
-from pydantic import AliasChoices, Field
+from pydantic import Field
 
 from prony.evidence.base import Record
 from prony.evidence.engine import EngineReport, Mark
@@ -93,10 +93,8 @@ class LoadFacts(Record):
     """True when the workload says what a right response looks like."""
     length_from_preflight: bool = False
     """True when it says so of the status only, and every request is the same each time."""
-    preflight: bool = Field(default=True, validation_alias=AliasChoices("preflight", "asked_first"))
-    """False: no request was sent before the load, as with the tool whose script was run. Results of schema 1
-    call it `asked_first`.
-    """
+    preflight: bool = True
+    """False: no request was sent before the load, as with the tool whose script was run."""
 
     @property
     def most_connections_per_user(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 from prony import redaction
 from prony.errors import UsageError
 from prony.evidence.host import Fingerprint
-from prony.experiment.stored import cell_of_record, plan_of, trials_of
+from prony.experiment.stored import plan_of
 from prony.plan.cell import Cell
 from prony.plan.part import Baseline, StoredFigures
 from prony.plan.plan import Plan
@@ -42,10 +42,10 @@ def stored_base(
     found: dict[str, list[StoredFigures]] = {}
     for one in same[:MOST_EXPERIMENTS]:
         row = store.experiment(one.id)
-        trials = trials_of(row, store.trials(one.id))
-        plan = plan_of(row, trials)
+        trials = store.trials(one.id)
+        plan = plan_of(row)
         for base in like(plan, cell):
-            experiment = _stored_figures(row.id, row.created.isoformat(), plan, base, trials, figures)
+            experiment = _stored_figures(row.id, row.created.isoformat(), base, trials, figures)
             if any(experiment.values.values()):
                 found.setdefault(_role(plan, base), []).append(experiment)
     if not found:
@@ -89,15 +89,12 @@ def _role(plan: Plan, cell: Cell) -> str:
 def _stored_figures(
     identifier: str,
     created: str,
-    plan: Plan,
     cell: Cell,
     trials: Sequence[StoredTrial],
     figures: Sequence[str],
 ) -> StoredFigures:
     last = {
-        one.record.block: one
-        for one in trials
-        if one.record.kind == "trial" and cell_of_record(plan, one.record) == cell.id
+        one.record.block: one for one in trials if one.record.kind == "trial" and one.record.cell == cell.id
     }
     counting = [one for one in last.values() if one.record.failure is None and one.judgement.conforms]
     values = {

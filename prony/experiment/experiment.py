@@ -19,7 +19,6 @@ from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.settled import Settled
-from prony.experiment.stored import cell_of_record, trials_of
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.experiment.trials import EndedTrial, Trials, index_of
@@ -135,7 +134,7 @@ class Experiment:
     def _run_parts(self) -> None:
         stored = self.store.trials(self.identifier)
         self._attempts = Counter(index_of(trial.record) for trial in stored)
-        self._ended = {_key(self.plan, trial) for trial in stored if _whole(trial)}
+        self._ended = {_key(trial) for trial in stored if _whole(trial)}
         with until_ended(self.store, self.identifier):
             trials = Trials(self.identifier, self.store, self.testbed, self.progress, self._explaining)
             if self.plan.budget_s is not None:
@@ -218,12 +217,11 @@ class Experiment:
 
     def _latest(self) -> list[StoredTrial]:
         """Without those that were run again."""
-        last = {_key(self.plan, trial): trial for trial in self._stored()}
+        last = {_key(trial): trial for trial in self._stored()}
         return list(last.values())
 
     def _stored(self) -> list[StoredTrial]:
-        """What an earlier Prony judged is judged again."""
-        return trials_of(self.store.experiment(self.identifier), self.store.trials(self.identifier))
+        return self.store.trials(self.identifier)
 
     def _keep(self, plan: Plan) -> None:
         """The plan has grown: what is stored grows with it."""
@@ -243,12 +241,12 @@ class Experiment:
         watched = watches(part, cells)
         self._watches |= watched
         for trial in self._stored():
-            if cell_of_record(self.plan, trial.record) in watched:
+            if trial.record.cell in watched:
                 self._see(trial)
         return groups(part, cells, watched)
 
     def _see(self, trial: StoredTrial | EndedTrial) -> None:
-        watch = self._watches.get(cell_of_record(self.plan, trial.record))
+        watch = self._watches.get(trial.record.cell)
         if watch is None:
             return
         judged = trial.conclusion if isinstance(trial, EndedTrial) else trial
@@ -364,7 +362,7 @@ class Experiment:
 
 def remaining(plan: Plan, trials: list[StoredTrial]) -> tuple[ScheduledTrial, ...]:
     """What no whole trial is stored of, in order: one that was interrupted half-way is run again."""
-    ended = {_key(plan, trial) for trial in trials if _whole(trial)}
+    ended = {_key(trial) for trial in trials if _whole(trial)}
     return tuple(one for one in plan.order() if _scheduled(one) not in ended)
 
 
@@ -372,8 +370,8 @@ def _whole(trial: StoredTrial) -> bool:
     return INTERRUPTED not in trial.record.notes
 
 
-def _key(plan: Plan, trial: StoredTrial) -> Key:
-    return cell_of_record(plan, trial.record), trial.record.block, trial.record.kind
+def _key(trial: StoredTrial) -> Key:
+    return trial.record.cell, trial.record.block, trial.record.kind
 
 
 def _scheduled(one: ScheduledTrial) -> Key:

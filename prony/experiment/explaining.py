@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from prony.errors import UsageError
-from prony.experiment.stored import cell_of_record
 from prony.explain.collector import Collector
 from prony.explain.processes import Chosen
 from prony.explain.profilers.base import Profiler, Unavailable, why
@@ -79,7 +78,7 @@ def explained(plan: Plan, trials: Sequence[StoredTrial]) -> Plan:
     """The plan with an explained trial of each cell that has a measured one. Raises UsageError where there is
     none.
     """
-    measured = {cell_of_record(plan, one.record) for one in trials if one.record.kind == "trial"}
+    measured = {one.record.cell for one in trials if one.record.kind == "trial"}
     cells = tuple(
         cell.model_copy(update={"explain": True}) if cell.id in measured else cell for cell in plan.cells
     )

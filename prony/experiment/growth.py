@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 
 from prony.compare.capacity import CapacitySearch
 from prony.compare.outcome import lowest_rate, outcome_of, rounded_up, search_of
-from prony.experiment.stored import cell_of_record
 from prony.plan.cell import Cell
 from prony.plan.load import OpenLoad
 from prony.plan.objective import Objective, objectives
@@ -28,7 +27,7 @@ def search_so_far(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Capa
     cells = {cell.id: cell for cell in plan.of(part.name)}
     wanted = objectives(part.search.objectives)
     window_s = next(iter(cells.values())).trial.measured_s
-    mine = [(cells[name], t) for t in trials if (name := cell_of_record(plan, t.record)) in cells]
+    mine = [(cells[name], t) for t in trials if (name := t.record.cell) in cells]
     first = _first_rate(cells, mine, part.search, lowest_rate(wanted, window_s))
     search = search_of(part.search, window_s, first)
     for cell, trial in mine:
@@ -84,7 +83,7 @@ def following(
     follow = part.follows
     assert follow is not None
     followed = plan.of(follow.part)
-    capacities = {cell.id: _capacity(plan, cell, trials) for cell in followed}
+    capacities = {cell.id: _capacity(cell, trials) for cell in followed}
     unknown = [cell.server for cell in followed if capacities[cell.id] is None]
     if unknown:
         why = (
@@ -116,12 +115,12 @@ def _followed(cell: Cell, part: Part, rate_per_s: float) -> Cell:
     return plain.under(load).model_copy(update={"trials": cell.trials})
 
 
-def _capacity(plan: Plan, cell: Cell, trials: Sequence[StoredTrial]) -> float | None:
+def _capacity(cell: Cell, trials: Sequence[StoredTrial]) -> float | None:
     """Requests per second: the geometric mean of the trials that count; None where none does."""
     found = [
         trial.figures.get("requests_per_s") or 0.0
         for trial in trials
-        if cell_of_record(plan, trial.record) == cell.id
+        if trial.record.cell == cell.id
         and trial.record.kind == "trial"
         and trial.record.failure is None
         and trial.judgement.conforms

@@ -10,7 +10,7 @@ from typing import Any
 
 from prony.evidence.trial import TrialRecord
 from prony.experiment.conclude import Conclusion, conclude
-from prony.experiment.stored import cell_of_record, plan_of
+from prony.experiment.stored import plan_of
 from prony.judge.finding import Finding, Judgement, Kind
 from prony.judge.limits import CheckLimits
 from prony.store import Store, StoredTrial
@@ -65,12 +65,12 @@ def rejudge(store: Store, which: str, limits: Mapping[str, Any]) -> tuple[Rejudg
     """
     row = store.experiment(which)
     trials = store.trials(row.id)
-    plan = plan_of(row, trials)
+    plan = plan_of(row)
     planned = {cell.id: cell.limits for cell in plan.cells}
     made: dict[str, tuple[Judgement, Mapping[str, Any]]] = {}
     found: list[Rejudged] = []
     for trial in trials:
-        own = {**planned.get(cell_of_record(plan, trial.record), {}), **limits}
+        own = {**planned.get(trial.record.cell, {}), **limits}
         ended = conclude(trial.record, CheckLimits.among(own))
         found.append(_compared(trial, ended))
         if found[-1].changed:

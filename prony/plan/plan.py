@@ -33,9 +33,9 @@ RESUMABLE = frozenset(
 
 Kind = Literal["trial", "control", "explained"]
 """What a trial is for (`prony.evidence.trial.TrialRecord`)."""
-Orders = Literal["drawn", "balanced", "independent"]
-"""Of the cells within blocks: Williams squares, each drawn anew (prony.plan.balanced). As stored experiments
-were begun: `balanced`, each square goes on from the one before; `independent`, each block by itself.
+Orders = Literal["drawn", "balanced"]
+"""Of the cells within blocks: Williams squares, each drawn anew (prony.plan.balanced); `balanced`, in which
+published results were measured, each square goes on from the one before.
 """
 
 
@@ -181,20 +181,12 @@ class Plan(Record):
         most = {cell.id: part.until_clear or cell.trials for cell in cells}
         blocks = max(most.values(), default=0)
         together = units(cells, part.share_process) if part.share_process else [(cell,) for cell in cells]
-        squares = {"drawn": drawn_orders, "balanced": balanced_orders}.get(self.orders)
-        orders = squares(len(together), source) if squares is not None and cells else None
+        squares = {"drawn": drawn_orders, "balanced": balanced_orders}[self.orders]
+        orders = squares(len(together), source) if cells else iter(())
         within = LoadOrders(f"{self.seed}/{part.name}", part.share_process or "loads")
         for block in range(blocks):
-            if orders is None:
-                row = [cell for cell in cells if most[cell.id] > block]
-                source.shuffle(row)
-            else:
-                row = [
-                    cell
-                    for at in next(orders)
-                    for cell in within.of(together[at], block)
-                    if most[cell.id] > block
-                ]
+            order = (cell for at in next(orders) for cell in within.of(together[at], block))
+            row = [cell for cell in order if most[cell.id] > block]
             for position, cell in enumerate(row):
                 process = process_key(cell, block, part.share_process) if part.share_process else None
                 yield _Row(cell.id, block, position, process=process)

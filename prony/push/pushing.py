@@ -125,7 +125,7 @@ class PushTrials(SilentProgress):
 
     def trial_stored(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
         """Sends the trial. A cluster that fails ends nothing."""
-        from prony.experiment.stored import cell_of_record, plan_of
+        from prony.experiment.stored import plan_of
 
         self.identifier = record.experiment_id
         try:
@@ -135,7 +135,7 @@ class PushTrials(SilentProgress):
             plan = plan_of(row)
             host = row.fingerprint
             origin = Origin(row.id, row.name, plan.command, row.created, row.quick, host.hostname, host.key)
-            cell = plan.cell(cell_of_record(plan, record))
+            cell = plan.cell(record.cell)
             trial = viewed(record, judgement, figures)
             sent = _trial(self._cluster, _remembered(self._cluster, origin), origin, cell, trial)
             for one in sent.rejected[:1]:

@@ -12,7 +12,6 @@ from statistics import fmean
 
 import yaml
 
-from prony import __version__
 from prony.compare import AT_LEAST, BAND, Comparison, Later, Looks, Pair, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
@@ -22,7 +21,7 @@ from prony.compare.sentence import basis, sentence
 from prony.errors import StoreError
 from prony.evidence.trial import TrialRecord
 from prony.experiment.clear import changes_of, compared_figure, later, questions, sample
-from prony.experiment.stored import cell_of_record, plan_of, trials_of
+from prony.experiment.stored import plan_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
@@ -100,8 +99,8 @@ def _on_record(view: ResultView) -> OnRecord | None:
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
     """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
-    trials = [trial_view(one) for one in trials_of(row, stored)]
-    view = build(row, plan_of(row, stored), trials)
+    trials = [trial_view(one) for one in stored]
+    view = build(row, plan_of(row), trials)
     again = _judged_again(stored)
     odd = (f"{one.record.id}: {what}" for one in stored for what in one.judgements[-1].odd)
     return replace(view, warnings=(*view.warnings, *odd, *([again] if again else [])))
@@ -111,7 +110,7 @@ def build(row: ExperimentRow, plan: Plan, trials: Sequence[TrialView]) -> Result
     """The view of these trials of this plan."""
     by_cell: dict[str, list[TrialView]] = {}
     for trial in trials:
-        by_cell.setdefault(cell_of_record(plan, trial.record), []).append(trial)
+        by_cell.setdefault(trial.record.cell, []).append(trial)
     ended = row.status != "running"
     parts = tuple(_part(plan, part, by_cell, ended=ended) for part in plan.parts)
     view = ResultView(
@@ -490,10 +489,7 @@ def _warnings(view: ResultView) -> list[str]:
 
 
 def _judged_again(stored: Sequence[StoredTrial]) -> str:
-    """When trials were judged again, and under which limits; or that they are now, without being stored."""
-    if any(one.judgements[-1].stale for one in stored):
-        which = stored[0].record.experiment_id
-        return f"Judged as by Prony {__version__}; what is stored is older: prony results rejudge {which}"
+    """When trials were judged again, and under which limits."""
     newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
     if not newest:
         return ""

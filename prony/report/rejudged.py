@@ -23,7 +23,7 @@ class ChangeOut(Out):
 
     check: str
     code: str
-    before: Kind | None = Field(description="null: there was no finding, or an earlier Prony made it")
+    before: Kind | None = Field(description="null: there was no finding")
     after: Kind | None
     limit: str = Field(description="the limit that is in force now, in words")
     reason: str

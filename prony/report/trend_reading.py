@@ -99,11 +99,11 @@ class _Between:
         }
 
     def _plan(self, experiment_id: str, trial_id: str) -> list[tuple[str, Any]]:
-        from prony.experiment.stored import cell_of_record, plan_of
+        from prony.experiment.stored import plan_of
 
         row = self._store.experiment(experiment_id)
         plan = plan_of(row)
-        named = cell_of_record(plan, self._trial(trial_id).record)
+        named = self._trial(trial_id).record.cell
         if all(cell.id != named for cell in plan.cells):
             raise StoreError(f"the plan of {experiment_id} has no cell {named}")
         cell = plan.cell(named)

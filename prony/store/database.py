@@ -16,7 +16,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError, SQLAlch
 
 from prony import __version__
 from prony.errors import StoreError
-from prony.store import location, migrations, schema, summaries
+from prony.store import location, schema
 from prony.store.faults import explained, is_lost
 from prony.store.location import APPLICATION_ID, WRITES, Location, locate, sqlite_tables
 
@@ -131,30 +131,11 @@ class Database:
                 found = self._schema_version(connection)
             if found == schema.SCHEMA_VERSION:
                 return
-            with self._older(found), self.writing(alone=True) as connection:
-                found = self._schema_version(connection)  # another program may have been faster
-                if found is None:
+            with self.writing(alone=True) as connection:
+                if self._schema_version(connection) is None:  # another program may have been faster
                     if self._location.sqlite:
                         connection.exec_driver_sql(f"PRAGMA application_id={APPLICATION_ID}")
                     schema.create(connection, f"prony {__version__}")
-                elif found < schema.SCHEMA_VERSION:
-                    migrations.upgrade(connection, found, schema.SCHEMA_VERSION)
-                    if found < summaries.FIRST_SCHEMA:
-                        summaries.rebuild(connection)
-
-    @contextmanager
-    def _older(self, found: int | None) -> Iterator[None]:
-        """Says of a store that cannot be written that its schema is the reason why it had to be."""
-        try:
-            yield
-        except SQLAlchemyError as error:
-            if found is None:
-                raise
-            why = str(explained(error, self.where)).partition(" cannot be used: ")[2]
-            raise StoreError(
-                f"{self.where} was written by an older Prony (schema {found}; this one has "
-                f"{schema.SCHEMA_VERSION}) and could not be migrated: {why}"
-            ) from None
 
     def _refuse_foreign_file(self) -> None:
         try:
@@ -171,7 +152,7 @@ class Database:
             )
 
     def _schema_version(self, connection: Connection) -> int | None:
-        """The schema version; None when there are no tables yet. A newer or unclear one raises StoreError."""
+        """The schema version; None when there are no tables yet. Another or unclear one raises StoreError."""
         tables = set(inspect(connection).get_table_names())
         if schema.about.name not in tables:
             taken = tables & set(schema.metadata.tables)
@@ -184,9 +165,10 @@ class Database:
         found = schema.version_of(connection)
         if found is None:
             raise StoreError(f"{self.where} does not say which version of the schema it has; it is damaged.")
-        if found > schema.SCHEMA_VERSION:
+        if found != schema.SCHEMA_VERSION:
+            age = "a newer" if found > schema.SCHEMA_VERSION else "an older"
             raise StoreError(
-                f"{self.where} was written by a newer Prony (schema {found}; this one knows "
-                f"{schema.SCHEMA_VERSION}); update Prony, or name another file with --db."
+                f"{self.where} was written by {age} Prony (schema {found}; this one knows "
+                f"{schema.SCHEMA_VERSION}); use that version, or name another file with --db."
             )
         return found

@@ -14,8 +14,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from prony import redaction
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
+from prony.judge.finding import Judgement
 from prony.store.columns import MOST_SHOWN, figures_of, parsed, shown, storable, time_of
-from prony.store.keeping import judgement_of, trial_columns
+from prony.store.keeping import trial_columns
 from prony.store.labels import MOST_NOTE_CHARACTERS
 from prony.store.rows import ExperimentStatus
 
@@ -165,17 +166,12 @@ class _Moment(BaseModel):
 
 
 def judgement(row: object, of: set[str]) -> dict[str, Any]:
-    """The row, when it judges one of these trials; of a file of schema 2 or before as it is stored now.
-    Raises Misfit.
-    """
+    """The row, when it judges one of these trials. Raises Misfit."""
     what = _named("judgement of trial", row, "trial_id")
-    if isinstance(row, dict) and "verdict" in row:
-        earlier = {name: value for name, value in row.items() if name != "verdict"}
-        row = earlier | {"conforms": row["verdict"] != "invalid"}
     columns = _row(what, JudgementColumns, row)
     said = parsed(columns.judgement)
     _numbers(f"{what}: judgement", said, finite=False)
-    found, _ = _read(f"{what}: judgement", lambda: judgement_of(columns.judgement))
+    found = _read(f"{what}: judgement", lambda: Judgement.model_validate_json(columns.judgement))
     if found.conforms is not columns.conforms:
         raise Misfit(f"{what}: it says that the trial conforms, and that it does not")
     _, wrong = figures_of(columns.figures)

@@ -6,9 +6,8 @@ import json
 import zlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import BaseModel, Field
 from sqlalchemy import Connection, delete, insert, select, update
 
 from prony import __version__, redaction
@@ -87,23 +86,3 @@ def judgement_values(trial_id: str, judgement: Judgement, figures: Mapping[str, 
         "figures": json.dumps(finite(figures)),
         "conforms": judgement.conforms,
     }
-
-
-class _Earlier(BaseModel):
-    """What is read of a judgement of schema 2 and before: its findings had one of four words each."""
-
-    verdict: Literal["valid", "suspect", "invalid", "unknown"]
-    findings: tuple[dict[str, Any], ...]
-    bound_by: str = "unknown"
-    limits: dict[str, float] = Field(default_factory=dict)
-
-
-def judgement_of(text: str) -> tuple[Judgement, bool]:
-    """A stored judgement, and whether it is stale: of a Prony whose findings this one does not know. Nothing
-    is left of those then, and whoever wants to know judges the evidence again. Raises ValueError.
-    """
-    if not isinstance(found := json.loads(text), dict) or "verdict" not in found:
-        return Judgement.model_validate_json(text), False
-    old = _Earlier.model_validate(found)
-    conforms = old.verdict != "invalid"
-    return Judgement(conforms=conforms, findings=(), bound_by=old.bound_by, limits=old.limits), True

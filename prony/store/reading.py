@@ -17,7 +17,8 @@ from prony import __version__, redaction
 from prony.errors import StoreError, UsageError
 from prony.evidence.host import Fingerprint
 from prony.evidence.trial import TrialRecord
-from prony.store import keeping, labels, moving, schema
+from prony.judge.finding import Judgement
+from prony.store import labels, moving, schema
 from prony.store.columns import column_time, is_time, stored_figures
 from prony.store.ids import as_typed
 from prony.store.rows import ExperimentRow, StoredJudgement, StoredTrial
@@ -119,13 +120,11 @@ def _trial(row: Row[Any], judged: list[Row[Any]], where: str) -> StoredTrial:
 
 def _judgement(row: Row[Any]) -> StoredJudgement:
     figures, odd = stored_figures(row.figures)
-    judgement, stale = keeping.judgement_of(redaction.as_json(row.judgement))
     return StoredJudgement(
-        judgement=judgement,
+        judgement=Judgement.model_validate_json(redaction.as_json(row.judgement)),
         figures=figures,
         made=column_time("made", row.made),
         prony_version=row.prony_version,
-        stale=stale,
         odd=odd,
     )
 

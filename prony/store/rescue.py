@@ -18,8 +18,6 @@ from prony.store.columns import parsed
 from prony.store.rows import RawExperiment
 
 FORMAT = 3
-READABLE = (2, FORMAT)
-"""The judgement of format 2 had a verdict, and is stale."""
 MARK = "prony_rescue"
 
 
@@ -51,7 +49,7 @@ def read(path: Path, text: bytes) -> RawExperiment:
     """
     try:
         content = parsed(text)
-        if content[MARK] not in READABLE:
+        if content[MARK] != FORMAT:
             raise UsageError(
                 f"{path} has version {content[MARK]} of the format of a rescued trial and this Prony "
                 f"({__version__}) reads {FORMAT}; use the version that wrote it"

@@ -52,10 +52,6 @@ class StoredJudgement:
     figures: dict[str, Any]
     made: datetime
     prony_version: str
-    stale: bool = False
-    """Made by a Prony whose findings this one does not know: none is in `judgement`. What shows it judges the
-    evidence again (prony.experiment.stored).
-    """
     odd: tuple[str, ...] = ()
     """A sentence for each stored figure that is no number, and so is none of `figures`."""
 

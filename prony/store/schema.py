@@ -1,8 +1,6 @@
 """The tables of the catalogue and their version. Must not know where the database is or what a record means.
 
-Only types that every database has: JSON and times are text, records are compressed bytes. What is changed
-here needs a migration (prony/store/migrations) and a stored file of the schema before it
-(tests/store/schemas).
+Only types that every database has: JSON and times are text, records are compressed bytes.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import zlib
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from prony.store import schema
 from prony.store.columns import storable
@@ -21,8 +21,6 @@ Row = Mapping[str, Any]
 
 UNKNOWN_PLAN = ""
 """Plan key of a trial whose plan does not name its cell, as with experiments of the first version."""
-FIRST_SCHEMA = 2
-"""Stores of an earlier schema had none."""
 MOST_REASON_CHARACTERS = 300
 _OLD_COMMANDS = {"plan": "run", "sweep": "sweep", "capacity": "capacity"}
 _NOT_JUDGED: Row = {"conforms": False, "judgement": "{}", "figures": "{}"}
@@ -148,29 +146,6 @@ def renew_trial(connection: Connection, judgement: Row) -> None:
     """Of a trial that was judged anew."""
     mine = schema.trial_summaries.c.trial_id == judgement["trial_id"]
     connection.execute(update(schema.trial_summaries).where(mine).values(**_judged(judgement)))
-
-
-def rebuild(connection: Connection) -> None:
-    """All of them anew, for a store whose schema had none. Experiments in the order of their time, trials of
-    each in that of theirs.
-    """
-    connection.execute(delete(schema.trial_summaries))
-    connection.execute(delete(schema.experiment_summaries))
-    order = (schema.experiments.c.created, schema.experiments.c.id)
-    for identifier in connection.execute(select(schema.experiments.c.id).order_by(*order)).scalars().all():
-        experiment = connection.execute(
-            select(schema.experiments).where(schema.experiments.c.id == identifier)
-        ).one()
-        add_experiment(connection, dict(experiment._mapping))
-        keys = plan_keys(experiment.spec)
-        mine = schema.trials.c.experiment_id == identifier
-        by_time = (schema.trials.c.started, schema.trials.c.id)
-        ids = connection.execute(select(schema.trials.c.id).where(mine).order_by(*by_time)).scalars().all()
-        for trial_id in ids:  # one at a time: records are large
-            trial = connection.execute(select(schema.trials).where(schema.trials.c.id == trial_id)).one()
-            judged = newest_judgement(connection, trial_id)
-            values = of_trial(dict(trial._mapping), judged, keys)
-            connection.execute(insert(schema.trial_summaries).values(**values))
 
 
 def newest_judgement(connection: Connection, trial_id: str) -> Row:

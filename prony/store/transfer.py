@@ -25,8 +25,6 @@ from prony.store.rows import RawExperiment
 
 FORMAT = "prony-results"
 VERSION = 2
-READABLE = (1, VERSION)
-"""Judgements of version 1 had a verdict, and are stale."""
 AS_STORED = "stored"
 """The order of the trials. Earlier versions, which do not name one, wrote them in the order of their ids."""
 MOST_LINE_BYTES = 64 * 2**20
@@ -223,7 +221,7 @@ def _check_header(line: dict[str, Any], path: Path) -> None:
     if line.get("format") != FORMAT:
         raise _foreign(path)
     version = line.get("version")
-    if version not in READABLE:
+    if version != VERSION:
         raise UsageError(
             f"{path} has version {version} of the format and this Prony ({__version__}) knows {VERSION}; "
             "use the same version on both hosts"

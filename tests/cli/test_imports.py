@@ -40,8 +40,6 @@ def below(names: list[str], forbidden: tuple[str, ...]) -> list[str]:
     [
         (("--help",), ("sqlalchemy", "rich", "yaml")),
         (("load", "--help"), ("sqlalchemy", "yaml")),
-        (("results", "list"), ("alembic",)),
-        (("results", "list", "--json"), ("alembic",)),
     ],
     ids=" ".join,
 )

@@ -71,7 +71,7 @@ def clear_after(lab: Lab, blocks: int) -> bool:
     with closing(Store.open(lab.db)) as store:
         row = store.experiment("latest")
         trials = store.trials(row.id)
-    plan = plan_of(row, trials)
+    plan = plan_of(row)
     (part,) = plan.parts
     watched = watches(part, plan.cells)
     for trial in trials:

@@ -4,12 +4,9 @@ JSON are those of the command: whatever is shown is derived from what is stored.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-from tests.e2e.conftest import SHORTEST, Here, Lab
+from tests.e2e.conftest import SHORTEST, Lab
 from tests.exit_codes import demanded_code
 from tests.load.test_load_models import server
 
@@ -56,24 +53,3 @@ def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tu
     assert (lab.folder / "again.html").read_bytes() == page.read_bytes()
     listed = lab.json("results", "list")["experiments"]
     assert [one["command"] for one in listed] == [words[0]], "one experiment, whatever it was"
-
-
-def test_results_of_the_first_schema_are_shown_exported_and_compared(lab: Lab, here: Here) -> None:
-    """Real exports of what the commands stored before there was one plan. Nothing is measured: no command
-    needs a process of its own.
-    """
-    folder = Path(__file__).parents[1] / "experiment" / "schema1"
-    files = sorted(folder.glob("*.gz"))
-    assert len(files) >= 9
-    for file in files:
-        assert here("results", "import", str(file)).returncode == 0
-    listed = json.loads(here("results", "list", "--json").stdout)["experiments"]
-    assert {one["command"] for one in listed} >= {"compare", "load", "sweep", "capacity", "run"}
-    for one in listed:
-        page = lab.folder / f"{one['id']}.html"
-        shown = here("results", "show", one["id"], "--report", str(page))
-        assert one["id"] in shown.stdout, shown.stderr
-        assert page.stat().st_size > 10_000
-        assert json.loads(here("results", "show", one["id"], "--json").stdout)["schema"] == 3
-        table = here("results", "csv", one["id"]).stdout.splitlines()
-        assert len(table) >= 1 + one["trials"]

@@ -120,14 +120,6 @@ def test_the_table_names_trials_whose_checks_differ_and_no_others(store: Store) 
     assert changed.count("errors:") == changed.count(f"{identifier}-") == 1
 
 
-def test_what_an_earlier_prony_judged_is_compared_by_what_it_comes_to(tmp_path: Path) -> None:
-    store = Store.open(tmp_path / "old.db")
-    identifier, _ = transfer.read(store, Path(__file__).parent / "schema1" / "plan.prony.gz")
-    shown = _shown(identifier, {}, store)
-    assert "6 new judgements stored" in shown
-    assert "errors:" not in shown, "what found nothing then and now is no news"
-
-
 def _shown(identifier: str, limits: dict[str, float], store: Store) -> str:
     console = Console(record=True, width=400, file=StringIO())
     render(identifier, limits, rejudge(store, identifier, limits), console)

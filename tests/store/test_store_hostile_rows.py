@@ -423,7 +423,7 @@ def test_a_figure_that_came_to_no_number_is_not_stored(
 
 MANY = 12 * 2**20
 """Lists that are less than the longest line, and in Python's memory nearly a gigabyte."""
-HEADER = json.dumps({"format": "prony-results", "version": 1, "trials": 1, "experiment": {}}).encode() + b"\n"
+HEADER = json.dumps({"format": "prony-results", "version": 2, "trials": 1, "experiment": {}}).encode() + b"\n"
 PEAK_MB = 500
 """Of the whole process, whose libraries take a good hundred."""
 BOMBS: dict[str, tuple[bytes, tuple[bytes, int], bytes]] = {

@@ -249,7 +249,7 @@ def test_a_user_who_may_only_read(
     reader.close()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE prony_schema SET value = '1' WHERE name = 'version'")
-    with pytest.raises(StoreError, match=r"older Prony \(schema 1; .* could not be migrated.* may not write"):
+    with pytest.raises(StoreError, match=r"an older Prony \(schema 1; "):
         Store.open(url.replace("prony@", "reader@"))
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("DROP OWNED BY reader")

@@ -12,8 +12,7 @@ import pytest
 
 from prony.errors import StoreError, UsageError
 from prony.judge.finding import Judgement
-from prony.store import Search, Store, transfer
-from tests.experiment.test_stored import SCHEMA_1
+from prony.store import Store, transfer
 from tests.store.conftest import MakeTrial
 
 Begin = Callable[[], str]
@@ -269,48 +268,6 @@ def test_rows_that_no_prony_writes_are_refused_before_they_are_stored(
         transfer.read(other, file)
     assert "\n" not in str(refused.value)
     assert other.search().total == 0
-
-
-EARLIER = SCHEMA_1 / "compare-until-clear.prony.gz"
-"""Eight trials of version 0.1.0, of which seven were invalid and one suspect."""
-
-
-def test_a_judgement_of_an_earlier_prony_is_stale_and_goes_on_as_it_is(other: Store, tmp_path: Path) -> None:
-    identifier, added = transfer.read(other, EARLIER)
-    trials = other.trials(identifier)
-    assert added == len(trials) == 8
-    assert all(one.judgements[-1].stale for one in trials)
-    assert [one.judgement.conforms for one in trials] == [False] * 6 + [True, False]
-    found = other.search().experiments[0]
-    assert (found.trials, found.conforming) == (8, 1)
-    assert other.search(Search(conforming=True)).total == 1
-    every = [one for of in other.series_names() for one in other.series(of.server, of.workload, of.load_name)]
-    assert [bool(one.reason) for one in every] == [not one.conforms for one in every]
-    assert sum(one.conforms for one in every) == 1
-    file, third = tmp_path / "again.prony", Store.open(tmp_path / "third.db")
-    transfer.write(other, identifier, file)
-    transfer.read(third, file)
-    assert third.trials(identifier) == trials
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda it: it["judgements"][0].update(verdict="valid"),
-        lambda it: it["judgements"][0].update(verdict="fine"),
-        lambda it: it["judgements"][0].update(judgement="{}"),
-        lambda it: it["judgements"][0].update(judgement='{"verdict": "invalid", "findings": [7]}'),
-        lambda it: it["judgements"][0].update(judgement='{"verdict": "fine", "findings": []}'),
-    ],
-)
-def test_a_judgement_of_an_earlier_prony_that_none_wrote_is_refused(
-    other: Store, tmp_path: Path, change: Callable[[dict[str, Any]], None]
-) -> None:
-    file = tmp_path / "earlier.prony"
-    file.write_bytes(EARLIER.read_bytes())
-    rewrite(file, at_trial(change))
-    with pytest.raises(UsageError, match="does not understand; nothing was imported"):
-        transfer.read(other, file)
 
 
 def test_rows_of_other_names_are_taken(filled: tuple[Store, str], other: Store, tmp_path: Path) -> None:

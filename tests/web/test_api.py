@@ -99,8 +99,8 @@ def test_an_upload_needs_a_token_even_on_loopback(empty: Store, export: bytes) -
         (gzip.compress(b"\x00" * 1000, mtime=0), 422, "the upload is not an export"),
         (b"[" * 100_000, 422, "the upload is not an export"),
         (gzip.compress(b"[" * 100_000, mtime=0), 422, "the upload is not an export"),
-        (b'{"prony_rescue": 2, "x": ' + b"[" * 100_000, 422, "the upload is not a trial that Prony saved"),
-        (b'{"prony_rescue": 2, "trial": 7, "judgement": 7}', 422, "is not a trial that Prony saved"),
+        (b'{"prony_rescue": 3, "x": ' + b"[" * 100_000, 422, "the upload is not a trial that Prony saved"),
+        (b'{"prony_rescue": 3, "trial": 7, "judgement": 7}', 422, "is not a trial that Prony saved"),
     ],
 )
 def test_what_is_no_export_is_refused(empty: Store, body: bytes, status: int, sentence: str) -> None:
@@ -137,7 +137,7 @@ def test_an_export_that_unpacks_to_a_bomb_is_refused(
     empty: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("prony.web.api.EXPANDS_TO_BYTES", 2**20)
-    bomb = gzip.compress(b'{"format": "prony-results", "version": 1, "x": "' + b"0" * 2**23 + b'"}\n')
+    bomb = gzip.compress(b'{"format": "prony-results", "version": 2, "x": "' + b"0" * 2**23 + b'"}\n')
     reply = reader(empty, Rules(token=TOKEN)).post("/api/results", bomb, **BEARER)
     assert reply.status in (413, 422)
     assert list(tmp_path.glob("prony-upload-*")) == []
