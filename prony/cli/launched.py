@@ -52,7 +52,9 @@ class AskedTrial:
     ] = "1%"
     window: Annotated[
         str | None,
-        typer.Option("--window", help="Measured part of a trial, such as 30s [default: 30s, quick: 10s]."),
+        typer.Option(
+            "--window", help="Measured part of a trial, such as 30s [default: 30s; quick and gate: 10s]."
+        ),
     ] = None
     quick: Annotated[
         bool,
