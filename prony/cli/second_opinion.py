@@ -1,4 +1,4 @@
-"""`prony second-opinion`: the same load by Prony and by other load generators. Must not measure by itself."""
+"""`prony second-opinion`: the same load by Prony and by other load generators."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The steps of a workload as the suite's own requests, with fresh `${sequence}` numbers on every walk.
-
-Must not know which check a walk is for.
-"""
+"""The steps of a workload as the suite's own requests, with fresh `${sequence}` numbers on every walk."""
 
 from __future__ import annotations
 

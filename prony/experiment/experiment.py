@@ -1,7 +1,5 @@
 """Runs a plan: its trials in the recorded order, each judged and stored when it ends; goes on where an
 interrupted one stopped.
-
-Must not know which command made the plan, what kind its targets are, nor how results are shown.
 """
 
 from __future__ import annotations

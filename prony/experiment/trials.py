@@ -1,7 +1,5 @@
 """One trial of an experiment: run, judge, store. A calibration that has to be measured follows when the trial
 is stored, and completes it.
-
-Must not know the order of trials, or why this one is run.
 """
 
 from __future__ import annotations

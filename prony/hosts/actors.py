@@ -1,5 +1,5 @@
 """What runs on a host for the laboratory: whatever reads the host, and engines on a load host (of a server's
-host: server_host.py). The same classes as in a trial on one host. Must not know the order of a trial.
+host: server_host.py). The same classes as in a trial on one host.
 
 Instants are those of the host's own monotonic clock; the laboratory puts them on its own.
 """

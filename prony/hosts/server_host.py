@@ -1,5 +1,5 @@
 """What runs on a server's host for the laboratory: the server, its build, its conformance suite, reference
-servers, and whatever reads them. Must not know the order of a trial, or which load comes.
+servers, and whatever reads them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calibrates the engine against the reference server (`prony-engine serve`). Must not know any trial."""
+"""Calibrates the engine against the reference server (`prony-engine serve`)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Short unmeasured runs of the engine in which every response must be as declared: preparation, clean-up, and
-the conformance suite. Must not know what a run is for.
+the conformance suite.
 """
 
 from __future__ import annotations

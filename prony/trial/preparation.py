@@ -1,6 +1,6 @@
 """A workload's preparation and its clean-up: what the steps need to find on a server, and taking it back.
 
-One user walks each of them once, in no figure. Must not know what is done in between.
+One user walks each of them once, in no figure.
 """
 
 from __future__ import annotations

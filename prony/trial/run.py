@@ -5,7 +5,7 @@ published protocol's first requests on the server's own CPUs -> warm-up under th
 the server's own CPUs, settle -> window -> the scaling probe -> the load that comes after -> the workload's
 clean-up -> stop, and check that it stopped. A whole run is measured from its first request to its last, in
 place of all from the published part to the window. A server that an earlier trial left running is found
-ready, and only settles. Must not judge, store or print.
+ready, and only settles.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A whole script into a load. Must not print."""
+"""A whole script into a load."""
 
 from __future__ import annotations
 
