@@ -30,7 +30,7 @@ from prony.host.sampler import HostSampler
 from prony.host.sysctls import changed, read_sysctls
 from prony.hosts import files
 from prony.hosts.actor import LEASE_S, HostActor
-from prony.hosts.way import link_to
+from prony.hosts.network_path import link_to
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, engine_version
 from prony.plan.workload import Workload

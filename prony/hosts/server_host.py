@@ -26,7 +26,7 @@ from prony.host.sampler import HostSampler
 from prony.hosts import files
 from prony.hosts.actor import LEASE_S
 from prony.hosts.actors import MeasuredHost
-from prony.hosts.way import is_own
+from prony.hosts.network_path import is_own
 from prony.load.reference import Certificate, reference_server
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload

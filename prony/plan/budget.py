@@ -1,4 +1,6 @@
-"""A plan within a given time: how many trials each cell has at least, and up to how many blocks may follow."""
+"""A plan within a given time: how many trials each cell has at least, and up to how many blocks
+may follow.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""From the store to the value that every output reads: plan, judged trials, what they come to part by part."""
+"""From the store to the value that every output reads: plan, judged trials, what they come to
+part by part.
+"""
 
 from __future__ import annotations
 

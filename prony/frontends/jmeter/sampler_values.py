@@ -1,4 +1,6 @@
-"""The properties of an HTTP sampler with those of HTTP Request Defaults behind them, as JMeter merges them."""
+"""The properties of an HTTP sampler with those of HTTP Request Defaults behind them, as JMeter
+merges them.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""little: was each user there all the time, and do the engine's books balance (Little's law, in two forms)."""
+"""little: was each user there all the time, and do the engine's books balance (Little's law, in
+two forms).
+"""
 
 from __future__ import annotations
 
