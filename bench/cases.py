@@ -1,4 +1,4 @@
-"""What is offered, alike to every tool. Must not know any tool."""
+"""What is offered, alike to every tool."""
 
 from __future__ import annotations
 

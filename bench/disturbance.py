@@ -1,4 +1,4 @@
-"""Whether something else used the CPUs while a tool ran. Must not know tools or figures."""
+"""Whether something else used the CPUs while a tool ran."""
 
 from __future__ import annotations
 

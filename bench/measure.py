@@ -1,6 +1,4 @@
-"""One run of one tool against a fresh server: what the kernel and the server counted. Must not know what runs
-before or after it, or what its figures are worth.
-"""
+"""One run of one tool against a fresh server: what the kernel and the server counted."""
 
 from __future__ import annotations
 

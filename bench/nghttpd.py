@@ -1,5 +1,5 @@
 """nghttpd (of nghttp2, as h2load is) on its CPU, in place of the reference server: for HTTP/2, a server that
-is not Prony's. It counts nothing. Must not know who sends the requests.
+is not Prony's. It counts nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order of runs: interleaved rounds, each shuffled anew. Must not run anything."""
+"""The order of runs: interleaved rounds, each shuffled anew."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The reference server (`prony-engine serve`) on its CPU: started fresh for each run, asked for its counters.
-Must not know who sends the requests.
+"""The reference server (`prony-engine serve`) on its CPU: started fresh for each run, asked for its
+counters.
 """
 
 from __future__ import annotations

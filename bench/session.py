@@ -1,6 +1,4 @@
-"""The whole bench: which tools are here, the rounds, and the rows that come out. Must not know how rows are
-shown.
-"""
+"""The whole bench: which tools are here, the rounds, and the rows that come out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs into rows: medians, ranges, the ratio to the baseline, sanity and verdicts. Must not run anything."""
+"""Runs into rows: medians, ranges, the ratio to the baseline, sanity and verdicts."""
 
 from __future__ import annotations
 

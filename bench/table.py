@@ -1,4 +1,4 @@
-"""Rows into text, for the terminal and for docs/benchmarks.md alike. Must not measure or judge."""
+"""Rows into text, for the terminal and for docs/benchmarks.md alike."""
 
 from __future__ import annotations
 

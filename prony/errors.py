@@ -1,7 +1,4 @@
-"""Errors that a user can fix: one sentence each (found, expected, what to do) and a documented exit code.
-
-Must not know where it is raised from; every room may import it.
-"""
+"""Errors that a user can fix: one sentence each (found, expected, what to do) and a documented exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Number formats for sentences. Must not know what is counted."""
+"""Number formats for sentences."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Values without credentials: what is stored, shown or sent elsewhere holds `REDACTED` in their place. The
-engine gets the real ones. Pure; must not know what a value belongs to beyond the names in it.
+engine gets the real ones. Pure.
 
 A credential is known by its name (a header, a parameter, a field, an option, a variable), by its form (user
 and password of a URL, `Bearer …`) or, once it was found so, by its text wherever it stands (`without`).

@@ -1,6 +1,4 @@
-"""A series of seconds that is thinned to minutes after half an hour. Must not know what a row means: the
-owner of the rows says how several become one.
-"""
+"""A series of seconds that is thinned to minutes after half an hour."""
 
 from __future__ import annotations
 

@@ -5,8 +5,6 @@ A machine that is busy, as it is by design in the first two, may make a test fai
 MOST_AGAIN failures of a part run again, one at a time with nothing beside them; more are no accident. The
 exit code is 0 only if every test passed, at the second time at the latest. What failed first and passed
 alone is listed at the end with the first failure: it depends on luck, and is to be mended.
-
-Must not know what is tested, nor choose how often a test may fail: once.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@ imports, with versions, licences and, of crates, hashes.
 
 `tools/sbom.py` prints a bill of materials (CycloneDX 1.6, JSON). `tools/sbom.py --audit` checks the licences,
 lists what is there in several versions, and says what it did not check. Read from `cargo metadata` and from
-the packages that are installed beside this Python. Must not know how a release is built.
+the packages that are installed beside this Python.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 address and never as root: `python tools/search_node.py opensearch` prints its URL and runs it until Ctrl-C.
 
 The node of Elasticsearch is what Maven Central has of it: without Elastic's own modules it knows no data
-streams, and neither has ingest processors. Must not know what is stored in it.
+streams, and neither has ingest processors.
 """
 
 from __future__ import annotations

@@ -3,7 +3,6 @@ it; one for another architecture runs its engine under qemu-user, with the labor
 one.
 
 `tools/smoke_wheel.py [--all] WHEEL…`. What could not be tried here is said, and with `--all` it is a failure.
-Must not import Prony: what it tries is what the wheel holds.
 """
 
 from __future__ import annotations

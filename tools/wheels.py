@@ -3,8 +3,7 @@ run where glibc is 2.28 or newer, the source distribution, the bill of materials
 
 `tools/wheels.py [--to DIR] [--only x86-64|arm64|sdist]… [--twice]`. Needs the packages of
 requirements/lock.txt, Rust with the standard library of each target, and zig, which tools/fetch.py gets.
-`--twice` builds everything again from nothing in another folder, and fails where a byte differs. Must not
-know what a wheel is good for: tools/smoke_wheel.py tries it.
+`--twice` builds everything again from nothing in another folder, and fails where a byte differs.
 """
 
 from __future__ import annotations

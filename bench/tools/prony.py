@@ -1,6 +1,4 @@
-"""Prony's own engine, asked directly with a plan, every piece of evidence on. Must not be favoured: it is
-started, pinned and measured like the others.
-"""
+"""Prony's own engine, asked directly with a plan, every piece of evidence on."""
 
 from __future__ import annotations
 

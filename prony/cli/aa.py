@@ -1,4 +1,4 @@
-"""`prony aa`: one server against itself, on this host. Must not measure by itself."""
+"""`prony aa`: one server against itself, on this host."""
 
 from __future__ import annotations
 

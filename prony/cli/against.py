@@ -1,6 +1,4 @@
-"""`--against FILE`: an exported result, such as one of docs/results, beside what is measured. Must not
-measure, or keep what the file holds.
-"""
+"""`--against FILE`: an exported result, such as one of docs/results, beside what is measured."""
 
 from __future__ import annotations
 

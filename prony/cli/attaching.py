@@ -1,4 +1,4 @@
-"""Asks before a profiler is attached to a server that somebody else started. Must not attach anything."""
+"""Asks before a profiler is attached to a server that somebody else started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`prony capacity`: the highest rate that still meets an objective. Must not measure by itself."""
+"""`prony capacity`: the highest rate that still meets an objective."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Makes a function a command that measures: it gets the shared options, and with --resume the stored plan is
-continued in its place. Must not know any command.
+continued in its place.
 """
 
 from __future__ import annotations

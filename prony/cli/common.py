@@ -1,4 +1,4 @@
-"""The options that mean the same on every command that measures, written once. Must not run anything."""
+"""The options that mean the same on every command that measures, written once."""
 
 from __future__ import annotations
 

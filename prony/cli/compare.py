@@ -1,7 +1,4 @@
-"""`prony compare`: servers against each other, from fresh processes, with intervals on the ratios.
-
-Must not measure by itself.
-"""
+"""`prony compare`: servers against each other, from fresh processes, with intervals on the ratios."""
 
 from __future__ import annotations
 

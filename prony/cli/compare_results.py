@@ -1,4 +1,4 @@
-"""`prony compare-results`: two stored results beside each other, as of two hosts. Must not measure."""
+"""`prony compare-results`: two stored results beside each other, as of two hosts."""
 
 from __future__ import annotations
 

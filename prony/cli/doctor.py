@@ -1,4 +1,4 @@
-"""`prony doctor`: is this host fit to measure, and if not, what to do about it. Must not change anything."""
+"""`prony doctor`: is this host fit to measure, and if not, what to do about it."""
 
 from __future__ import annotations
 

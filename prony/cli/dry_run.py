@@ -1,7 +1,4 @@
-"""`prony run --dry-run`: what would run, in which order, how long it takes, and what stands in the way.
-
-Must not start anything.
-"""
+"""`prony run --dry-run`: what would run, in which order, how long it takes, and what stands in the way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`prony explain`: where does a server's CPU time go? Must not measure by itself."""
+"""`prony explain`: where does a server's CPU time go?"""
 
 from __future__ import annotations
 

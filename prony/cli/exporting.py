@@ -1,5 +1,5 @@
 """`prony results export` and its short form `prony results csv`: a stored experiment in another program's
-format. Must not know any format.
+format.
 """
 
 from __future__ import annotations

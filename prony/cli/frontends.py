@@ -1,5 +1,5 @@
-"""`prony wrk …`, `prony ab …` and so on: another tool's command line, less the few options that are Prony's.
-Must not know which tools there are, or what their arguments mean.
+"""`prony wrk …`, `prony ab …` and so on: another tool's command line, less the few options that are
+Prony's.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`prony gate`: is a candidate build no worse than its base? Must not measure by itself."""
+"""`prony gate`: is a candidate build no worse than its base?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that `prony gate` leaves for a build server. Must not know what is in them."""
+"""The files that `prony gate` leaves for a build server."""
 
 from __future__ import annotations
 

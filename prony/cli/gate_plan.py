@@ -1,4 +1,4 @@
-"""From the options of `prony gate` to its plan. Must not measure."""
+"""From the options of `prony gate` to its plan."""
 
 from __future__ import annotations
 

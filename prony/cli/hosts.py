@@ -1,5 +1,5 @@
 """`prony hosts`: certificates, workers and the scheduler of several hosts, and whether they are fit to
-measure. Must not measure.
+measure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`prony import`: another tool's script as a Prony plan file. Must not run it."""
+"""`prony import`: another tool's script as a Prony plan file."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """How servers are tried that are compared, or one that is held against itself: options of `compare`, `aa`,
-`gate` and `explain`. Must not measure.
+`gate` and `explain`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """Who hears of an experiment while it runs, put together for every command that measures: the screen, the
-progress journal, a scraper (--metrics), a search engine (--push). Must not judge; what fails here ends no
-measurement that has begun.
+progress journal, a scraper (--metrics), a search engine (--push).
 """
 
 from __future__ import annotations

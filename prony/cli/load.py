@@ -1,4 +1,4 @@
-"""`prony load`: offer a load to a server that is already running. Must not start, pin or stop that server."""
+"""`prony load`: offer a load to a server that is already running."""
 
 from __future__ import annotations
 

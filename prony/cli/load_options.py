@@ -1,4 +1,4 @@
-"""What a user types about a load, into the values of `prony.plan.load`. Must not run anything."""
+"""What a user types about a load, into the values of `prony.plan.load`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From a plan to its result: what every command that measures does once its plan is there.
-
-Must not know which command made the plan, nor how a trial is run.
-"""
+"""From a plan to its result: what every command that measures does once its plan is there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks of what a user typed that several commands share. Must not run anything."""
+"""Checks of what a user typed that several commands share."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """`prony results publish`: a stored experiment as a folder that others may read, judge again and measure
-beside. Must not measure or judge.
+beside.
 """
 
 from __future__ import annotations

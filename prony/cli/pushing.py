@@ -1,4 +1,4 @@
-"""`prony results push`: a stored experiment to Elasticsearch or OpenSearch. Must not know documents."""
+"""`prony results push`: a stored experiment to Elasticsearch or OpenSearch."""
 
 from __future__ import annotations
 

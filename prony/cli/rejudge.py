@@ -1,4 +1,4 @@
-"""`prony results rejudge`: stored trials judged again from their evidence. Must not measure."""
+"""`prony results rejudge`: stored trials judged again from their evidence."""
 
 from __future__ import annotations
 

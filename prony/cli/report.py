@@ -1,4 +1,4 @@
-"""`prony report`: the self-contained HTML page of a stored experiment. Must not measure or judge."""
+"""`prony report`: the self-contained HTML page of a stored experiment."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""`prony results`: what has been measured and stored, finding it, and moving it. Must not change a stored
-trial.
-"""
+"""`prony results`: what has been measured and stored, finding it, and moving it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`prony results list`: finds stored experiments. Must not read their records."""
+"""`prony results list`: finds stored experiments."""
 
 from __future__ import annotations
 

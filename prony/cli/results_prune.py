@@ -1,4 +1,4 @@
-"""`prony results prune`: removes what nobody keeps, when it is told to. Must not decide what that is."""
+"""`prony results prune`: removes what nobody keeps, when it is told to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""`prony run`: a plan, from its file to its report; continues one that was interrupted.
-
-Must not measure by itself.
-"""
+"""`prony run`: a plan, from its file to its report; continues one that was interrupted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`prony second-opinion`: the same load by Prony and by other load generators. Must not measure by itself."""
+"""`prony second-opinion`: the same load by Prony and by other load generators."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def command(
     from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
     from prony.plan.plan import one_part
     from prony.plan.trial import TrialPlan, fixed
-    from prony.trial.beside import available
+    from prony.trial.peer_tools import available
 
     if target is None:
         raise UsageError(f"name a URL, {t.LAUNCHED}")

@@ -1,4 +1,4 @@
-"""`prony serve`: the page of all results. Must not measure or judge."""
+"""`prony serve`: the page of all results."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """How a command shows what it measured: table or JSON, HTML when asked for, and the exit code that follows.
 
-One way for every command and for `prony results show`. Must not measure.
+One way for every command and for `prony results show`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`prony sweep`: throughput and times over numbers of users. Must not measure by itself."""
+"""`prony sweep`: throughput and times over numbers of users."""
 
 from __future__ import annotations
 

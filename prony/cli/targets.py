@@ -1,5 +1,5 @@
 """A server as it is named on the command line: a name of the catalogue, a path, or the URL of a running one.
-Every command that takes a server asks here. Must not measure.
+Every command that takes a server asks here.
 """
 
 from __future__ import annotations

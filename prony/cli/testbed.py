@@ -1,7 +1,4 @@
-"""Prepares the host for a command that measures: CPUs, limits, fingerprint.
-
-Must not start servers or load.
-"""
+"""Prepares the host for a command that measures: CPUs, limits, fingerprint."""
 
 from __future__ import annotations
 

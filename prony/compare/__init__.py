@@ -1,4 +1,4 @@
-"""Statistics over trials: arrays in, frozen values out. Must not know evidence, servers or reports.
+"""Statistics over trials: arrays in, frozen values out.
 
 The sample is the trial (a fresh process). Start at `compare`.
 """

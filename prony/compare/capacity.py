@@ -1,7 +1,4 @@
-"""The search for the highest rate that meets an objective: which rate to try next. Pure.
-
-Must not know how a rate is tried or what the objective is.
-"""
+"""The search for the highest rate that meets an objective: which rate to try next. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What the data show of a pair, with everything unknown against it: the claim, and what would settle one that
-is open. Must not know servers, figures' names or sentences.
+is open.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """All pairs of one figure: the ratio of each with its interval, what may bend it, and the claim that holds at
-the worst case. Must not know evidence.
+the worst case.
 
 Never best of N, never an average of percentiles. A claim is judged, not a trial.
 """
@@ -91,6 +91,7 @@ class Pair:
     sources: tuple[Source, ...] = ()
     """What may bend the ratio, the largest first; the drift to the horizon is the one named `steady`."""
     method: str = ""
+    paired: bool = False
     n: int = 0
     n_a: int = 0
     n_b: int = 0
@@ -261,6 +262,7 @@ def _pair(
         settles=remedy,
         sources=(*bends, *drift),
         method=found.method,
+        paired=found.paired,
         n=found.n,
         n_a=found.n_a,
         n_b=found.n_b,

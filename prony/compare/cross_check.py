@@ -1,7 +1,4 @@
-"""Other load generators beside Prony under the same load, and which check explains a difference. Pure.
-
-Must not know how a tool is run.
-"""
+"""Other load generators beside Prony under the same load, and which check explains a difference. Pure."""
 
 from __future__ import annotations
 
@@ -43,8 +40,8 @@ class Run:
     """By the server, in the same time; None when it does not count."""
     failure: str | None = None
     conforms: bool | None = None
-    finding: str | None = None
-    """Prony's: the check that does not conform, else the one that may bend the rate most, with its reason."""
+    finding: tuple[str, str] | None = None
+    """Prony's: the check that does not conform, else the one that may bend the rate most, and its reason."""
     identifier: str | None = None
     """Prony's: the trial in the store."""
 
@@ -100,7 +97,7 @@ def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | Non
         None if counted is None else counted.requests,
         failure=record.failure,
         conforms=judgement.conforms,
-        finding=None if first is None else f"{first.check}: {first.reason}",
+        finding=None if first is None else (first.check, first.reason),
         identifier=record.id,
     )
 
@@ -145,8 +142,8 @@ def _explained(
         return "client", f"{busiest:.0%} of its CPU in use: this is the tool's limit, not the server's"
     slower = bool(own) and max(run.per_s for run in runs) < min(run.per_s for run in own)
     finding = next((run.finding for run in own if run.finding), None)
-    if finding is not None and not (slower and finding.startswith("client:")):
-        check, _, reason = finding.partition(": ")
+    if finding is not None and not (slower and finding[0] == "client"):
+        check, reason = finding
         return check, f"of Prony's own run: {reason}"
     if slower and all(run.counted is not None for run in own):
         carried = statistics.median(run.per_s for run in own)

@@ -1,5 +1,4 @@
-"""One new experiment against earlier ones: the sample is the experiment, not the trial. Must not know what
-was measured.
+"""One new experiment against earlier ones: the sample is the experiment, not the trial.
 
 Trials of one experiment share its hour, its boot and the host's temper; those of another do not. An interval
 over trials of two experiments knows nothing of that; the spread of earlier experiments does.

@@ -1,6 +1,4 @@
-"""How often one server under two names is called different, from trials of that server. Must not know how
-they were run.
-"""
+"""How often one server under two names is called different, from trials of that server."""
 
 from __future__ import annotations
 

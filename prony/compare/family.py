@@ -1,4 +1,4 @@
-"""Several pairs at once: Holm's step-down. Must not know sentences."""
+"""Several pairs at once: Holm's step-down."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Is a candidate no worse than its base, figure by figure? By the interval of the ratio against a margin, at
-every look, with Holm over the figures. Must not know which servers they are or why trials were rejected.
+every look, with Holm over the figures.
 
 The question is not "is there a significant difference" (too few trials never find one) but "is it shown that
 the loss is smaller than the margin". Source: non-inferiority by the confidence interval, Piaggio et al. 2012,

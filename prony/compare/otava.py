@@ -1,7 +1,5 @@
 """Change points of a series by Apache Otava: E-divisive means over sliding windows, then a t-test of each
 point found (Fleming et al. 2023, https://doi.org/10.1145/3578244.3583719). Otava is known nowhere else.
-
-Must not know what the values are.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What one trial at a given rate says about an objective, and the search that its answers lead. Pure.
-
-Must not know how a rate is offered.
-"""
+"""What one trial at a given rate says about an objective, and the search that its answers lead. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""A test for an effect of a trial's position in its block, and what it does to a ratio. Must not know
-verdicts.
+"""A test for an effect of a trial's position in its block, and what it does to a ratio.
 
 A position effect in balanced orders widens intervals; in unbalanced ones it looks like a server.
 """

@@ -1,4 +1,4 @@
-"""The ratio of two servers with its interval. Must not know families of pairs, biases or sentences.
+"""The ratio of two servers with its interval.
 
 Ratios are of geometric means: differences of mean logarithms, so that swapping the servers inverts every
 number.
@@ -57,11 +57,8 @@ class RatioResult:
     """Set when the interval covers at all looks at once, so that trials may be added until the result is
     clear.
     """
-
-    @property
-    def paired(self) -> bool:
-        """Whether trials of the same block were compared with each other."""
-        return self.method.startswith("paired")
+    paired: bool = False
+    """Whether trials of the same block were compared with each other."""
 
 
 def ratio(
@@ -131,6 +128,7 @@ def repeated_ratio(
         error=error,
         freedom=count - 1,
         looks=looks,
+        paired=True,
     )
 
 
@@ -172,7 +170,8 @@ def _paired(differences: Floats, n_a: int, n_b: int, confidence: float) -> Ratio
     count = int(differences.size)
     centre = float(differences.mean())
     error = float(differences.std(ddof=1)) / math.sqrt(count)
-    found = _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b)
+    made = _result(centre, error, count - 1, confidence, "paired t on logs", count, n_a, n_b)
+    found = replace(made, paired=True)
     if count < SKEW_FROM or found.low is None or found.high is None:
         return found
     low, high = skew_interval(differences, float(special.stdtrit(count - 1, 0.5 + confidence / 2)))

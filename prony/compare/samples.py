@@ -1,6 +1,4 @@
-"""Which trials of a figure count, server by server, and by how much each may be wrong. Must not know ratios
-or claims.
-"""
+"""Which trials of a figure count, server by server, and by how much each may be wrong."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Throughput over users: the Universal Scalability Law, its peak and its sweet spot.
 
-Arrays in, frozen values out. Must not know how the points were measured.
+Arrays in, frozen values out.
 """
 
 from __future__ import annotations

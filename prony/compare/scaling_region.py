@@ -1,5 +1,4 @@
 """A profile-likelihood region of the Universal Scalability Law: the laws that the points do not contradict.
-Must not know what is derived from a law.
 
 Arrays in, arrays out. A bootstrap of so few points covered 83 % instead of 95 %.
 """

@@ -1,6 +1,4 @@
-"""One sentence per pair, from its numbers and codes. Must not decide anything; it rounds so that no printed
-number contradicts the claim.
-"""
+"""One sentence per pair, from its numbers and codes."""
 
 from __future__ import annotations
 
@@ -168,7 +166,7 @@ def basis(pair: Pair, confidence: float, family: int) -> str:
         f"{pair.n} trials each"
         if pair.n_a == pair.n_b == pair.n
         else f"{pair.n} blocks"
-        if pair.method.startswith("paired")
+        if pair.paired
         else f"{pair.n_a} and {pair.n_b} trials"
     )
     quick = f", quick: fewer than {FULL_TRIALS}" if pair.n < FULL_TRIALS else ""

@@ -1,6 +1,6 @@
 """Repeated confidence intervals: several looks at one comparison at a known total error.
 
-Pure; must not know servers, sentences or how trials are run. docs/method.md has the rule and its derivation.
+Pure. docs/method.md has the rule and its derivation.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Loads that were measured one after the other in shared processes: ratios between loads, paired by process,
-and what the order of the loads does to a figure. Where workloads share a process too, a load is here one load
-of one workload. Must not know how a process was shared, or sentences.
+and what the order of the loads does to a figure. Where workloads share a process too, a load is here one
+load of one workload.
 
 The process is the sample: what one start has in common under all its loads (layout in memory, what the
 compiler decided) cancels between its loads, and stays in the interval of every ratio between servers.

@@ -1,4 +1,4 @@
-"""An interval of a mean that allows for skewness. Must not know what the values are.
+"""An interval of a mean that allows for skewness.
 
 With trials of a skewed distribution the t interval lies too far from the long tail: where one of two servers
 has now and then a slow start, it missed the truth in 8 to 10 % of simulated comparisons instead of 5 %.

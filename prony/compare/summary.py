@@ -1,4 +1,4 @@
-"""One figure of one server over its trials: median and range. Must not know which figure."""
+"""One figure of one server over its trials: median and range."""
 
 from __future__ import annotations
 

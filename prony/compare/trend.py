@@ -1,8 +1,8 @@
 """Change points of one figure over the trials of one setting: where its level changed, and by how much.
 Arrays in, frozen values out.
 
-Must not know servers, settings or dates. The caller splits a series where the host or the JDK changed: what
-differs across such a break is no change of the server.
+The caller splits a series where the host or the JDK changed: what differs across such a break is no change of
+the server.
 """
 
 from __future__ import annotations

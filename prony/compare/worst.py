@@ -1,5 +1,4 @@
-"""What may bend a ratio, source by source, and the interval with everything at its worst. Must not know
-claims or sentences.
+"""What may bend a ratio, source by source, and the interval with everything at its worst.
 
 The true ratio lies in [L exp(-down), H exp(up)], L and H the statistical interval: systematic bounds of
 unknown dependence are added (JCGM 100:2008, F.2.4.5).

@@ -1,5 +1,4 @@
-"""The suite's own client connection over HTTP/2: frames and header compression by the h2 package. Must not
-know what a correct response is.
+"""The suite's own client connection over HTTP/2: frames and header compression by the h2 package.
 
 Independent of the engine's HTTP/2. Where the suite sends what only HTTP/1 can express, it uses `wire.Wire`.
 """

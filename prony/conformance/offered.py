@@ -1,7 +1,7 @@
 """Checks made with the engine: its connections are kept alive, and a hundred concurrent ones get correct
 responses.
 
-Each takes a running server under a workload and returns an Outcome. Must not start or stop it.
+Each takes a running server under a workload and returns an Outcome.
 """
 
 from __future__ import annotations

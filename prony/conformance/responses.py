@@ -1,6 +1,6 @@
 """Checks made with single requests, in every form that a client may send.
 
-Each takes a running server under a workload and returns an Outcome. Must not start or stop it.
+Each takes a running server under a workload and returns an Outcome.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Results of the suite, as values. Must not know how they were found or how they are shown."""
+"""Results of the suite, as values."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Starts a fresh server, runs every check under one workload, and stops it. Must not know how results are
-shown.
-"""
+"""Starts a fresh server, runs every check under one workload, and stops it."""
 
 from __future__ import annotations
 

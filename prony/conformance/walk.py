@@ -1,7 +1,4 @@
-"""The steps of a workload as the suite's own requests, with fresh `${sequence}` numbers on every walk.
-
-Must not know which check a walk is for.
-"""
+"""The steps of a workload as the suite's own requests, with fresh `${sequence}` numbers on every walk."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from dataclasses import dataclass, field
 
 from prony.conformance.http2 import Http2Wire
 from prony.conformance.wire import Line, Wire, WireRequest, WireResponse
-from prony.plan import given
+from prony.plan import captured_values
 from prony.plan.load import Connections
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
@@ -64,7 +61,7 @@ class Subject:
 
     def for_engine(self) -> Workload:
         """The same with what its preparation captured, as the engine is told it."""
-        return given.knowing(self.afresh(), self.known)
+        return captured_values.knowing(self.afresh(), self.known)
 
     def walk(self, workload: Workload, scenario: Scenario) -> Walk:
         """Through a scenario of this workload."""

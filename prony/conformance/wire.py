@@ -1,5 +1,5 @@
 """The suite's own client connection over HTTP/1: raw bytes out, responses parsed by h11; and what a
-connection of any version is to the checks. Must not know what a correct response is.
+connection of any version is to the checks.
 
 Independent of the engine's parser, and able to send what no well-behaved client sends.
 """

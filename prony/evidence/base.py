@@ -1,4 +1,4 @@
-"""The common ground of all recorded values: immutable, strict about unknown keys. Must not know any room."""
+"""The common ground of all recorded values: immutable, strict about unknown keys."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine said: the events of docs/engine.md as values. Must not know who asked for the load.
+"""What the engine said: the events of docs/engine.md as values.
 
 A field that an engine could not read is None, never a made-up zero.
 """

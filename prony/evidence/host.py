@@ -1,4 +1,4 @@
-"""What the host was and did. Must not know what was measured on it."""
+"""What the host was and did."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each host of a trial on several hosts left behind. Must not know how hosts are reached.
+"""What each host of a trial on several hosts left behind.
 
 All instants are on the laboratory's clock, and `t_ms` counts from the start of the merged run, as everywhere
 in the evidence. What could not be read is None, never a made-up zero.

@@ -1,7 +1,4 @@
-"""What a profiler and the kernel's counters said of a server in an explained trial, as one stored value.
-
-Must not know how it was obtained, nor to which part of a server a frame belongs.
-"""
+"""What a profiler and the kernel's counters said of a server in an explained trial, as one stored value."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What the server under test looked like from outside (kernel) and inside (its runtime). Must not know how it
-was started.
+"""What the server under test looked like from outside (kernel) and inside (its runtime).
 
 None means: could not be read. Nothing here is derived or judged.
 """

@@ -1,7 +1,4 @@
-"""All that one trial left behind, as one value: the only input of the judge.
-
-Must not know how it was obtained.
-"""
+"""All that one trial left behind, as one value: the only input of the judge."""
 
 from __future__ import annotations
 

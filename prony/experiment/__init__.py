@@ -1,4 +1,1 @@
-"""Runs a whole experiment: builds, trials in order, each judged and stored the moment it ends.
-
-Must not know how results are shown.
-"""
+"""Runs a whole experiment: builds, trials in order, each judged and stored the moment it ends."""

@@ -1,6 +1,4 @@
-"""The base of a gate from the store: experiments that measured the same thing on the same host. Must not
-measure, or know what follows from them.
-"""
+"""The base of a gate from the store: experiments that measured the same thing on the same host."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Blocks beyond the planned ones: which cells get another one together, and whose turn it is. Pure.
-
-Must not run trials, or know how long they take.
-"""
+"""Blocks beyond the planned ones: which cells get another one together, and whose turn it is. Pure."""
 
 from __future__ import annotations
 

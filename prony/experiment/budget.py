@@ -1,7 +1,4 @@
-"""The time that trials may take: is there room for these? No clock is read here.
-
-Must not know what is measured, nor why further trials are wanted.
-"""
+"""The time that trials may take: is there room for these? No clock is read here."""
 
 from __future__ import annotations
 

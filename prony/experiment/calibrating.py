@@ -1,6 +1,6 @@
 """The calibrations of one experiment: the engine against the reference server, under the load of a trial.
 
-A ceiling is one only for the same load, so it is measured for each. Must not know what is concluded from it.
+A ceiling is one only for the same load, so it is measured for each.
 """
 
 from __future__ import annotations

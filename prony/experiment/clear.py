@@ -1,7 +1,5 @@
 """Are more trials needed? The stated rule for adding blocks until every pair is clear, or a gate decided.
 Pure.
-
-Must not run trials; docs/method.md has the rule.
 """
 
 from __future__ import annotations

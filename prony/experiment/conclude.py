@@ -1,7 +1,4 @@
-"""What follows from a trial the moment it ends: its judgement and its figures.
-
-Must not store or print.
-"""
+"""What follows from a trial the moment it ends: its judgement and its figures."""
 
 from __future__ import annotations
 

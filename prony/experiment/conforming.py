@@ -1,7 +1,4 @@
-"""The short part of the conformance suite, once for every server and workload, before their first trial.
-
-Must not judge what it finds.
-"""
+"""The short part of the conformance suite, once for every server and workload, before their first trial."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Runs a plan: its trials in the recorded order, each judged and stored when it ends; goes on where an
 interrupted one stopped.
-
-Must not know which command made the plan, what kind its targets are, nor how results are shown.
 """
 
 from __future__ import annotations
@@ -15,10 +13,10 @@ from typing import TYPE_CHECKING
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
+from prony.experiment.cell_progress import Settled
 from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
-from prony.experiment.settled import Settled
 from prony.experiment.targets import Targets
 from prony.experiment.testbed import Progress, Testbed
 from prony.experiment.trials import EndedTrial, Trials, index_of

@@ -1,6 +1,5 @@
-"""The profilers of an experiment's explained trials: fetched before its first trial, one collector for each.
-
-Must not know the trial, or what is concluded from a profile.
+"""The profilers of an experiment's explained trials: fetched before its first trial, one collector for
+each.
 """
 
 from __future__ import annotations

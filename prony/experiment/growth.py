@@ -1,7 +1,4 @@
-"""Parts of a plan that grow while it runs: the rates of a search, and the loads of a second pass. Pure.
-
-Must not run trials.
-"""
+"""Parts of a plan that grow while it runs: the rates of a search, and the loads of a second pass. Pure."""
 
 from __future__ import annotations
 

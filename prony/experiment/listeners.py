@@ -1,7 +1,4 @@
-"""Several listeners to one experiment as one `Progress`: a screen, the progress journal, live metrics.
-
-Must not know what any of them does with what it hears.
-"""
+"""Several listeners to one experiment as one `Progress`: a screen, the progress journal, live metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes that trials of an experiment share, one at a time. Must not know what a trial does."""
+"""The processes that trials of an experiment share, one at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The beginning and the end of an experiment in the store. Must not know its trials."""
+"""The beginning and the end of an experiment in the store."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Judges the stored trials of an experiment again: under other limits, or by a newer Prony. Must not change a
-trial or an earlier judgement.
-"""
+"""Judges the stored trials of an experiment again: under other limits, or by a newer Prony."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Can this host do what a plan needs? Asked cell by cell before anything starts.
-
-Must not run or store anything.
-"""
+"""Can this host do what a plan needs? Asked cell by cell before anything starts."""
 
 from __future__ import annotations
 

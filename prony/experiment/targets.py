@@ -1,4 +1,4 @@
-"""The servers under test of a plan, each found once however many cells it has. Must not start any."""
+"""The servers under test of a plan, each found once however many cells it has."""
 
 from __future__ import annotations
 

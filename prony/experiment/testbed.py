@@ -1,7 +1,4 @@
-"""The host on which an experiment runs, as it is before the first trial, and whom it tells: `Progress`.
-
-Must not know what is measured.
-"""
+"""The host on which an experiment runs, as it is before the first trial, and whom it tells: `Progress`."""
 
 from __future__ import annotations
 

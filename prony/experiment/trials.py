@@ -1,7 +1,5 @@
 """One trial of an experiment: run, judge, store. A calibration that has to be measured follows when the trial
 is stored, and completes it.
-
-Must not know the order of trials, or why this one is run.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from prony.experiment.conforming import conformance_of
 from prony.experiment.explaining import Explaining
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.affinity import pin_self
-from prony.judge import outside
+from prony.judge import external_causes
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.limits import CheckLimits
 from prony.plan.cell import Cell
@@ -48,7 +46,7 @@ class EndedTrial:
     @property
     def disturbed(self) -> bool:
         """Whether what happened outside of client and server bends it so far that it is worth repeating."""
-        return outside.disturbed(self.conclusion.judgement, self.record.failure)
+        return external_causes.disturbed(self.conclusion.judgement, self.record.failure)
 
 
 @dataclass(slots=True)

@@ -2,7 +2,7 @@
 it, `jcmd` asks what jcmd asks.
 
 The JVM answers on a Unix socket in its own /tmp, which it opens when it finds a file `.attach_pid<PID>` on
-SIGQUIT (HotSpot's AttachListener for Linux; the same as in `jdk.attach`). Must not know any agent.
+SIGQUIT (HotSpot's AttachListener for Linux; the same as in `jdk.attach`).
 """
 
 from __future__ import annotations

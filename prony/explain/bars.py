@@ -1,5 +1,5 @@
 """Two small drawings of an explanation as SVG: the budget of each server as a stacked bar, and what a runtime
-did over the window. Pure functions; must not know the page around a drawing.
+did over the window. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The window of a trial against the seconds before it in the same process, on the same CPUs. Pure functions;
-must not know what ran in the window.
+"""The window of a trial against the seconds before it in the same process, on the same CPUs. Pure
+functions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What a request costs a server in CPU time, part by part: the measured cost times the profile's shares,
-which add up to it. Pure functions; must not know how anything was measured, nor how it is shown.
+which add up to it. Pure functions.
 
 The cost comes from the measured trials, in which no profiler ran; only the shares come from the profiled one.
 Intervals: a part's share is a ratio estimate over the slices of the profile (Cochran, Sampling Techniques,

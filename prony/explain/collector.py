@@ -1,7 +1,7 @@
 """What is collected beside the load in an explained trial: a profiler chosen by the server's runtime, and the
 kernel's counters, from the opening of the window to its end.
 
-Whatever goes wrong is a sentence in the profile, never the trial's. Must not know the order of a trial.
+Whatever goes wrong is a sentence in the profile, never the trial's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the kernel counts for a server's processes: context switches, faults, waits for a CPU, TCP, system
 calls.
 
-From /proc; system calls by name by perf, where it may be used. Must not know what runs in the processes.
+From /proc; system calls by name by perf, where it may be used.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The difference of two servers' CPU time per request, attributed to parts. Pure functions; must not know how
-a profile was made, nor where the sentence stands.
+"""The difference of two servers' CPU time per request, attributed to parts. Pure functions.
 
 The intervals of the parts of one pair hold together (Bonferroni), so that a sentence may name whichever of
 them are clear. A part whose interval contains zero is not named: it stays in the rest.

@@ -1,5 +1,5 @@
 """One server's explanation as a value: the profile of its explained trial and the cost of its measured ones,
-put together. Pure functions; must not know reports or where trials are stored.
+put together. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Flame graphs: a profile as boxes, their width the weight of what they called, drawn as one SVG that needs
-nothing else. Pure functions; must not know the page around a drawing.
+nothing else. Pure functions.
 
 The drawing is complete without its script: every box has its text and, for what does not fit, a tooltip. The
 script (`SCRIPT`) adds zooming by click or Enter and a search; it stands in the SVG, or once in a page that

@@ -1,5 +1,5 @@
 """Commands to a running Node process by its inspector, which it opens on SIGUSR1 on a loopback port: the
-Chrome DevTools protocol over a WebSocket (RFC 6455). Must not know what is asked.
+Chrome DevTools protocol over a WebSocket (RFC 6455).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The kernel's share of the CPU time, as a second profiler saw it, put into the profile of one that does not
-see it. Pure functions; must not know what a part costs.
+see it. Pure functions.
 
 A profiler of a language sees that a function was called which makes a system call, or that something native
 ran, and counts the time of both sides there. The samples of those calls make room for as many samples of the

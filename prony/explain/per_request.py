@@ -1,5 +1,5 @@
 """Counters of an explained trial per request: the kernel's and the runtime's of the server, the engine's of
-what went over the wire. Pure functions; must not know how anything was counted, nor what it explains.
+what went over the wire. Pure functions.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Which of a server's processes is profiled, as what, and whether it is still there. Must not attach to
-anything.
-"""
+"""Which of a server's processes is profiled, as what, and whether it is still there."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Which part of a server a frame of a stack belongs to: rules as values, read from YAML files.
 
 A frame takes the first rule that matches it, a stack the part of its innermost frame that has one. The rules
-of a server (`servers/*/explain.yaml`) stand before those of its runtime (`defaults/`). Must not know what a
-part costs, nor how a profile was made.
+of a server (`servers/*/explain.yaml`) stand before those of its runtime (`defaults/`).
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
 """What the server did while its slowest requests ran: for each kind of event the share of these requests that
-ran beside one, against the share that would by chance. Pure functions; must not know how anything was
-measured, nor what caused a request to be slow: no sentence says it.
+ran beside one, against the share that would by chance. Pure functions.
 
 Chance is computed, not drawn: an interval as long as the request is placed anywhere in the watched span, all
 starts alike; the share of the starts from which it meets an event is exact. A long request meets more events

@@ -1,8 +1,7 @@
 """When the kernel held a server's threads up: waits for a CPU, throttling, reads from disk, by readings of
 /proc a few hundredths of a second apart.
 
-It takes at most `MOST_SHARE` of a CPU of the client: where a reading takes long there are fewer. Must not
-know what the readings are held against.
+It takes at most `MOST_SHARE` of a CPU of the client: where a reading takes long there are fewer.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What all front ends share: the translated load, its run, the two lines of its judgement and the exit code.
 
-A front end translates and prints; it offers no load and judges nothing. Must not know any single tool.
+A front end translates and prints; it offers no load and judges nothing.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Values with how often each was seen, and what tools print of them. Must not know any single tool."""
+"""Values with how often each was seen, and what tools print of them."""
 
 from __future__ import annotations
 

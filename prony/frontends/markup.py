@@ -1,7 +1,4 @@
-"""CSS selectors and XPath queries that name an attribute of one kind of tag, as regular expressions.
-
-Must not know who captures it.
-"""
+"""CSS selectors and XPath queries that name an attribute of one kind of tag, as regular expressions."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Regular expressions of other tools as the engine reads them (Rust's `regex`): what both read otherwise is
 written anew, and what the engine cannot do is said.
 
-Must not know who looks for what. Whether a pattern is too large is known to the engine alone.
+Whether a pattern is too large is known to the engine alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pins processes and threads to CPUs. A refusal is reported, not fatal. Must not choose the CPUs."""
+"""Pins processes and threads to CPUs. A refusal is reported, not fatal."""
 
 from __future__ import annotations
 

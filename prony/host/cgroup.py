@@ -1,4 +1,4 @@
-"""The CPU quota of a process's control group, cgroup v1 and v2. Must not know who asks."""
+"""The CPU quota of a process's control group, cgroup v1 and v2."""
 
 from __future__ import annotations
 

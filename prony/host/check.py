@@ -1,6 +1,4 @@
-"""One line of `prony doctor`: what was found, why it matters, what to do. Must not know any
-particular check.
-"""
+"""One line of `prony doctor`: what was found, why it matters, what to do."""
 
 from __future__ import annotations
 

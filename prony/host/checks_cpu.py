@@ -1,4 +1,4 @@
-"""The doctor's checks of CPUs and clocks: pure functions of the readings. Must not read anything."""
+"""The doctor's checks of CPUs and clocks: pure functions of the readings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The doctor's checks of kernel, memory, limits and disk: pure functions of the readings. Must not read
-anything.
-"""
+"""The doctor's checks of kernel, memory, limits and disk: pure functions of the readings."""
 
 from __future__ import annotations
 

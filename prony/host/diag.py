@@ -1,4 +1,4 @@
-"""TCP sockets from the kernel's sock_diag over netlink, also when there are 100,000. Must not interpret them.
+"""TCP sockets from the kernel's sock_diag over netlink, also when there are 100,000.
 
 The layouts are those of linux/netlink.h, linux/sock_diag.h and linux/inet_diag.h.
 """

@@ -1,4 +1,4 @@
-"""Is this host fit to measure on? Reads once, then runs every check. Must not change anything on the host."""
+"""Is this host fit to measure on? Reads once, then runs every check."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fingerprint of the host and its software, which tells two hosts apart. Must not judge."""
+"""The fingerprint of the host and its software, which tells two hosts apart."""
 
 from __future__ import annotations
 

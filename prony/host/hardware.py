@@ -1,4 +1,4 @@
-"""Single facts about the CPUs, the memory and the system, each from its file. Must not judge them.
+"""Single facts about the CPUs, the memory and the system, each from its file.
 
 A fact that cannot be read is None; an absent feature that is known to be absent says so.
 """

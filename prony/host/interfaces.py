@@ -1,4 +1,4 @@
-"""Network interfaces: what they are, and what went through them. Must not judge it.
+"""Network interfaces: what they are, and what went through them.
 
 The files are those of this network namespace.
 """

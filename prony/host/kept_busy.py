@@ -1,5 +1,5 @@
 """CPUs that are kept busy for a moment: a hypervisor takes time only from a CPU that wants to run, so an idle
-host shows no steal. Must not know what is read meanwhile.
+host shows no steal.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Counts new kernel log lines of warning level or worse (overheating, device resets, out of memory). Must not
-block.
-"""
+"""Counts new kernel log lines of warning level or worse (overheating, device resets, out of memory)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""What went through a link over the window: read at each sample of the host, concluded afterwards. Must not
-judge it.
+"""What went through a link over the window: read at each sample of the host, concluded afterwards.
 
-    link = LinkWatch(interface_towards(address), port, here=False)
-    sampler.watch("link", link.sample)
-    ...
-    link.use(open_s, close_s), link.round_trip_ms(open_s, close_s)
+link = LinkWatch(interface_towards(address), port, here=False)
+sampler.watch("link", link.sample)
+...
+link.use(open_s, close_s), link.round_trip_ms(open_s, close_s)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CPU used by processes other than Prony's own. Must not judge it.
+"""CPU used by processes other than Prony's own.
 
 Two readings bound it from above, and the smaller one is used: *busy CPU minus own CPU* on a CPU set includes
 interrupts that belong to no process, *the sum over all other processes* includes other CPUs. The second one

@@ -1,4 +1,4 @@
-"""CPU time of Prony's own processes (laboratory, engine, server) by CPU set. Must not know what they do."""
+"""CPU time of Prony's own processes (laboratory, engine, server) by CPU set."""
 
 from __future__ import annotations
 

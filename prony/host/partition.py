@@ -1,4 +1,4 @@
-"""Disjoint CPU sets for the server under test and for the client. Must not pin anything itself."""
+"""Disjoint CPU sets for the server under test and for the client."""
 
 from __future__ import annotations
 

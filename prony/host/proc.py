@@ -1,5 +1,4 @@
-"""Reads /proc and /sys: small parsers that return None when something cannot be read. Must not know what it
-is read for.
+"""Reads /proc and /sys: small parsers that return None when something cannot be read.
 
 Every reader takes `root`, so that tests can use a fake tree.
 """

@@ -1,4 +1,4 @@
-"""All readings of the doctor, taken at once (with one sample of about a second). Must not judge them."""
+"""All readings of the doctor, taken at once (with one sample of about a second)."""
 
 from __future__ import annotations
 

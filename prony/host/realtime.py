@@ -1,6 +1,4 @@
-"""Whether threads of this user may go before ordinary ones, as the engine's measuring threads do. Must not
-know what they are for.
-"""
+"""Whether threads of this user may go before ordinary ones, as the engine's measuring threads do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Descriptor limits and ephemeral ports of the client's side. Must not forecast: that is the judge's."""
+"""Descriptor limits and ephemeral ports of the client's side."""
 
 from __future__ import annotations
 

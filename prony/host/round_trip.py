@@ -1,4 +1,4 @@
-"""The round trip to the other side of the load, by what the kernel's TCP measured. Must not judge it."""
+"""The round trip to the other side of the load, by what the kernel's TCP measured."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Samples the host once a second during a trial, and computes what it did over the exact window. Must not
-judge, and must cost next to nothing.
+"""Samples the host once a second during a trial, and computes what it did over the exact window.
 
 The thread runs on the client's CPUs. Around the window the trial calls `mark()`, which reads what is too
 expensive for every second (all processes, all sockets, the kernel settings).

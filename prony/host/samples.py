@@ -1,4 +1,4 @@
-"""Cumulative counters between their readings: arrays in, numbers out. Must not know what is counted."""
+"""Cumulative counters between their readings: arrays in, numbers out."""
 
 from __future__ import annotations
 

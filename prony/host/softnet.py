@@ -1,4 +1,4 @@
-"""Packets that each CPU handled in soft interrupts, from /proc/net/softnet_stat. Must not interpret them.
+"""Packets that each CPU handled in soft interrupts, from /proc/net/softnet_stat.
 
 The counters are the host's, whatever the network namespace.
 """

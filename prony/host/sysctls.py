@@ -1,4 +1,4 @@
-"""The kernel settings that matter for network load. Must not change any."""
+"""The kernel settings that matter for network load."""
 
 from __future__ import annotations
 

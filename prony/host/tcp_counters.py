@@ -1,4 +1,4 @@
-"""What the kernel's TCP counted in this network namespace. Must not judge it."""
+"""What the kernel's TCP counted in this network namespace."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The CPUs: which of them share a core or a memory node, and which this process may use. Must not
-know roles.
-"""
+"""The CPUs: which of them share a core or a memory node, and which this process may use."""
 
 from __future__ import annotations
 

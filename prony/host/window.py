@@ -1,6 +1,4 @@
-"""What the host did between two moments, from the samples around them: pure functions. Must not read
-anything.
-"""
+"""What the host did between two moments, from the samples around them: pure functions."""
 
 from __future__ import annotations
 

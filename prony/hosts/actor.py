@@ -1,5 +1,4 @@
 """What every actor on a host has: a lease that the laboratory renews, and what is stopped when it runs out.
-Must not know what an actor does.
 
 The laboratory calls `alive` about once a second. A host that hears nothing for `LEASE_S` seconds stops its
 engine and its server by itself: nobody is there any more who could.

@@ -1,5 +1,5 @@
 """What runs on a host for the laboratory: whatever reads the host, and engines on a load host (of a server's
-host: server_host.py). The same classes as in a trial on one host. Must not know the order of a trial.
+host: server_host.py). The same classes as in a trial on one host.
 
 Instants are those of the host's own monotonic clock; the laboratory puts them on its own.
 """
@@ -30,7 +30,7 @@ from prony.host.sampler import HostSampler
 from prony.host.sysctls import changed, read_sysctls
 from prony.hosts import files
 from prony.hosts.actor import LEASE_S, HostActor
-from prony.hosts.way import link_to
+from prony.hosts.network_path import link_to
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, engine_version
 from prony.plan.workload import Workload

@@ -1,5 +1,5 @@
 """Attaches the hosts of a file for one command: what is not up yet, scheduler and workers over ssh, is
-started, and ended with it; versions must be equal. Must not know what is measured.
+started, and ended with it; versions must be equal.
 """
 
 from __future__ import annotations

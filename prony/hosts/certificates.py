@@ -1,5 +1,4 @@
-"""The certificates of a laboratory and its hosts: one authority, one certificate for each side. Must not know
-who is connected.
+"""The certificates of a laboratory and its hosts: one authority, one certificate for each side.
 
 `ca.pem` and `host.pem` go to a host; `laboratory.pem` and the authority's key stay with the laboratory.
 """

@@ -19,7 +19,7 @@ from prony.hosts.attach import connected, fault_of
 from prony.hosts.facts import facts
 from prony.hosts.file import Host, HostsFile
 from prony.hosts.laboratory import Attached, Laboratory, Remote
-from prony.hosts.way import link_to
+from prony.hosts.network_path import link_to
 from prony.load.clock import ClockEstimate, ClockEstimator, RoundTrip
 
 ROUND_TRIPS = 50

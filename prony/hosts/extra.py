@@ -1,4 +1,4 @@
-"""The extra `prony[hosts]`: one clear sentence where it is not installed. Must not import it."""
+"""The extra `prony[hosts]`: one clear sentence where it is not installed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a worker says of its host when it registers, and whether two hosts run the same Prony. Must not
-connect to anything.
-"""
+"""What a worker says of its host when it registers, and whether two hosts run the same Prony."""
 
 from __future__ import annotations
 

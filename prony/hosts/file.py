@@ -1,5 +1,5 @@
 """`hosts.yaml`: the laboratory's scheduler, the servers' hosts and the load hosts, with errors that name the
-line. Must not connect to anything.
+line.
 """
 
 from __future__ import annotations

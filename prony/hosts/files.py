@@ -1,5 +1,5 @@
 """Files that a load needs on the hosts that offer it: bodies, feeders, certificates. Their contents travel
-with the load, and each host puts them into a folder of its own. Must not know how they travel.
+with the load, and each host puts them into a folder of its own.
 """
 
 from __future__ import annotations

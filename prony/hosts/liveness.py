@@ -1,5 +1,5 @@
 """Watches the hosts from the laboratory: Dask leaves the task of a worker that vanished pending, so the
-laboratory asks each actor for a sign of life itself. Must not know what the actors do.
+laboratory asks each actor for a sign of life itself.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Dask's scheduler and worker, less what Prony does not need: no HTTP server, no handlers that run what
-somebody sends, and each side of a TLS connection is asked who it is. Must not know hosts.yaml.
+somebody sends, and each side of a TLS connection is asked who it is.
 
 Trust (docs/hosts.md): who holds the laboratory's certificate may run Prony's actors on every host. A host's
 certificate only lets a worker register.

@@ -1,6 +1,5 @@
 """A server at a URL that runs on a server's host of hosts.yaml: somebody else started it, and its host reads
-it. What `prony.targets.external` is on this host, over the actor of its host. Must not know the order of a
-trial.
+it. What `prony.targets.external` is on this host, over the actor of its host.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The parts of one trial on several hosts: engines on the load hosts, a sampler on each, the reference server
-on the server's host. What `prony.trial.places.Local` is on one. Must not know the order of a trial.
+on the server's host. What `prony.trial.places.Local` is on one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The scheduler and the worker as processes: their settings come as one line of JSON on standard input, they
 say one line when they are ready, and end on SIGTERM, when told, or with standard input.
-
-Must not know ssh or hosts.yaml.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The laboratory's hold on one host: its actor, its clock, its facts. Must not know what it is used for."""
+"""The laboratory's hold on one host: its actor, its clock, its facts."""
 
 from __future__ import annotations
 

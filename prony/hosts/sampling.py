@@ -1,6 +1,4 @@
-"""The samplers of all hosts of a trial as one: `prony.trial.places.Sampler` over their actors. Must not know
-the order of a trial.
-"""
+"""The samplers of all hosts of a trial as one: `prony.trial.places.Sampler` over their actors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What runs on a server's host for the laboratory: the server, its build, its conformance suite, reference
-servers, and whatever reads them. Must not know the order of a trial, or which load comes.
+servers, and whatever reads them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from prony.host.sampler import HostSampler
 from prony.hosts import files
 from prony.hosts.actor import LEASE_S
 from prony.hosts.actors import MeasuredHost
-from prony.hosts.way import is_own
+from prony.hosts.network_path import is_own
 from prony.load.reference import Certificate, reference_server
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload

@@ -1,5 +1,5 @@
 """A server of the catalogue on another host: the third kind of target. It is what `prony.targets.launched` is
-on this one, over the actor of its host. Must not know the order of a trial.
+on this one, over the actor of its host.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Several hosts as the testbed of an experiment: which host launches a server, where the parts of its trials
-run, and what the hosts are together. Must not know trials or their order.
+run, and what the hosts are together.
 """
 
 from __future__ import annotations

@@ -1,3 +1,1 @@
-"""From evidence to findings, a judgement and figures: pure functions. Must not know processes, files
-or reports.
-"""
+"""From evidence to findings, a judgement and figures: pure functions."""

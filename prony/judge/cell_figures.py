@@ -1,4 +1,4 @@
-"""Figures that only a plan's tables show: per user, per request, by session. Must not know tables.
+"""Figures that only a plan's tables show: per user, per request, by session.
 
 Derived from the evidence when shown; a figure whose counters are missing is absent.
 """

@@ -1,5 +1,5 @@
 """What a check is: a pure function of evidence and limits, with the limits it declares and its place in the
-output. Must not know any particular check.
+output.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """How much more a share of slow requests, or a mean, varies from second to second than it would if requests
-were independent. Must not know which times are judged.
+were independent.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """How far the figures of a server may still move after the windows of its trials, up to a horizon: of one
-trial, or of several of one cell together. Must not know the limits that are in force, or findings.
+trial, or of several of one cell together.
 """
 
 from __future__ import annotations

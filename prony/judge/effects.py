@@ -1,5 +1,5 @@
 """From a disturbance to bounds on figures: what a lost share of CPU, of user time or of requests may have
-done to throughput, times and CPU per request. Pure. Must not know which check asks, or limits.
+done to throughput, times and CPU per request. Pure.
 
 Every function returns figure -> Bias for the figures that are bent, and leaves out the others.
 """

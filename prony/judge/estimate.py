@@ -1,5 +1,5 @@
 """A figure of one trial as it is printed: value, statistical interval, what may bend it, what is still to
-come. Must not know trials beside it, or how it is printed.
+come.
 """
 
 from __future__ import annotations

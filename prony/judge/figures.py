@@ -1,4 +1,4 @@
-"""The figures of one trial, computed from its evidence alone. Must not know the judgement.
+"""The figures of one trial, computed from its evidence alone.
 
 Every name carries its unit. A figure whose counters are missing is absent (None), never zero.
 """

@@ -1,5 +1,5 @@
 """What a check returns and what a trial's findings come to: does it conform, and by how much may each figure
-be wrong. Must not know any one check.
+be wrong.
 """
 
 from __future__ import annotations

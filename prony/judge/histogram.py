@@ -1,4 +1,4 @@
-"""HdrHistograms as arrays: values at a rank, moments, gap fill. Must not know who recorded them.
+"""HdrHistograms as arrays: values at a rank, moments, gap fill.
 
 Histograms are merged within one trial only, for display: a percentile over several trials has no meaning.
 """
@@ -9,15 +9,12 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
-from hdrh.histogram import HdrHistogram as UntypedHistogram
 from numpy.typing import NDArray
 
 from prony.evidence.engine import Gap, Histogram
-
-HdrHistogram: Any = UntypedHistogram
+from prony.load.histograms import added, unpacked
 
 FILL_POINTS = 512
 """Number of equal steps for the uniform waits of one gap: finer than any printed digit."""
@@ -86,16 +83,11 @@ def decode(histogram: Histogram) -> Decoded:
 @lru_cache(maxsize=256)
 def _decode(text: str) -> Decoded:
     try:
-        library = HdrHistogram.decode(text)
-        payload = library.encoder.payload
-        counts = np.frombuffer(payload.counts, dtype=f"u{payload.word_size}").astype(np.float64)
-    except Exception as cause:  # the library raises anything from zlib.error to IndexError on damaged text
-        raise HistogramError(f"not an HdrHistogram (V2 compressed, base64): {cause}") from cause
-    indices = np.flatnonzero(counts > 0)
-    low = [int(library.get_value_from_index(int(i))) for i in indices]
-    high = np.asarray([library.get_highest_equivalent_value(v) for v in low], dtype=np.float64)
-    low_ns = np.asarray(low, dtype=np.float64)
-    result = Decoded(high, (low_ns + high) / 2, counts[indices])
+        filled = added([unpacked(text)])
+    except (ValueError, IndexError) as cause:
+        raise HistogramError(str(cause)) from cause
+    low, high = filled.bounds_ns()
+    result = Decoded(high.astype(np.float64), (low + high) / 2, filled.counts.astype(np.float64))
     for array in (result.high_ns, result.middle_ns, result.counts):
         array.setflags(write=False)  # the value is shared by the cache
     return result

@@ -1,5 +1,4 @@
-"""From evidence to a judgement: every check that applies, and whether the trial conforms. Must not know any
-formula.
+"""From evidence to a judgement: every check that applies, and whether the trial conforms.
 
 Rule: a trial conforms unless a check says that it does not. Everything else a check finds is a bound on
 figures, or a condition that is printed with them.

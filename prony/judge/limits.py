@@ -1,4 +1,4 @@
-"""The limits of all checks as one value, put together from what each check declares. Must not know evidence.
+"""The limits of all checks as one value, put together from what each check declares.
 
 A plan may set any of them; the limit that was in force is printed with the finding.
 """

@@ -1,5 +1,5 @@
 """The links of a trial on several hosts: how full they were, what they lost, what they cost the kernel, how
-long the way takes. Must not know what a lost packet costs (`network`) or bounds (`bound_by`).
+long the way takes.
 """
 
 from __future__ import annotations

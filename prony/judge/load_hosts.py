@@ -1,4 +1,4 @@
-"""The load hosts of a trial, each as if it alone had offered its part. Must not know any check."""
+"""The load hosts of a trial, each as if it alone had offered its part."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Does the rate rise with more users? The seconds of the scaling probe against those of the window.
-
-Must not know what the rate is bound by, or what follows from the probe.
-"""
+"""Does the rate rise with more users? The seconds of the scaling probe against those of the window."""
 
 from __future__ import annotations
 

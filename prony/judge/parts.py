@@ -1,4 +1,4 @@
-"""Several things that one check found, as its one finding. Must not know any one check."""
+"""Several things that one check found, as its one finding."""
 
 from __future__ import annotations
 

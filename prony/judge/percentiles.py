@@ -1,5 +1,5 @@
 """Percentiles of times with distribution-free intervals, where requests that failed are longer than any
-response. Must not know where samples come from.
+response.
 
 Order statistics are exact for independent requests. Those that share a queue or a pause know less than as
 many independent ones: how much less is taken from how the seconds differ (clustering.py; docs/truth.md has

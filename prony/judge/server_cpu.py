@@ -1,6 +1,4 @@
-"""How busy the server's CPUs were over the window. Must not know what follows from it: `bound_by` names the
-bottleneck, `client` asks whether a busy client could have moved the throughput.
-"""
+"""How busy the server's CPUs were over the window."""
 
 from __future__ import annotations
 

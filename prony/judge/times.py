@@ -1,4 +1,4 @@
-"""Which times a window is judged by, and which of its requests have none. Must not know limits or findings.
+"""Which times a window is judged by, and which of its requests have none.
 
 A request that failed took longer than any that was answered, whatever it failed with: otherwise a percentile
 is one of the survivors. A whole response has its time even when it is a wrong one; `errors` and `content`

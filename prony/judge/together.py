@@ -1,5 +1,5 @@
 """What the trials of one comparison say about each other: a slower clock in one of them, servers that send
-different responses. Pure; must not know ratios, or how a finding is shown.
+different responses. Pure.
 
 A check judges one trial and cannot see these: every trial may be right by itself.
 """

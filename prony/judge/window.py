@@ -1,4 +1,4 @@
-"""The measured window of a trial, for checks, figures and tables. Must not know what is judged of it."""
+"""The measured window of a trial, for checks, figures and tables."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Drives the engine. Must not judge its figures."""
+"""Drives the engine."""

@@ -1,5 +1,4 @@
-"""What several engines said becomes what one would have said: pure functions. Must not know how they are
-reached.
+"""What several engines said becomes what one would have said: pure functions.
 
 Counts and integrals are summed, histograms added; nothing is averaged. Where figures of several engines
 cannot be one (percentiles of a mark), it is None.

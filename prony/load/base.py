@@ -1,4 +1,4 @@
-"""What a trial asks of a running engine, wherever it runs. Must not know processes, or how many there are."""
+"""What a trial asks of a running engine, wherever it runs."""
 
 from __future__ import annotations
 

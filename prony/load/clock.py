@@ -1,5 +1,5 @@
 """Two clocks side by side: how far a host's monotonic clock is from the laboratory's, from many round trips.
-Pure: times come in. Must not know how they were taken.
+Pure: times come in.
 
 A round trip is three readings: the laboratory's clock, the host's, the laboratory's again. The host's was
 read somewhere between the other two, so the offset is known to within half of the round trip, whatever the

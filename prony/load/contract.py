@@ -1,6 +1,4 @@
-"""Translates a load into the engine's plan (docs/engine.md): pure functions. Must not know processes or
-pipes.
-"""
+"""Translates a load into the engine's plan (docs/engine.md): pure functions."""
 
 from __future__ import annotations
 

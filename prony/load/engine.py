@@ -1,4 +1,4 @@
-"""One run of `prony-engine`: its process, commands and events. Must not know what the load is for.
+"""One run of `prony-engine`: its process, commands and events.
 
 The engine stops when its standard input closes, so it never outlives the laboratory.
 """

@@ -1,4 +1,4 @@
-"""A load in the terms of the checks: pure functions. Must not know the engine."""
+"""A load in the terms of the checks: pure functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An engine on a host: commands in, events out. Must not know how it is reached."""
+"""An engine on a host: commands in, events out."""
 
 from __future__ import annotations
 

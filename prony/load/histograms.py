@@ -1,4 +1,4 @@
-"""HdrHistograms of several engines become one by adding their counts. Must not know what was timed.
+"""HdrHistograms, read and written, and those of several engines added up.
 
 The V2 encoding is that of HdrHistogram's reference implementation: a header of 40 bytes and the counts of the
 buckets as ZigZag LEB128, a negative one standing for so many empty buckets.
@@ -46,13 +46,18 @@ class Counts:
         if total == 0:
             return None
         rank = max(1, int(np.ceil(quantile * total - 1e-9)))
-        place = int(self.places[np.searchsorted(np.cumsum(self.counts), rank)])
+        at = int(np.searchsorted(np.cumsum(self.counts), rank))
+        return int(self.bounds_ns()[1][at])
+
+    def bounds_ns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lowest and highest value of each filled bucket."""
         # Buckets of equal width come in halves of a power of two, the first half of them once more.
         half = (int(2 * 10**self.digits) - 1).bit_length() - 1
         unit = self.lowest_ns.bit_length() - 1
-        shift = max(0, (place >> half) - 1)
-        within = place if place >> half == 0 else (place & ((1 << half) - 1)) + (1 << half)
-        return ((within + 1) << (shift + unit)) - 1
+        power = self.places >> half
+        within = np.where(power == 0, self.places, (self.places & ((1 << half) - 1)) + (1 << half))
+        shift = np.maximum(0, power - 1) + unit
+        return within << shift, ((within + 1) << shift) - 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,5 @@
-"""One of several engines: what it has said so far, on the laboratory's clock, and what it is told, in order.
-Must not know the other engines, or how it is reached.
+"""One of several engines: what it has said so far, on the laboratory's clock, and what it is told, in
+order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Merges rows of seconds into a row of a minute: a pure function. Must not lose a count."""
+"""Merges rows of seconds into a row of a minute: a pure function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calibrates the engine against the reference server (`prony-engine serve`). Must not know any trial."""
+"""Calibrates the engine against the reference server (`prony-engine serve`)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from prony.host.affinity import granted_cpus, pin_process
 from prony.load.base import Engine, StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, find_engine
-from prony.plan import given
+from prony.plan import captured_values
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.response import Capture, Expectation
 from prony.plan.step import Step, requests, uncalled
@@ -154,10 +154,10 @@ def _for_reference(workload: Workload) -> Workload:
             }
         )
 
-    prepared = dict.fromkeys(given.captured(workload.prepare), "0")
+    prepared = dict.fromkeys(captured_values.captured(workload.prepare), "0")
     for one in requests(workload.prepare):
         prepared |= {name: stand_in(capture) for name, capture in one.capture.items()}
-    quiet = given.knowing(workload, prepared).with_steps(step, pausing=False)
+    quiet = captured_values.knowing(workload, prepared).with_steps(step, pausing=False)
     return quiet.model_copy(
         update={
             "steps": tuple(uncalled(entry, "0") for entry in quiet.steps),

@@ -1,6 +1,4 @@
-"""Reads the engine's request log (docs/engine.md): one row per request, one at a time. Must not know what the
-rows are used for.
-"""
+"""Reads the engine's request log (docs/engine.md): one row per request, one at a time."""
 
 from __future__ import annotations
 

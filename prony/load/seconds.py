@@ -1,6 +1,4 @@
-"""Rows of several engines, second by second: those of one second wait until all are there, and become one.
-Must not know how they come.
-"""
+"""Rows of several engines, second by second: those of one second wait until all are there, and become one."""
 
 from __future__ import annotations
 

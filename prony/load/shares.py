@@ -1,5 +1,4 @@
-"""Shares out one load over several engines by weight: pure functions. Must not know hosts or how engines are
-reached.
+"""Shares out one load over several engines by weight: pure functions.
 
 A load is not cut into smaller loads: each engine is given the whole of it and which slots are its own, and
 numbers its users, arrivals, rows and sequences as it does over its threads. So sums are exact whatever the

@@ -1,5 +1,5 @@
 """Short unmeasured runs of the engine in which every response must be as declared: preparation, clean-up, and
-the conformance suite. Must not know what a run is for.
+the conformance suite.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from prony.evidence.engine import EngineReport, Window
 from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
-from prony.plan import given
+from prony.plan import captured_values
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.script import Script
 from prony.plan.step import Block, Entry, Step, calls
@@ -133,13 +133,22 @@ def walk_once(
     walked = (*entries, *end)
     once = workload.model_copy(
         update={
-            "steps": walked, "scenarios": (), "loops": 1, "variables": given.variables(entries, values or {}),
+            "steps": walked,
+            "scenarios": (),
+            "loops": 1,
+            "variables": captured_values.variables(entries, values or {}),
         }
-    )  # fmt: skip
+    )
     called = script if any(True for _ in calls(walked)) else None
     try:
         report = run_short(
-            url, once, bound_s=bound_s, tls=tls, report=given.captured(walked), script=called, start=start
+            url,
+            once,
+            bound_s=bound_s,
+            tls=tls,
+            report=captured_values.captured(walked),
+            script=called,
+            start=start,
         )
     except EnvironmentFault as fault:
         return WalkedOnce(str(fault))

@@ -1,5 +1,5 @@
 """Engines on several hosts as one engine: begun at one instant, their windows opened at one instant, their
-rows merged second by second, their reports added up. Must not know how an engine is reached.
+rows merged second by second, their reports added up.
 
 All instants are on the laboratory's clock. A host that is lost, or whose rows stay away, ends the run of the
 others: HostLost is raised once from `next_event`, and nothing waits for that host any more.

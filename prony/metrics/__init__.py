@@ -1,3 +1,3 @@
 """Figures in Prometheus's formats: the text itself (exposition), what a running measurement tells (live), and
-the listener that serves it (endpoint). Must not know how anything is measured.
+the listener that serves it (endpoint).
 """

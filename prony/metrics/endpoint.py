@@ -1,5 +1,5 @@
 """An HTTP listener for scrapers while a command measures: GET /metrics and nothing else, on a thread of its
-own. Must not know what the metrics are.
+own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A figure's name and value in Prometheus's base units: p99_ms -> p99_seconds. Pure; must not know any
-figure.
-"""
+"""A figure's name and value in Prometheus's base units: p99_ms -> p99_seconds. Pure."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """What a running measurement tells, as metric families: a listener of the experiment (`Progress`) that keeps
-counters, and gives them to whoever scrapes. Must not know HTTP, nor disturb the measurement: it adds up what
-the laboratory has read anyway, and nothing is asked of the engine.
+counters, and gives them to whoever scrapes.
 """
 
 from __future__ import annotations

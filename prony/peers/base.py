@@ -1,6 +1,4 @@
-"""The interface of an adapter for another load generator: build the command, run it, read its claim. Must not
-know any tool.
-"""
+"""The interface of an adapter for another load generator: build the command, run it, read its claim."""
 
 from __future__ import annotations
 

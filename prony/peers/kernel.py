@@ -1,4 +1,4 @@
-"""A process's CPU time and memory by the kernel's count. Must not know what the process does."""
+"""A process's CPU time and memory by the kernel's count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a tool and reads its claim. Must not know any tool, or what a claim is worth."""
+"""Runs a tool and reads its claim."""
 
 from __future__ import annotations
 

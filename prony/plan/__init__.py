@@ -1,4 +1,1 @@
-"""What to run: workloads, loads and experiments as values, and reading them from YAML.
-
-Must not know how anything is run.
-"""
+"""What to run: workloads, loads and experiments as values, and reading them from YAML."""

@@ -1,5 +1,4 @@
-"""The order of servers within blocks: drawn, and balanced for position and for what came before. Must not
-know servers.
+"""The order of servers within blocks: drawn, and balanced for position and for what came before.
 
 An order that is merely drawn lets one of two servers go first in all of three blocks with a chance of one in
 four, and whatever goes first on this host is then taken for the server. One that is merely balanced is always

@@ -1,7 +1,4 @@
-"""Blocks of a list of steps: loops, conditions, choices, pauses, variables, calls into a script.
-
-Must not know how they are walked.
-"""
+"""Blocks of a list of steps: loops, conditions, choices, pauses, variables, calls into a script."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""A plan within a given time: how many trials each cell has at least, and up to how many blocks may follow.
-
-Must not know how blocks are chosen while it runs (prony.experiment.blocks).
+"""A plan within a given time: how many trials each cell has at least, and up to how many blocks
+may follow.
 """
 
 from __future__ import annotations

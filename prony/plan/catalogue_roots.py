@@ -1,4 +1,4 @@
-"""Where the catalogue (servers, workloads, plans) is looked for. Must not know what is in it.
+"""Where the catalogue (servers, workloads, plans) is looked for.
 
 In this order, all of them, first name wins: the folders in an environment variable, the checkout around the
 current folder, the checkout of an editable install, and what a wheel installed below `<prefix>/share/prony`.

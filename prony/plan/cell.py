@@ -1,7 +1,4 @@
-"""The cell of a plan: one server under one load of one workload.
-
-Must not know what else the plan has, or how a trial is run.
-"""
+"""The cell of a plan: one server under one load of one workload."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A load as a value: how the requests of a workload are offered, and which part of the run is measured.
-
-Must not know workloads, servers, or the engine's own words (prony.load.contract translates).
-"""
+"""A load as a value: how the requests of a workload are offered, and which part of the run is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A service level objective as a value: which figures must stay below what. Must not know how to test it."""
+"""A service level objective as a value: which figures must stay below what."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A part of a plan: cells that are read together, and by which question. Must not know the cells, or how a
-question is answered.
-"""
+"""A part of a plan: cells that are read together, and by which question."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """The plan of an experiment: its parts, their cells (server x workload x load), and the order of the trials.
 
-Every command, plan file and script builds this value; it is what is stored and what is resumed. Must not know
-how a trial is run.
+Every command, plan file and script builds this value; it is what is stored and what is resumed.
 """
 
 from __future__ import annotations

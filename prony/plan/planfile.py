@@ -1,7 +1,4 @@
-"""What a plan file says: the keys of `plans/*.yaml`, one part or several, before anything is expanded.
-
-Must not know the catalogue, or how a plan is run; docs/plans.md has the same keys for readers.
-"""
+"""What a plan file says: the keys of `plans/*.yaml`, one part or several, before anything is expanded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the keys `loads` and `measured` of a plan file stand for. Pure; must not know files or servers."""
+"""What the keys `loads` and `measured` of a plan file stand for. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Makes a plan shorter: --quick (about five minutes), --miniature (seconds per server), and the length of a
 soak. Every change is told in words, which the report repeats.
-
-Must not know how a plan is run.
 """
 
 from __future__ import annotations

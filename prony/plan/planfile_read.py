@@ -1,7 +1,5 @@
 """Finds and reads plan files, and expands them into cells. Errors name file, line, key and the nearest valid
 one.
-
-Must not know how a plan is run, or what the limits of the checks are called: their model is handed in.
 """
 
 from __future__ import annotations

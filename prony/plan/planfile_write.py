@@ -1,7 +1,4 @@
-"""A plan as the file that says it: what `--explain` of a front end prints and `prony import` writes.
-
-Must not know a front end, nor how a plan is run.
-"""
+"""A plan as the file that says it: what `--explain` of a front end prints and `prony import` writes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Several groups of users in one closed load, each with a start, an end and scenarios of its own.
-
-Must not know what a scenario is beyond its name.
-"""
+"""Several groups of users in one closed load, each with a start, an end and scenarios of its own."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Which cells share a process of their server, and in which order they come in it. Must not know how a
-process is started or kept.
-"""
+"""Which cells share a process of their server, and in which order they come in it."""
 
 from __future__ import annotations
 

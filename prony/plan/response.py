@@ -1,7 +1,4 @@
-"""What a right response looks like, and what is taken from it.
-
-Must not know requests or how they are offered.
-"""
+"""What a right response looks like, and what is taken from it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A script that says what is sent (in Lua, in the interface of wrk), or that blocks of the scenarios call (in
-JavaScript, in that of Artillery's processors). Must not know how it is run.
+JavaScript, in that of Artillery's processors).
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """A load of its own that is offered wholly before the measured one, or wholly after it: what JMeter calls
 setUp and tearDown groups. Nothing of it is judged.
-
-Must not know how it is run.
 """
 
 from __future__ import annotations

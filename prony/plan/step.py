@@ -1,7 +1,4 @@
-"""The steps of a scenario: requests, and the blocks that say which of them are walked and how often.
-
-Must not know who walks them, or how many.
-"""
+"""The steps of a scenario: requests, and the blocks that say which of them are walked and how often."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is measured, as a value: a server that Prony starts, or the URL of one that is running already.
 
-A further kind is a class here and a class in prony.targets. Must not know how a target is started or reached.
+A further kind is a class here and a class in prony.targets.
 """
 
 from __future__ import annotations

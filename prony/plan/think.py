@@ -1,4 +1,4 @@
-"""Think times, as users, steps and sessions have them. Must not know where they are used."""
+"""Think times, as users, steps and sessions have them."""
 
 from __future__ import annotations
 

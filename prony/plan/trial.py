@@ -1,5 +1,5 @@
 """One trial as a value: what is offered, how the server is warmed up, what is measured, and how long each
-phase may take. Must not know the server, or how a trial is run.
+phase may take.
 """
 
 from __future__ import annotations

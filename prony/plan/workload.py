@@ -1,7 +1,4 @@
-"""A workload: which requests, and what a right response looks like.
-
-Must not know servers or how the load is offered.
-"""
+"""A workload: which requests, and what a right response looks like."""
 
 from __future__ import annotations
 

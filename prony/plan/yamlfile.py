@@ -1,7 +1,4 @@
-"""YAML files into models, with errors that name the file, the line and the nearest valid key.
-
-Must not know what the models mean.
-"""
+"""YAML files into models, with errors that name the file, the line and the nearest valid key."""
 
 from __future__ import annotations
 

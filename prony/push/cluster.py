@@ -1,5 +1,5 @@
 """One Elasticsearch or OpenSearch cluster: told of the streams once, then sent documents until it has
-acknowledged each. Must not know what the documents mean.
+acknowledged each.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From a URL to a client: address, credentials, certificates. Must not know what is sent.
+"""From a URL to a client: address, credentials, certificates.
 
 The client is opensearch-py: the one that talks to both engines. elasticsearch-py asks for Elastic's own
 product header from 7.14 on and so refuses OpenSearch, and from 8 on sends a media type that Elasticsearch

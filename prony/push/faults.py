@@ -1,6 +1,4 @@
-"""What a cluster said that is not a success, in a few words, and the faults that follow. Must not know what
-was sent.
-"""
+"""What a cluster said that is not a success, in a few words, and the faults that follow."""
 
 from __future__ import annotations
 

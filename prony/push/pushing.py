@@ -1,6 +1,4 @@
-"""Stored results to a cluster: a whole experiment, or trial by trial while it runs. Must not know how a
-cluster is spoken to.
-"""
+"""Stored results to a cluster: a whole experiment, or trial by trial while it runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Which documents a cluster has acknowledged, as a file in the cache: a push that crashed goes on behind
-them. Must not know documents or clusters; losing the file costs time, never a result.
+them.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""What a cluster is told before the first document: ingest pipeline and index template. Pure; must not know
-how it is told.
-"""
+"""What a cluster is told before the first document: ingest pipeline and index template. Pure."""
 
 from __future__ import annotations
 

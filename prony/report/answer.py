@@ -1,5 +1,5 @@
 """The answer of a result: what is shown, a row per server, the largest uncertainty and what to do about it.
-What terminal, page and JSON put first. Pure. Must not know how it is drawn.
+What terminal, page and JSON put first. Pure.
 """
 
 from __future__ import annotations

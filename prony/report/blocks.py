@@ -1,7 +1,4 @@
-"""Tables and lines of text, as values: what a terminal and a page both show, each drawn in its own way.
-
-Must not know what a cell means, nor where it is drawn.
-"""
+"""Tables and lines of text, as values: what a terminal and a page both show, each drawn in its own way."""
 
 from __future__ import annotations
 

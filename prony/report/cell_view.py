@@ -1,4 +1,4 @@
-"""One cell of a report: its trials, and what they come to. Must not know other cells, pairs or parts."""
+"""One cell of a report: its trials, and what they come to."""
 
 from __future__ import annotations
 
@@ -297,7 +297,8 @@ class CellView:
         found: dict[str, str] = {}
         for trial in self.trials:
             if trial.why_not:
-                found.setdefault(trial.why_not.partition(":")[0], trial.why_not)
+                first = next(iter(trial.judgement.not_conforming), None)
+                found.setdefault(trial.why_not if first is None else first.check, trial.why_not)
         return tuple(found.values())
 
     @property

@@ -1,6 +1,6 @@
 """A part of many cells as a table: a row per cell, the figures that say something as columns.
 
-Pure. Must not know how a block is drawn.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A comparison in tables and sentences: servers as columns, one sentence per pair, published figures beside.
 
-Pure. Must not know how a block is drawn.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """The terminal of every command: what is printed there may be a server's own words or another laboratory's,
-and gives no orders to the terminal. Must not know what is printed.
+and gives no orders to the terminal.
 
 A title with an escape sequence could else clear the screen, rename the window or fill the clipboard.
 """

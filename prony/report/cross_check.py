@@ -1,4 +1,4 @@
-"""Other load generators beside Prony in tables and sentences. Pure; must not know how a block is drawn."""
+"""Other load generators beside Prony in tables and sentences. Pure."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str
         said.append(f"{join(agreed)}: within {AGREE * 100:g} % of prony")
     said += [f"{tool}: left out, {why}" for tool, why in left_out.items()]
     for run in (run for one in found if one.tool == PRONY for run in one.runs):
-        why = "" if run.finding is None else f": {run.finding}"
+        why = "" if run.finding is None else ": {}: {}".format(*run.finding)
         word = "conforms" if run.conforms else "does not conform"
         said.append(f"prony, round {run.round}: {word} ({run.identifier}){why}")
     return said

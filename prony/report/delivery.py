@@ -1,7 +1,4 @@
-"""Brings what was measured to its readers: a page to its file, a table or JSON to standard output.
-
-Must not know what was measured.
-"""
+"""Brings what was measured to its readers: a page to its file, a table or JSON to standard output."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
 """A result as the documents of a search engine (Elasticsearch, OpenSearch): experiments, trials, and the
-seconds of their runs, each with an id that is the same whenever and wherever it is made. Pure; must not know
-how they are sent.
+seconds of their runs, each with an id that is the same whenever and wherever it is made. Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Where the CPU time of a request goes, as tables and sentences: what the profiler cost, the budget by part,
 the differences of the pairs, and the counters beside them.
 
-Pure but for `explanations`, which reads the rules from the catalogue. Must not know how a block is drawn.
+Pure but for `explanations`, which reads the rules from the catalogue.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From the view to the JSON models of schema.py. Pure; must not know where they are printed."""
+"""From the view to the JSON models of schema.py. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result in an export file, read without keeping it. Must not change the file."""
+"""The result in an export file, read without keeping it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Findings of all trials of a part, gathered: each check and code once, with where it was found. Pure.
-
-Must not know how a group is drawn.
-"""
+"""Findings of all trials of a part, gathered: each check and code once, with where it was found. Pure."""
 
 from __future__ import annotations
 

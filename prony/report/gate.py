@@ -1,7 +1,4 @@
-"""A gate in words: is the candidate no worse than its base, figure by figure? Pure.
-
-Must not know how a block is drawn, nor how a change is judged (prony.compare.noninferiority).
-"""
+"""A gate in words: is the candidate no worse than its base, figure by figure? Pure."""
 
 from __future__ import annotations
 

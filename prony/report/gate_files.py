@@ -1,7 +1,4 @@
-"""A gate as files for a build server: JUnit's XML, and Markdown with a small drawing. Text in, text out.
-
-Must not know where a file goes.
-"""
+"""A gate as files for a build server: JUnit's XML, and Markdown with a small drawing. Text in, text out."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The hosts of a trial and their links, each with its own figures beside the sum. Pure; must not know how a
-block is drawn.
-"""
+"""The hosts of a trial and their links, each with its own figures beside the sum. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a figure is written with its interval, or with its range over trials. Must not know where it stands."""
+"""How a figure is written with its interval, or with its range over trials."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 laid out, a checkpoint with the constants that they refer to by number, events.
 
 As `jdk.jfr.internal.consumer` of the JDK reads it. Integers are compressed: seven bits in a byte, the lowest
-first. Pure. Must not know what is recorded.
+first. Pure.
 """
 
 from __future__ import annotations

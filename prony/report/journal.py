@@ -1,7 +1,6 @@
 """Writes where an experiment stands into its file beside the store, for `prony serve` in another process.
 
-A thread writes, at most once a second: a slow or full disk delays the file and nothing else. Must not know
-who reads it.
+A thread writes, at most once a second: a slow or full disk delays the file and nothing else.
 """
 
 from __future__ import annotations

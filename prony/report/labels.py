@@ -1,4 +1,4 @@
-"""How a figure is called, scaled and rounded in a report. Must not know any value.
+"""How a figure is called, scaled and rounded in a report.
 
 The judge's FIGURES are the source; here are only the shorter names that a table column needs, and the figures
 that an application reports by itself.

@@ -1,7 +1,4 @@
-"""The JSON of what is printed and is no result: lists, dry runs, checks of the host.
-
-Must not import what judges or compares: these commands answer at once.
-"""
+"""The JSON of what is printed and is no result: lists, dry runs, checks of the host."""
 
 from __future__ import annotations
 

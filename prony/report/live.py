@@ -1,4 +1,4 @@
-"""Progress on a terminal: bars, redrawn at most four times a second. Must not know how trials are run."""
+"""Progress on a terminal: bars, redrawn at most four times a second."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks as Markdown. Must not know what a block says."""
+"""Blocks as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all models of the printed JSON share. Must not know any of them."""
+"""What all models of the printed JSON share."""
 
 from __future__ import annotations
 

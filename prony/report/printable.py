@@ -1,4 +1,4 @@
-"""Text for a terminal that does not obey it. Must not know where it goes."""
+"""Text for a terminal that does not obey it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The profiles of explained trials, as formats for other programs need them. Must not know a format."""
+"""The profiles of explained trials, as formats for other programs need them."""
 
 from __future__ import annotations
 

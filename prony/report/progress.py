@@ -1,8 +1,4 @@
-"""What a person sees while a measurement runs: bars on a terminal, plain lines elsewhere, or nothing.
-
-Must not know how trials are run, and must never disturb one: it redraws at most four times a second and every
-fault of drawing ends in the log.
-"""
+"""What a person sees while a measurement runs: bars on a terminal, plain lines elsewhere, or nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """A result as it is printed in a text: what it shows, who ran what, part by part its main figures beside
-those that others published, the pairs, and what may bend a figure. Pure. Must not know where the text stands.
+those that others published, the pairs, and what may bend a figure. Pure.
 """
 
 from __future__ import annotations

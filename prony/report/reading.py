@@ -1,6 +1,5 @@
-"""From the store to the value that every output reads: plan, judged trials, what they come to part by part.
-
-Must not print anything.
+"""From the store to the value that every output reads: plan, judged trials, what they come to
+part by part.
 """
 
 from __future__ import annotations

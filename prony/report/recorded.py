@@ -1,6 +1,4 @@
-"""The histogram behind each printed trial, for formats that carry whole distributions. Pure; must not know
-any format.
-"""
+"""The histogram behind each printed trial, for formats that carry whole distributions. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What judging stored trials again changed, as a table and as JSON. Must not judge."""
+"""What judging stored trials again changed, as a table and as JSON."""
 
 from __future__ import annotations
 

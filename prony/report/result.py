@@ -1,7 +1,6 @@
 """What a report shows, as one value: parts in order, each with its cells, and each cell with its trials.
 
-Every output (terminal, page, JSON, CSV) reads a `ResultView` and nothing else. Must not know how it is drawn,
-nor where it is stored (reading.py builds it).
+Every output (terminal, page, JSON, CSV) reads a `ResultView` and nothing else.
 """
 
 from __future__ import annotations

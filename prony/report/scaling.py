@@ -1,4 +1,4 @@
-"""A sweep or a capacity search in tables and sentences. Pure; must not know how a block is drawn."""
+"""A sweep or a capacity search in tables and sentences. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The JSON that `--json` prints, as models: the names are a contract. Must not know how a value is obtained.
+"""The JSON that `--json` prints, as models: the names are a contract.
 
 `schema` is raised when a key is renamed, removed or changes its meaning; new keys may appear at any time.
 Units are in the names. A figure that was not measured, or that the number of samples does not support, is

@@ -1,4 +1,4 @@
-"""From a part to its blocks: the one place that knows the shapes. Must not know how a block is drawn."""
+"""From a part to its blocks: the one place that knows the shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One trial of one server in tables and sentences. Pure; must not know how a block is drawn."""
+"""One trial of one server in tables and sentences. Pure."""
 
 from __future__ import annotations
 

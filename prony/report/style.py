@@ -1,4 +1,4 @@
-"""Terminal styles of what a finding does to a result. Must not know where they are used."""
+"""Terminal styles of what a finding does to a result."""
 
 from __future__ import annotations
 

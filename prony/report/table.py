@@ -1,4 +1,4 @@
-"""A table as lines that fit a terminal, drawn by rich. Must not know what a figure means.
+"""A table as lines that fit a terminal, drawn by rich.
 
 Wide enough: median and range side by side. Too narrow: the range below the median. Narrower yet: the less
 telling columns are left out, or the columns go into several tables.

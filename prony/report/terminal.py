@@ -1,7 +1,7 @@
 """The result on a terminal: the answer, and on request part by part the tables, the sentences, the checks.
 
-Must not know what a part's shape means, nor where the view came from. Everything goes through a rich console,
-which knows whether colour is wanted (NO_COLOR, a pipe) and how wide a line may be.
+Everything goes through a rich console, which knows whether colour is wanted (NO_COLOR, a pipe) and how wide a
+line may be.
 """
 
 from __future__ import annotations

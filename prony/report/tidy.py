@@ -1,4 +1,4 @@
-"""One row per trial and figure, as values: what CSV and Parquet write. Pure; must not know any format.
+"""One row per trial and figure, as values: what CSV and Parquet write. Pure.
 
 A trial that does not conform has one row, without a figure: it is on record, and no number of it may be used.
 """

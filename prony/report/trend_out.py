@@ -1,4 +1,4 @@
-"""The JSON of trends and of what runs, as the web pages give it to programs. Must not compute any of it."""
+"""The JSON of trends and of what runs, as the web pages give it to programs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""From the store to a trend: the trials of a series, and what differs between two of them. Must not know how
-a trend is drawn.
-"""
+"""From the store to a trend: the trials of a series, and what differs between two of them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 changed, and where the figure's level did. Pure, but for what a caller hands in to look a trial up.
 
 A setting is one fingerprint, one JDK and one plan of the cell. Levels are sought among the conforming trials
-of one setting, so what differs between two hosts is a break and never a change of the server. Must not know
-the database or a page.
+of one setting, so what differs between two hosts is a break and never a change of the server.
 """
 
 from __future__ import annotations

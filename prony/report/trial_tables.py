@@ -1,5 +1,5 @@
 """What single windows say beyond their figures: steps of a scenario, time parts, groups of users, a script's
-output. Pure; must not know how a block is drawn.
+output. Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """How far a figure may be off, in words: relative bounds as per cent, and a figure of which only one end is
-known. Pure. Must not know figures or what bends them.
+known. Pure.
 
 Bounds are rounded outwards, so what is printed still holds. None: not bounded on that side.
 """

@@ -1,4 +1,4 @@
-"""Numbers, durations and counts as a reader sees them. Must not know what they measure."""
+"""Numbers, durations and counts as a reader sees them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists of names, and what people say of a result. Pure; must not know where it is printed."""
+"""Lists of names, and what people say of a result. Pure."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Explanations where the truth is known: programs that count what they burn, call, allocate and hand over,
 profiled as a server's explained trial is; is it found in its part, and is the difference of two of them?
 
-`prony selftest --section explain`: about half a minute for each program. Must not know reports.
+`prony selftest --section explain`: about half a minute for each program.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Real gates on this host: the same build twice, and a build that does 5 % more work. Each is the command as
-a user runs it, with a store of its own. Must not judge.
+a user runs it, with a store of its own.
 """
 
 from __future__ import annotations

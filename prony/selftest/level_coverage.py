@@ -1,5 +1,5 @@
 """Intervals of the percentiles of a fast server: many requests in few seconds, whose level differs from
-second to second by nothing, or by a few per cent. Runs the judge's functions; must not know reports.
+second to second by nothing, or by a few per cent. Runs the judge's functions.
 """
 
 from __future__ import annotations

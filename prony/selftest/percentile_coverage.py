@@ -1,5 +1,5 @@
 """How often the interval of a percentile holds the true one, where that is known: one trial's requests, and
-the median over trials. Runs the judge's functions; must not know reports.
+the median over trials. Runs the judge's functions.
 """
 
 from __future__ import annotations

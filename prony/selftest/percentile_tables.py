@@ -1,4 +1,4 @@
-"""The coverage of percentiles' intervals as the tables of docs/truth.md. Must not simulate."""
+"""The coverage of percentiles' intervals as the tables of docs/truth.md."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Programs of which the truth is known: started for a section, ended with it, and the profiler for them.
-
-Must not know what is profiled, nor what is right.
-"""
+"""Programs of which the truth is known: started for a section, ended with it, and the profiler for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a count of hits is worth: the exact bound of a share. Must not know what was counted."""
+"""What a count of hits is worth: the exact bound of a share."""
 
 from __future__ import annotations
 

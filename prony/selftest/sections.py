@@ -1,4 +1,4 @@
-"""The sections of docs/truth.md by name, and where their tables stand on the page. Must not judge."""
+"""The sections of docs/truth.md by name, and where their tables stand on the page."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 requests sleep and know nothing of either. Is a collection, or a lock, named where it is the reason, and only
 there?
 
-Part of `prony selftest --section explain`; half a minute for each, a minute with a lock. Must not
-know reports.
+Part of `prony selftest --section explain`; half a minute for each, a minute with a lock.
 """
 
 from __future__ import annotations

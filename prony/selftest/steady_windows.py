@@ -1,5 +1,5 @@
 """Simulated warm-ups of servers whose plateau is known: does the printed plateau interval hold the level at
-its horizon? Must not know tables.
+its horizon?
 
 Each second of a simulated server goes through the watch that ends a real warm-up, and its window through the
 bound that the check `steady` uses.

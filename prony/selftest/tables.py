@@ -1,4 +1,4 @@
-"""The simulations as the tables of docs/truth.md. Must not simulate, nor know where the text goes."""
+"""The simulations as the tables of docs/truth.md."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with their order
-and what does not conform. Must not know how they are judged.
+and what does not conform.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Worlds in which the truth is known: made-up trials of equal servers. Must not know how they are judged."""
+"""Worlds in which the truth is known: made-up trials of equal servers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a server is reached. Must not know which server it is."""
+"""Where a server is reached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the MXBeans through the agent inside a JVM. Must not know how the JVM was started.
+"""Reads the MXBeans through the agent inside a JVM.
 
 The connection is kept between readings; an error gives None, and the next reading reconnects.
 """

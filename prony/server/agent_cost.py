@@ -2,7 +2,7 @@
 
 `python -m prony.server.agent_cost [SERVER] [PAIRS]` prints the costs that docs/servers.md names. Both kinds
 are started on all CPUs, pair by pair in changing order, and read at ready and again after readings (with) or
-a wait (without). Must not be part of a measurement.
+a wait (without).
 """
 
 from __future__ import annotations

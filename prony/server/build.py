@@ -1,5 +1,4 @@
-"""Builds servers, each once for the content of its sources, and remembers the artifact. Must not know how one
-is launched.
+"""Builds servers, each once for the content of its sources, and remembers the artifact.
 
 An artifact is in `<cache>/builds/<name>-<key>/`; the key covers source files, build keys, and what of the
 tool and its runtime decides the result. Sources are copied before they are built, so neither the checkout nor

@@ -1,4 +1,4 @@
-"""The cache directory for builds, logs and small facts. Must not know what is in it."""
+"""The cache directory for builds, logs and small facts."""
 
 from __future__ import annotations
 

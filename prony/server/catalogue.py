@@ -1,6 +1,4 @@
-"""The catalogue of servers: finds their `server.yaml`, resolves inheritance, and explains errors. Must not
-know how a server is built or run.
-"""
+"""The catalogue of servers: finds their `server.yaml`, resolves inheritance, and explains errors."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
 """Certificate authorities (`Authority`), and a server certificate for one run, made anew each time (`make`).
-Must not know who uses them.
 
 Those of one run are valid for a few days, for the loopback names, and never stored beyond the run, so the
 password of the keystore protects nothing.

@@ -1,4 +1,4 @@
-"""From the command template of a `server.yaml` to the command that is executed. Must not start anything.
+"""From the command template of a `server.yaml` to the command that is executed.
 
 Placeholders: `{artifact}`, `{java}`, `{node}`, `{python}`, `{engine}` (what runs it), `{host}`, `{port}`,
 `{scheme}`, `{cpus}` (how many are granted), `{cpu_list}` (which, as 0,1), `{worker_threads}` (the declared

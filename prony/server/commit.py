@@ -1,6 +1,4 @@
-"""The commit that a server's sources are at, asked of git when the server is built. Must not know how it is
-built or run.
-"""
+"""The commit that a server's sources are at, asked of git when the server is built."""
 
 from __future__ import annotations
 

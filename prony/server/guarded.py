@@ -1,5 +1,5 @@
 """A process below a guard: whether it lives, what it uses, on which CPUs it runs, and that it is gone at the
-end. Must not know what it is for: servers under test and backing services are both such processes.
+end.
 """
 
 from __future__ import annotations

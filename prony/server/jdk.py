@@ -1,4 +1,4 @@
-"""Finds the installed JDKs and picks the one that a server supports. Must not know any particular server."""
+"""Finds the installed JDKs and picks the one that a server supports."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard. Must not know what it
-is loaded with.
-"""
+"""Starts a built server as a fresh process: its CPUs, its port, its folders, its guard."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Who listens where a server is reached, while it is under load. Must not know who started the server, or
-judge what is seen.
+"""Who listens where a server is reached, while it is under load.
 
 With SO_REUSEPORT another process may listen at the same address at any time, and gets its share of the new
 connections; one that leaves takes the connections with it that it had not accepted yet.

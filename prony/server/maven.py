@@ -1,5 +1,4 @@
-"""Maven as a tool: finding it, and `package` with live progress and a readable failure. Must not know what a
-server is.
+"""Maven as a tool: finding it, and `package` with live progress and a readable failure.
 
 Every version in our POMs is pinned, so Maven asks no registry for what the local repository already has; a
 separate offline attempt would only cost time.

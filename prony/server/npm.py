@@ -1,6 +1,4 @@
-"""npm as a tool: `npm ci` from a committed package-lock.json, for a server that runs on Node. Must not know
-what a server is.
-"""
+"""npm as a tool: `npm ci` from a committed package-lock.json, for a server that runs on Node."""
 
 from __future__ import annotations
 

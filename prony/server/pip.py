@@ -1,5 +1,4 @@
-"""pip as a tool: a virtual environment from a requirements file with hashes, for a server in Python. Must not
-know what a server is.
+"""pip as a tool: a virtual environment from a requirements file with hashes, for a server in Python.
 
 The environment is made with the Python that runs Prony. It is moved once it is made, so its programs are
 reached by `{python} -m`, never by their scripts.

@@ -1,7 +1,5 @@
 """One HTTP request of the laboratory's own, sent before the load: is the server there, and is its response
 right?
-
-Must not be used for anything that is measured.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""A process tree as the kernel sees it: members, CPU time, memory, threads, affinity. Must not know what runs
-in it.
+"""A process tree as the kernel sees it: members, CPU time, memory, threads, affinity.
 
 All from /proc and clocks of the kernel; nothing here disturbs the processes. None means: could not be read.
 """

@@ -1,7 +1,5 @@
 """A server that was started: when it was ready, what it uses, on which CPUs it runs, and that it is gone at
 the end. Answers what a trial asks of a target (`prony.targets.base.RunningTarget`).
-
-Must not know which load it is under, or judge what it reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Starts a backing service (a database, a cache) as a fresh process with fresh data, and knows when it is
 ready.
-
-Must not know which server asks it, or what for.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The backing services of the catalogue, such as a database: finds their files and their programs.
-
-Must not start anything.
-"""
+"""The backing services of the catalogue, such as a database: finds their files and their programs."""
 
 from __future__ import annotations
 

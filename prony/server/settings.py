@@ -1,6 +1,4 @@
-"""Settings of a server from a plan or an address: values, heap, JVM flags, JDK. Must not know how a server is
-launched.
-"""
+"""Settings of a server from a plan or an address: values, heap, JVM flags, JDK."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who listens on a port, from the kernel's socket tables. Must not know why it is asked.
+"""Who listens on a port, from the kernel's socket tables.
 
 The kernel lists listening sockets before all others (Documentation/networking/proc_net_tcp), so only they are
 read even with a hundred thousand connections.

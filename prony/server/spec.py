@@ -1,5 +1,4 @@
-"""What a `server.yaml` says, as values: layers of keys that inherit and vary. Must not know how a server is
-built or run.
+"""What a `server.yaml` says, as values: layers of keys that inherit and vary.
 
 A server's keys are those of its runtime's `defaults.yaml` (which may inherit another runtime's), overlaid
 with its own and, for `name:variant+variant`, with those of its variants: mappings are merged key by key,

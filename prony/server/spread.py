@@ -1,4 +1,4 @@
-"""How a server's connections are spread over its processes. Must not judge it.
+"""How a server's connections are spread over its processes.
 
 With SO_REUSEPORT the kernel gives each new connection to a process by a hash; with a shared listening socket
 to whoever accepts first. Threads of one process cannot be told apart.

@@ -1,4 +1,4 @@
-"""Starts a process below a guard of its own, with its own directory and log. Must not know what it is."""
+"""Starts a process below a guard of its own, with its own directory and log."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """CPU time of the single threads of a process tree, and where they may run: a server of one busy thread uses
-a small share of many CPUs. Must not know what the threads do, or judge how busy one is.
+a small share of many CPUs.
 
 From /proc/PID/task/TID/stat, in clock ticks (10 ms): good for a window of a second or more.
 """

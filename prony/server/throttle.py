@@ -1,4 +1,4 @@
-"""CPU quota counters of a process's cgroup, version 1 or 2. Must not know which server it is."""
+"""CPU quota counters of a process's cgroup, version 1 or 2."""
 
 from __future__ import annotations
 

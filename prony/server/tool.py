@@ -1,4 +1,4 @@
-"""Runs a build tool: output in a log, live progress, readable errors. Must not know what a server is."""
+"""Runs a build tool: output in a log, live progress, readable errors."""
 
 from __future__ import annotations
 

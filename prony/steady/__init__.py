@@ -1,4 +1,1 @@
-"""Steady-state detection: pure functions on interval rows, used during the warm-up and again by the judge.
-
-Must not know trials, findings or verdicts.
-"""
+"""Steady-state detection: pure functions on interval rows, used during the warm-up and again by the judge."""

@@ -1,5 +1,4 @@
-"""How far a series may still move after its window: to its plateau, or up to a horizon. Must not know what
-the rows mean, or who sets a limit.
+"""How far a series may still move after its window: to its plateau, or up to a horizon.
 
 Pure arithmetic on arrays. An undetected change is no proof that there is none: this bound says how large one
 may be.

@@ -1,7 +1,6 @@
 """Change points and trend of a series on the log scale, calibrated against false alarms.
 
-Pure arithmetic on arrays; must not know what the rows mean. docs/method.md describes the calibration,
-tests/judge/test_calibration.py holds it.
+Pure arithmetic on arrays. docs/method.md describes the calibration, tests/judge/test_calibration.py holds it.
 """
 
 from __future__ import annotations

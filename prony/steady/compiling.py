@@ -1,4 +1,4 @@
-"""What a JIT compiler took between two readings of a JVM. Must not know whether that is much."""
+"""What a JIT compiler took between two readings of a JVM."""
 
 from __future__ import annotations
 

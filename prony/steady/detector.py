@@ -1,7 +1,5 @@
 """Steady-state detection on interval rows: each second of a warm-up, and once more for the chart. Pure; no
 clock.
-
-Must not know how a trial warms its server up or what follows.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The limits of steady-state detection. Must not know who sets them."""
+"""The limits of steady-state detection."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """How precisely a mean is known from correlated rows: pure functions, used to end a window that is precise
-enough. Must not know what was measured.
+enough.
 """
 
 from __future__ import annotations

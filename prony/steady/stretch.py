@@ -1,7 +1,5 @@
 """The rows from which it can be said how level a window is, and the bound on what is still to come; of one
 trial, or of several of one cell together. Pure.
-
-Must not know phases, trials or findings.
 """
 
 from __future__ import annotations

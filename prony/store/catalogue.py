@@ -1,7 +1,5 @@
 """The catalogue of results: experiments and their trials, each written in one transaction and never changed
 (but for the calibration that follows a trial).
-
-Must not know how a trial is run, judged or shown.
 """
 
 from __future__ import annotations

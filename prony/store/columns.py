@@ -1,5 +1,5 @@
-"""What the text of a column says: a moment, figures, JSON. Rows that are imported and rows that are read
-keep to the same rules. Must not know tables.
+"""What the text of a column says: a moment, figures, JSON. Rows that are imported and rows that are read keep
+to the same rules.
 """
 
 from __future__ import annotations

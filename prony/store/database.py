@@ -1,6 +1,4 @@
-"""A database of Prony's: opens, creates or migrates it, and its transactions. Must not know experiments and
-trials.
-"""
+"""A database of Prony's: opens, creates or migrates it, and its transactions."""
 
 from __future__ import annotations
 

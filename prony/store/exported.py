@@ -1,5 +1,5 @@
 """The rows of an export as models: what comes from another host, or from anybody who may upload, is checked
-here, and its credentials left out, before it gets near the database. Must not know how the file is packed.
+here, and its credentials left out, before it gets near the database.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One sentence for every database error. Must not retry or repair anything."""
+"""One sentence for every database error."""
 
 from __future__ import annotations
 

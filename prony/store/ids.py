@@ -1,4 +1,4 @@
-"""Ids of experiments: short, sortable by time, easy to type. Must not know the database."""
+"""Ids of experiments: short, sortable by time, easy to type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A trial and its judgement as rows, and how they are written. Must not open a transaction."""
+"""A trial and its judgement as rows, and how they are written."""
 
 from __future__ import annotations
 

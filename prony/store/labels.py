@@ -1,4 +1,4 @@
-"""What people say of experiments: tags, by which they are found, and notes. Must not know why they say it."""
+"""What people say of experiments: tags, by which they are found, and notes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the results are, and how to connect to them. Must not know the tables.
+"""Where the results are, and how to connect to them.
 
 A file that is not Prony's is recognised by reading its header: it is never opened for writing.
 """

@@ -1,6 +1,4 @@
-"""An experiment's raw rows, out of one database and into another. Must not interpret records: another version
-may have written them.
-"""
+"""An experiment's raw rows, out of one database and into another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which experiments nobody keeps, and how they are removed. Must not remove what is tagged or running."""
+"""Which experiments nobody keeps, and how they are removed."""
 
 from __future__ import annotations
 

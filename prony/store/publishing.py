@@ -1,5 +1,4 @@
-"""The rows of an experiment as they may be published: without what says who measured. Must not change a
-figure, nor anything that is judged.
+"""The rows of an experiment as they may be published: without what says who measured.
 
 The command lines of servers are evidence, so paths stay: a home folder becomes `~`, the cache
 `~/.cache/prony`, the checkout `.`. The host is named by its fingerprint; a note keeps its text, not its

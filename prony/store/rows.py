@@ -1,4 +1,4 @@
-"""The store's return values, detached from the database. Must not know SQL."""
+"""The store's return values, detached from the database."""
 
 from __future__ import annotations
 

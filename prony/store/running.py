@@ -1,8 +1,8 @@
 """Where running experiments stand: one small file each, beside the store, replaced as a whole while the
 experiment runs and removed when it ends. Any process that can read the store's folder can follow it.
 
-Must not know how a trial is run, nor how progress is shown. Nothing here is a result: a file that is lost or
-late costs a reader a second of news, and the experiment nothing.
+Nothing here is a result: a file that is lost or late costs a reader a second of news, and the experiment
+nothing.
 """
 
 from __future__ import annotations

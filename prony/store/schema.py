@@ -1,4 +1,4 @@
-"""The tables of the catalogue and their version. Must not know where the database is or what a record means.
+"""The tables of the catalogue and their version.
 
 Only types that every database has: JSON and times are text, records are compressed bytes.
 """

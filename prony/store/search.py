@@ -1,5 +1,5 @@
 """Finds experiments, and the trials of a series, by what the summaries say: no record and no plan is read, so
-that ten thousand trials are searched in milliseconds. Must not write.
+that ten thousand trials are searched in milliseconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """What lists and series need of experiments and trials, as rows of their own: all of it follows from the
 plan, the record and the newest judgement, and is written in the transaction that writes those.
-
-Must not interpret more of a record than it copies.
 """
 
 from __future__ import annotations

@@ -1,6 +1,5 @@
-"""One experiment as one file: compressed JSON lines, histograms included, for another host. The first line
-is the header, each further one a trial with its judgements, the last one a checksum over all others. Must not
-interpret records beyond reading them.
+"""One experiment as one file: compressed JSON lines, histograms included, for another host. The first line is
+the header, each further one a trial with its judgements, the last one a checksum over all others.
 """
 
 from __future__ import annotations

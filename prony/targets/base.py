@@ -1,7 +1,7 @@
 """What a trial asks of a server under test, whichever kind of target it is.
 
 A kind is a pair of classes: `ServerUnderTest` (once for a plan) and `RunningTarget` (once for a trial). What
-a kind cannot answer is None, and the checks that need it say *unknown*. Must not know the order of a trial.
+a kind cannot answer is None, and the checks that need it say *unknown*.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A server that somebody else started (a URL): found by its listening socket, observed where permitted.
 
-Must not start, move or stop it. On another host, in another network namespace, or in another user's process,
-everything is None.
+On another host, in another network namespace, or in another user's process, everything is None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A server of the catalogue, started fresh by Prony for each trial on CPUs of its own.
-
-Must not know the order of a trial; the process itself is `prony.server.running`.
-"""
+"""A server of the catalogue, started fresh by Prony for each trial on CPUs of its own."""
 
 from __future__ import annotations
 

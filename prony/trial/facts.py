@@ -1,4 +1,4 @@
-"""What a trial asks of the engine, in the terms of the checks. A pure function; must not know the engine."""
+"""What a trial asks of the engine, in the terms of the checks. A pure function."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Server and engine together while a load is offered: waits for events, and notices at once when the server
 ends.
-
-Must not know the order of a trial's phases.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a trial tells while it runs. Must not know who listens (a terminal, a log, nobody)."""
+"""What a trial tells while it runs."""
 
 from __future__ import annotations
 

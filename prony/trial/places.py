@@ -1,6 +1,6 @@
 """Where the parts of a trial run: engines, the sampler of the host, single requests, the reference server.
 
-`Local` is this host. Must not know the order of a trial, or what is measured.
+`Local` is this host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Ends a window when its figure is known precisely enough. Must not know how it is ended."""
+"""Ends a window when its figure is known precisely enough."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The preflight: one request per step before the load. Is the server ready, and what does a right response
 look like there?
-
-Must not be used while a window is open: measured requests are the engine's alone.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A workload's preparation and its clean-up: what the steps need to find on a server, and taking it back.
 
-One user walks each of them once, in no figure. Must not know what is done in between.
+One user walks each of them once, in no figure.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from prony.evidence.trial import StageReport
 from prony.load.base import StartEngine
 from prony.load.engine import EngineRun
 from prony.load.short import WalkedOnce, walk_once
-from prony.plan import given
+from prony.plan import captured_values
 from prony.plan.script import Script
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
@@ -38,7 +38,7 @@ class Preparation:
     @property
     def prepared(self) -> Workload:
         """The workload with what its preparation captured."""
-        return given.knowing(self.workload, self.values)
+        return captured_values.knowing(self.workload, self.values)
 
     def prepare(self) -> str | None:
         """Walk the preparation; what was wrong in one clause, None when every response was as declared."""

@@ -1,5 +1,5 @@
 """The process of a server that several trials use, one after the other: the first one starts it, the others
-find it ready. Must not know what they measure.
+find it ready.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an explained trial asks of whoever collects a profile beside its load. Must not know any profiler."""
+"""What an explained trial asks of whoever collects a profile beside its load."""
 
 from __future__ import annotations
 

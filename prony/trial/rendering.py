@@ -1,7 +1,5 @@
 """Placeholders and captures of the preflight and of the conformance suite. The engine renders what is
 measured; this follows its rules (docs/engine.md) closely enough for single requests.
-
-Must not be used while a window is open.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ published protocol's first requests on the server's own CPUs -> warm-up under th
 the server's own CPUs, settle -> window -> the scaling probe -> the load that comes after -> the workload's
 clean-up -> stop, and check that it stopped. A whole run is measured from its first request to its last, in
 place of all from the published part to the window. A server that an earlier trial left running is found
-ready, and only settles. Must not judge, store or print.
+ready, and only settles.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
-from prony.trial import beside
+from prony.trial import peer_tools
 from prony.trial.facts import trial_facts
 from prony.trial.load_run import (
     INTERRUPTED,
@@ -280,7 +280,7 @@ class _Trial:
             theirs = server.cpus()
             client, apart = self.surroundings.partition.client, self.surroundings.places.apart
             self._sides = CpuPartition(server=theirs, client=client, apart=apart) if theirs else None
-        before, after = beside.around(self.plan.beside, self.seed)
+        before, after = peer_tools.around(self.plan.beside, self.seed)
         places = self.surroundings.places
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
@@ -312,7 +312,7 @@ class _Trial:
                 return
             self.listener.phase(name, self.plan.measured_s)
             cpus = self.surroundings.partition.client
-            self._beside += (beside.run_tool(name, self.plan, server, cpus, self.seed),)
+            self._beside += (peer_tools.run_tool(name, self.plan, server, cpus, self.seed),)
 
     def _worth_keeping_s(self) -> float:
         """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run; all of

@@ -1,7 +1,4 @@
-"""Offers the load of a trial again, with half as many users again, after its window: does the rate rise?
-
-Must not know what follows from the answer.
-"""
+"""Offers the load of a trial again, with half as many users again, after its window: does the rate rise?"""
 
 from __future__ import annotations
 

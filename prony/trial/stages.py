@@ -1,7 +1,4 @@
-"""Offers a load that ends before the measured one begins, or begins when the measured one has ended.
-
-Must not know the measured load beyond where it goes.
-"""
+"""Offers a load that ends before the measured one begins, or begins when the measured one has ended."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """When is a trial warm? Follows the rows of one phase and says whether to go on. Pure but for the rows it is
 given.
-
-Must not know processes or pinning.
 """
 
 from __future__ import annotations

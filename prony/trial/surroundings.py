@@ -1,6 +1,4 @@
-"""What stays the same for all trials of an experiment: CPUs, limits, and where its parts run.
-Must not know any single trial.
-"""
+"""What stays the same for all trials of an experiment: CPUs, limits, and where its parts run."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The trial's own load before the window: the warm-up, the settling.
-
-Must not know what is measured afterwards.
-"""
+"""The trial's own load before the window: the warm-up, the settling."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Who may see and do what: no password on loopback, a token, or a header that a proxy sets. Must not know any
-page.
+"""Who may see and do what: no password on loopback, a token, or a header that a proxy sets.
 
 A token is compared in constant time, a session is a random cookie of this process, and neither is ever
 logged.

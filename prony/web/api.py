@@ -1,4 +1,4 @@
-"""The JSON of the site: the models that `--json` prints, and uploads. Must not know a page."""
+"""The JSON of the site: the models that `--json` prints, and uploads."""
 
 from __future__ import annotations
 

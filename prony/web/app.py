@@ -1,6 +1,4 @@
-"""The site as an ASGI application: which address leads to which page, and what a fault becomes. Must not know
-what a page shows.
-"""
+"""The site as an ASGI application: which address leads to which page, and what a fault becomes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a query string asks for. Raises Refusal with one sentence: found, expected. Must not know a page."""
+"""What a query string asks for. Raises Refusal with one sentence: found, expected."""
 
 from __future__ import annotations
 

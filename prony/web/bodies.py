@@ -1,4 +1,4 @@
-"""The body of a request, never more of it than is allowed. Must not know what it means."""
+"""The body of a request, never more of it than is allowed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is drawn once and shown often. Must not know what it holds."""
+"""What is drawn once and shown often."""
 
 from __future__ import annotations
 

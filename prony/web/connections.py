@@ -1,5 +1,5 @@
 """How long the server waits for a client: a connection that sends no whole request, or reads no response, is
-closed, and is the first to go where there are too many. Must not know what is asked.
+closed, and is the first to go where there are too many.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """News of a running experiment as server-sent events: the same part of the page that a reader without scripts
-reloads. Must not know who runs it.
+reloads.
 """
 
 from __future__ import annotations

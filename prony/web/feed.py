@@ -1,4 +1,4 @@
-"""Change points as an Atom feed (RFC 4287). Must not know how they are found."""
+"""Change points as an Atom feed (RFC 4287)."""
 
 from __future__ import annotations
 

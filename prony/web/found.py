@@ -1,5 +1,5 @@
 """Change points of every series, as the page of changes and the feed list them: what several figures say of
-the same experiment is one change. Computed once for each state of a series. Must not know a page.
+the same experiment is one change. Computed once for each state of a series.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What stands before every page: the names by which this server may be called, where a change may come from,
-who asks; and the headers of every response. An ASGI application around another. Must not know any page.
+who asks; and the headers of every response. An ASGI application around another.
 """
 
 from __future__ import annotations

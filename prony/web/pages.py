@@ -1,5 +1,5 @@
 """The pages that show results: experiments, one of them, two beside each other, hosts. Each is a function of
-the store's state and the address; none changes anything. Must not know SQL, nor how a figure comes about.
+the store's state and the address; none changes anything.
 """
 
 from __future__ import annotations

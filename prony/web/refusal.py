@@ -1,4 +1,4 @@
-"""Why a request is not answered as asked: a status and one sentence. Must not know any page."""
+"""Why a request is not answered as asked: a status and one sentence."""
 
 from __future__ import annotations
 

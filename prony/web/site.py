@@ -1,6 +1,4 @@
-"""What every page of the site shares: the store, the templates, the addresses of its files. Must not know any
-one page.
-"""
+"""What every page of the site shares: the store, the templates, the addresses of its files."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The pages of trends: which series there are, one figure of one of them, the newest change points. Must not
-know how a change is found.
-"""
+"""The pages of trends: which series there are, one figure of one of them, the newest change points."""
 
 from __future__ import annotations
 

@@ -42,6 +42,6 @@ def test_a_difference_is_explained_by_a_check(found: Run, check: str | None, wor
 
 
 def test_pronys_own_finding_explains_too() -> None:
-    own = run(PRONY, 10_000, conforms=False, finding="client: its CPU was full", identifier="x")
+    own = run(PRONY, 10_000, conforms=False, finding=("client", "its CPU was full"), identifier="x")
     found = opinions([own, run("ab", 15_000)], {"ab": "2.3"}, 2)
     assert (found[1].check, found[1].why) == ("client", "of Prony's own run: its CPU was full")

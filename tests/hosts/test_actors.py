@@ -18,8 +18,8 @@ from prony.evidence.host import CpuPartition
 from prony.hosts import actors, server_host
 from prony.hosts.actor import Abandoned
 from prony.hosts.actors import LoadHost
+from prony.hosts.network_path import is_own
 from prony.hosts.server_host import ServerHost
-from prony.hosts.way import is_own
 from prony.load.contract import EngineLoad
 from prony.plan.load import ClosedLoad
 from prony.plan.target import Launch, Url

@@ -35,7 +35,7 @@ from prony.report.progress import SilentProgress
 from prony.selftest.faults.other_tools import words
 from prony.server import proc
 from prony.store import Store
-from prony.trial import beside
+from prony.trial import peer_tools
 from tests import command as prony
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, front, serve  # noqa: F401 - fixtures
@@ -67,7 +67,7 @@ def test_over_http_2_connections_and_streams_are_asked_for_apart() -> None:
         measured=WholeRun(duration_s=1),
         connections=Connections(http_version="2", count=4),
     )
-    found = beside.available(["wrk", "h2load"], plan, "http://127.0.0.1:1")
+    found = peer_tools.available(["wrk", "h2load"], plan, "http://127.0.0.1:1")
     assert "h2load" in {*found.versions, *found.left_out}
     assert "wrk" in found.left_out
     for over, connections, streams in (
@@ -76,9 +76,9 @@ def test_over_http_2_connections_and_streams_are_asked_for_apart() -> None:
         ({}, 12, None),
     ):
         asked = plan.model_copy(update={"connections": Connections.model_validate(over)})
-        offer = beside.request_of(asked, "http://h", cpu=0, seed=1).case
+        offer = peer_tools.request_of(asked, "http://h", cpu=0, seed=1).case
         assert (offer.connections, offer.streams) == (connections, streams)
-    argv = H2load().command(Path("h2load"), beside.request_of(plan, "http://h", cpu=0, seed=1)).argv
+    argv = H2load().command(Path("h2load"), peer_tools.request_of(plan, "http://h", cpu=0, seed=1)).argv
     assert {"-c4", "-m3"} <= set(argv)
     assert "--h1" not in argv
 
@@ -276,8 +276,8 @@ def test_a_round_whose_tools_were_interrupted_is_run_again(
             raise KeyboardInterrupt
         return ToolRun(tool=name, requests=5, errors=0, seconds=1.0, wall_s=1.0)
 
-    monkeypatch.setattr(beside, "around", lambda tools, _: ([], list(tools)))
-    monkeypatch.setattr(beside, "run_tool", run_tool)
+    monkeypatch.setattr(peer_tools, "around", lambda tools, _: ([], list(tools)))
+    monkeypatch.setattr(peer_tools, "run_tool", run_tool)
     plan = cross_check(serve().url, ("wrk", "ab"), trials=2)
     experiment = experiment_of(plan, front)
     with pytest.raises(KeyboardInterrupt):
@@ -298,7 +298,7 @@ def test_a_tool_that_fails_is_no_failure_of_the_trial(
     def broken(*_: object) -> None:
         raise EnvironmentFault("wrk could not be started on CPU [1]")
 
-    monkeypatch.setattr(beside, "run", broken)
+    monkeypatch.setattr(peer_tools, "run", broken)
     experiment = experiment_of(cross_check(serve().url, ("wrk",), trials=1), front)
     experiment.run()
     (trial,) = front.store.trials(experiment.identifier)
@@ -310,7 +310,9 @@ def test_a_tool_that_fails_is_no_failure_of_the_trial(
 
 def test_the_order_of_a_round_is_drawn_and_holds_each_tool_once() -> None:
     tools = ("a", "b", "c")
-    drawn = {(tuple(before), tuple(after)) for before, after in (beside.around(tools, n) for n in range(400))}
+    drawn = {
+        (tuple(before), tuple(after)) for before, after in (peer_tools.around(tools, n) for n in range(400))
+    }
     assert all(sorted((*before, *after)) == list(tools) for before, after in drawn)
     assert len(drawn) == 24
 

@@ -1,7 +1,7 @@
 """async-profiler in a running JVM: CPU samples with Java, native and kernel frames, then allocations, then
 waits for locks with their times; pauses and collections from the JVM's own log.
 
-Its library is loaded by attach and stays loaded, stopped. Must not know the trial.
+Its library is loaded by attach and stays loaded, stopped.
 """
 
 from __future__ import annotations

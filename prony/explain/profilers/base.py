@@ -1,4 +1,4 @@
-"""What a profiler is to the collector. Must not know any of them."""
+"""What a profiler is to the collector."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What a JVM logs of itself while it is profiled: collections, safepoints, compilations, bytes allocated.
 
 Its unified logging is turned on by attach, into a file of its own, and off again. The decorator `timenanos`
-is CLOCK_MONOTONIC on Linux, as the engine's clock is. Must not know any profiler.
+is CLOCK_MONOTONIC on Linux, as the engine's clock is.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """Waits for contended locks from a recording of async-profiler: all of them as slices of stacks, the longest
-with their times. Pure. Must not know how the recording was made.
+with their times. Pure.
 
 A recording's ticks are nanoseconds of CLOCK_MONOTONIC, the engine's clock, where async-profiler was asked
 for `clock=monotonic`. That they are is checked: the recording says when it began, and the caller knows

@@ -1,8 +1,7 @@
 """V8's own CPU profiler in a running Node process, by its inspector: JavaScript frames.
 
 What is not JavaScript (V8, libuv, the kernel) is one frame `(program)`, the garbage collector another. One
-recording is cut by the time of its samples, as starting one costs V8 a look at all code that it has. Must not
-know the trial.
+recording is cut by the time of its samples, as starting one costs V8 a look at all code that it has.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """`perf record` on the processes of a server: native and kernel frames of any program, of all its processes.
 
 Frame pointers are walked: a native server built without them shows kernel frames and the function that runs.
-Must not know the trial.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """A program that a profiler runs beside the server: one at a time, and none any more once it is closed, from
-whichever thread. Must not know what it does.
+whichever thread.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """py-spy on a Python process: Python frames and those of its native libraries.
 
 It reads the process's memory from outside, a program of its own (the extra `explain`). It samples threads
-that are on a CPU, by the wall clock; the kernel's frames it does not see. Must not know the trial.
+that are on a CPU, by the wall clock; the kernel's frames it does not see.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 each with metadata that says how its events are laid out, and with the constants that they name by number.
 
 Integers are compressed as for `jdk.jfr.internal.consumer.RecordingInput`: seven bits in a byte, the lowest
-first, the ninth byte whole. Pure. Must not know what is recorded.
+first, the ninth byte whole. Pure.
 """
 
 from __future__ import annotations

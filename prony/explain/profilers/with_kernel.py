@@ -1,7 +1,4 @@
-"""A profiler that does not see the kernel, and another one beside it that does.
-
-Must not know what they find.
-"""
+"""A profiler that does not see the kernel, and another one beside it that does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""wrk's command line as a value. Must not know how it is run or printed."""
+"""wrk's command line as a value."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """wrk's report, line for line: its units, its table and its totals.
 
-Pure; must not know where figures come from.
+Pure.
 """
 
 from __future__ import annotations

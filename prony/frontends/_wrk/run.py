@@ -1,7 +1,4 @@
-"""A run of wrk, and of wrk2, which has a rate: from the arguments to the exit code.
-
-Must not offer load or judge.
-"""
+"""A run of wrk, and of wrk2, which has a rate: from the arguments to the exit code."""
 
 from __future__ import annotations
 

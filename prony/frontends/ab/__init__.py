@@ -1,4 +1,4 @@
-"""`prony ab [flags] URL`: ApacheBench's command line and report. Must not offer load or judge."""
+"""`prony ab [flags] URL`: ApacheBench's command line and report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ab prints, as numbers out of a stored run. Must not know layouts."""
+"""What ab prints, as numbers out of a stored run."""
 
 from __future__ import annotations
 

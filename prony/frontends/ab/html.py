@@ -1,4 +1,4 @@
-"""ab's report as HTML tables (-w). Must not know where the numbers come from."""
+"""ab's report as HTML tables (-w)."""
 
 from __future__ import annotations
 

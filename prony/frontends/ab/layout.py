@@ -1,4 +1,4 @@
-"""ab's report line by line, as text. Must not know where the numbers come from."""
+"""ab's report line by line, as text."""
 
 from __future__ import annotations
 

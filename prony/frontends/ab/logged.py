@@ -1,6 +1,4 @@
-"""ab's times and lengths from the engine's request log: a row per request, as ab keeps them itself. Must not
-know layouts.
-"""
+"""ab's times and lengths from the engine's request log: a row per request, as ab keeps them itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ab's command line into a load: its requests byte by byte as ab writes them. Must not measure or print."""
+"""ab's command line into a load: its requests byte by byte as ab writes them."""
 
 from __future__ import annotations
 

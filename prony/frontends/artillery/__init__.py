@@ -1,6 +1,4 @@
-"""`prony artillery run [flags] SCRIPT`: Artillery's command line, scripts and report. Must not offer load or
-judge.
-"""
+"""`prony artillery run [flags] SCRIPT`: Artillery's command line, scripts and report."""
 
 from __future__ import annotations
 

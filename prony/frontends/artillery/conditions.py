@@ -1,5 +1,5 @@
-"""Artillery's small expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and arithmetic.
-Must not know where names come from.
+"""Artillery's small expressions (`ifTrue`, conditions of ensure): numbers, names, comparisons and
+arithmetic.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What config of a script holds that changes no request: noted, and left out. Must not know flows."""
+"""What config of a script holds that changes no request: noted, and left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Artillery prints. Must not measure."""
+"""What Artillery prints."""
 
 from __future__ import annotations
 

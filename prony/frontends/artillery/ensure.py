@@ -1,4 +1,4 @@
-"""The checks of the ensure plugin on a finished report. Must not print."""
+"""The checks of the ensure plugin on a finished report."""
 
 from __future__ import annotations
 

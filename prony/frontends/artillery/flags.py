@@ -1,4 +1,4 @@
-"""Artillery's command line. Must not read files."""
+"""Artillery's command line."""
 
 from __future__ import annotations
 

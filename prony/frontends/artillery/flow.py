@@ -1,4 +1,4 @@
-"""A scenario's flow into scenarios of the plan model. Must not know phases."""
+"""A scenario's flow into scenarios of the plan model."""
 
 from __future__ import annotations
 

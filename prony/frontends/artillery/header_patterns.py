@@ -1,5 +1,5 @@
 """Regexes for the head of a response (the line with the status, and the headers) that hold where the plugin
-expect of Artillery calls a header right. Must not know who asks.
+expect of Artillery calls a header right.
 """
 
 from __future__ import annotations

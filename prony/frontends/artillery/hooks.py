@@ -1,6 +1,4 @@
-"""The functions of a processor as blocks of the plan model that call them. Must not know where in a flow they
-stand, or what the functions do.
-"""
+"""The functions of a processor as blocks of the plan model that call them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Checks in JMESPath as the plan model has them: a place of the response's JSON against a literal. Must not
-know what is done with the response.
-"""
+"""Checks in JMESPath as the plan model has them: a place of the response's JSON against a literal."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Which captured values a script needs as JSON: those that it loops over, takes apart, or puts into JSON as
-they are. Must not know how they are captured.
+they are.
 """
 
 from __future__ import annotations

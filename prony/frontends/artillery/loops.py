@@ -1,4 +1,4 @@
-"""What the turns of a loop are, and how the plan model writes it. Must not know what is in it."""
+"""What the turns of a loop are, and how the plan model writes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run in Artillery's metrics: counters, rates and summaries. Must not print."""
+"""A run in Artillery's metrics: counters, rates and summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`formData` of a request as Artillery's client writes it. Must not know the rest of a request."""
+"""`formData` of a request as Artillery's client writes it."""
 
 from __future__ import annotations
 

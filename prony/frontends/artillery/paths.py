@@ -1,4 +1,4 @@
-"""Artillery's JSONPaths as the plan model has them. Must not know what is done with the values.
+"""Artillery's JSONPaths as the plan model has them.
 
 Artillery asks the library jsonpath-plus, whose filters are JavaScript; what is written differently there and
 in RFC 9535 is translated, and what would find something else is refused.

@@ -1,4 +1,4 @@
-"""config.payload into feeders. Must not know which request uses a column."""
+"""config.payload into feeders."""
 
 from __future__ import annotations
 

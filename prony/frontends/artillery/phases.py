@@ -1,4 +1,4 @@
-"""config.phases into a schedule of arrivals. Must not know what the users do."""
+"""config.phases into a schedule of arrivals."""
 
 from __future__ import annotations
 

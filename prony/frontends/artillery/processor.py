@@ -1,6 +1,4 @@
-"""The JavaScript that a script names as config.processor: what of it can be known before it runs. Must not
-know what a scenario does with it.
-"""
+"""The JavaScript that a script names as config.processor: what of it can be known before it runs."""
 
 from __future__ import annotations
 

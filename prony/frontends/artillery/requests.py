@@ -1,4 +1,4 @@
-"""One request of a flow into a step of the plan model. Must not know where in the flow it stands."""
+"""One request of a flow into a step of the plan model."""
 
 from __future__ import annotations
 

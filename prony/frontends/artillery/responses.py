@@ -1,4 +1,4 @@
-"""What a request does with its response: capture, match, the expect plugin. Must not know how it is sent."""
+"""What a request does with its response: capture, match, the expect plugin."""
 
 from __future__ import annotations
 

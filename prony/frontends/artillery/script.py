@@ -1,7 +1,4 @@
-"""An Artillery script as it was written: plain values, each knowing its file and line.
-
-Must not know what a key means.
-"""
+"""An Artillery script as it was written: plain values, each knowing its file and line."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The sections before and after of a script: what one user walks before the load, or after it. Must not know
-phases.
-"""
+"""The sections before and after of a script: what one user walks before the load, or after it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What Artillery reads of each step of a script; all else is left out, with a note. Must not know what a step
-does.
-"""
+"""What Artillery reads of each step of a script; all else is left out, with a note."""
 
 from __future__ import annotations
 

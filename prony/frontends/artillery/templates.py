@@ -1,4 +1,4 @@
-"""Artillery's `{{ … }}` into the plan model's `${…}`. Must not know where a text is sent."""
+"""Artillery's `{{ … }}` into the plan model's `${…}`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pauses of a flow. Must not know where in it they stand."""
+"""Pauses of a flow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A whole script into a load. Must not print."""
+"""A whole script into a load."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from prony.frontends.artillery.config import PLUGINS, left_out
 from prony.frontends.artillery.config import calls as scripted
 from prony.frontends.artillery.flags import Flags, parse
 from prony.frontends.artillery.flow import TranslatedScenario, walked
-from prony.frontends.artillery.given import config_of, scope_of, whole_script
 from prony.frontends.artillery.hooks import captured, is_built, script_of
 from prony.frontends.artillery.json_values import names_kept_as_json
 from prony.frontends.artillery.payload import payload
@@ -25,6 +24,7 @@ from prony.frontends.artillery.phases import NamedPhase, schedule
 from prony.frontends.artillery.processor import NONE, Processor, processor
 from prony.frontends.artillery.requests import USER_AGENT, Endpoints, ScriptSettings
 from prony.frontends.artillery.script import ScriptNode
+from prony.frontends.artillery.script_context import config_of, scope_of, whole_script
 from prony.frontends.artillery.sections import WALKED, lists_of, section
 from prony.frontends.artillery.steps import as_read
 from prony.frontends.artillery.templates import NameScope, Rows, constant, str_of

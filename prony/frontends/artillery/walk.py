@@ -1,6 +1,4 @@
-"""The steps of a flow, one after the other, into entries of the plan model. Must not know phases, or which
-users walk them.
-"""
+"""The steps of a flow, one after the other, into entries of the plan model."""
 
 from __future__ import annotations
 

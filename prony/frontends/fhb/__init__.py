@@ -1,4 +1,4 @@
-"""`prony fhb [flags] URL`: Faban's HTTP bench and its two checks. Must not offer load or judge."""
+"""`prony fhb [flags] URL`: Faban's HTTP bench and its two checks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The arguments of fhb. Must not know what a load is."""
+"""The arguments of fhb."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fhb prints and saves of a run. Must not measure."""
+"""What fhb prints and saves of a run."""
 
 from __future__ import annotations
 

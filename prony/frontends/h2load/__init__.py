@@ -1,7 +1,4 @@
-"""`prony h2load [flags] URI`: h2load's command line and report, over HTTP/2 and HTTP/1.1.
-
-Must not offer load or judge.
-"""
+"""`prony h2load [flags] URI`: h2load's command line and report, over HTTP/2 and HTTP/1.1."""
 
 from __future__ import annotations
 

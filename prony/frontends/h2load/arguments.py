@@ -1,4 +1,4 @@
-"""h2load's command line as a value. Must not know how it is run or printed."""
+"""h2load's command line as a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""h2load's lines. Pure; must not know where figures come from."""
+"""h2load's lines. Pure."""
 
 from __future__ import annotations
 

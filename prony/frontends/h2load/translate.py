@@ -1,6 +1,4 @@
-"""h2load's command line into a load: clients are connections, and each of their streams is a user. Must not
-measure or print.
-"""
+"""h2load's command line into a load: clients are connections, and each of their streams is a user."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What h2load requests: URIs of the command line, of a file, or of a timing script. Must not know loads."""
+"""What h2load requests: URIs of the command line, of a file, or of a timing script."""
 
 from __future__ import annotations
 

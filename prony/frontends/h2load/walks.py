@@ -1,4 +1,4 @@
-"""Which requests each stream of each client sends, as groups of users. Must not know h2load's options.
+"""Which requests each stream of each client sends, as groups of users.
 
 A client walks the URIs one after the other, and its streams take turns. The first users are the first streams
 of all clients, the next ones their second streams, and so on: user u is of client u modulo their number, as

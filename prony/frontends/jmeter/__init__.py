@@ -1,6 +1,4 @@
-"""`prony jmeter -n -t PLAN.jmx [flags]`: JMeter's command line without its GUI, and its test plans. Must not
-offer load or judge.
-"""
+"""`prony jmeter -n -t PLAN.jmx [flags]`: JMeter's command line without its GUI, and its test plans."""
 
 from __future__ import annotations
 

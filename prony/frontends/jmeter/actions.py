@@ -1,5 +1,5 @@
 """Samplers that send nothing: Flow Control Action (once Test Action), Debug Sampler and the plug-in's Dummy
-Sampler. Must not know requests.
+Sampler.
 """
 
 from __future__ import annotations

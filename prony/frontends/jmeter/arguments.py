@@ -1,4 +1,4 @@
-"""JMeter's command line. Must not read the test plan."""
+"""JMeter's command line."""
 
 from __future__ import annotations
 

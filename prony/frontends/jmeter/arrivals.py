@@ -1,7 +1,5 @@
 """The thread groups of jmeter-plugins whose threads are arrivals, Arrivals and Free-Form Arrivals: their
 rates over time.
-
-Must not know what an arrival does.
 """
 
 from __future__ import annotations

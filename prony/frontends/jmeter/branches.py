@@ -1,4 +1,4 @@
-"""Switch and ForEach controllers as blocks. Must not know thread groups."""
+"""Switch and ForEach controllers as blocks."""
 
 from __future__ import annotations
 

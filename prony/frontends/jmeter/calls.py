@@ -1,7 +1,4 @@
-"""JMeter's functions of properties, threads and files, and the table of all.
-
-Must not know elements beyond the place that a message names.
-"""
+"""JMeter's functions of properties, threads and files, and the table of all."""
 
 from __future__ import annotations
 

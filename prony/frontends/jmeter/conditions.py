@@ -1,4 +1,4 @@
-"""Conditions of If and While controllers, where they are comparisons. Must not know what depends on them."""
+"""Conditions of If and While controllers, where they are comparisons."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where the requests of a plan go, over which connections, and how long each may take. Must not know groups
-of users beyond what they became.
-"""
+"""Where the requests of a plan go, over which connections, and how long each may take."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What a sampler sends besides its head: parameters in the query or as a form, a raw body, a file, parts.
-
-Must not know where it goes, or headers.
-"""
+"""What a sampler sends besides its head: parameters in the query or as a form, a raw body, a file, parts."""
 
 from __future__ import annotations
 

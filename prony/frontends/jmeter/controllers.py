@@ -1,4 +1,4 @@
-"""JMeter's logic controllers as blocks. Must not know thread groups."""
+"""JMeter's logic controllers as blocks."""
 
 from __future__ import annotations
 

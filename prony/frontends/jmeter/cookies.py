@@ -1,7 +1,4 @@
-"""Cookie managers: when a thread's cookies are cleared, and those that the manager itself holds.
-
-Must not know requests or groups.
-"""
+"""Cookie managers: when a thread's cookies are cleared, and those that the manager itself holds."""
 
 from __future__ import annotations
 

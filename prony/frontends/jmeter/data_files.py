@@ -1,4 +1,4 @@
-"""Where data files lie, and the one sentence about all that are missing. Must not know how they are read."""
+"""Where data files lie, and the one sentence about all that are missing."""
 
 from __future__ import annotations
 

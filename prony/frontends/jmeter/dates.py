@@ -1,5 +1,5 @@
 """Dates in JMeter's functions: Java's patterns into the engine's `${date …}`, or into a text where the date
-is known before the start. Must not know elements beyond the place that a message names.
+is known before the start.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""JMeter's functions that draw: numbers, letters, dates and one of several.
-
-Must not know elements beyond the place that a message names.
-"""
+"""JMeter's functions that draw: numbers, letters, dates and one of several."""
 
 from __future__ import annotations
 

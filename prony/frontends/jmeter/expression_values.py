@@ -1,6 +1,5 @@
-"""What a plain expression of a plan may hold: numbers, texts, what is drawn; methods of texts and arithmetic.
-
-Must not know how an expression is read.
+"""What a plain expression of a plan may hold: numbers, texts, what is drawn; methods of texts and
+arithmetic.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """`__groovy`, `__javaScript`, `__jexl3` and their like where they hold a plain expression: numbers, texts,
 variables, the methods of texts, a random number, the present time. Nothing of the plan is ever executed: an
 expression is read and worked out here, and what is not known is refused by its name.
-
-Must not know elements beyond the place that a message names.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Extractors into captures. Must not know requests."""
+"""Extractors into captures."""
 
 from __future__ import annotations
 

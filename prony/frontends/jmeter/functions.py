@@ -1,7 +1,4 @@
-"""JMeter's `${variable}` and `${__function(…)}` into constants and the engine's placeholders.
-
-Must not know elements beyond the place that a message names.
-"""
+"""JMeter's `${variable}` and `${__function(…)}` into constants and the engine's placeholders."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""A thread group into a load: users, their ramp, loops and schedule, or an open model.
-
-Must not know requests.
-"""
+"""A thread group into a load: users, their ramp, loops and schedule, or an open model."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Steps that are walked only while something holds: what comes after an error, after a Flow Control Action,
 or when a Runtime Controller's time is over.
-
-Must not know why.
 """
 
 from __future__ import annotations

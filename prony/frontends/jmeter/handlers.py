@@ -1,7 +1,5 @@
 """Result Status Action Handlers that hold for some requests: what a thread does when one of these has failed.
 One that holds for a whole group is what the group's own action is (`prony.frontends.jmeter.on_error`).
-
-Must not know how requests are made.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Elements that change nothing of what is sent: listeners, recorders, what JMeter's window alone uses. They
 are taken out of the tree before anything else is read, and named in one note.
-
-Must not know samplers.
 """
 
 from __future__ import annotations

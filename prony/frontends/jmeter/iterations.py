@@ -1,7 +1,4 @@
-"""One iteration of each thread group: its elements, and those above it, into what its users do.
-
-Must not know when they begin.
-"""
+"""One iteration of each thread group: its elements, and those above it, into what its users do."""
 
 from __future__ import annotations
 

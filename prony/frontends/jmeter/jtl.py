@@ -1,7 +1,4 @@
-"""JMeter's logs of samples (JTL) out of the engine's request log; here as CSV.
-
-Must not know how requests were offered.
-"""
+"""JMeter's logs of samples (JTL) out of the engine's request log; here as CSV."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""JMeter's logs of samples as XML.
-
-Must not know where rows come from.
-"""
+"""JMeter's logs of samples as XML."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Which properties JMeter 5.6.3 reads of the elements that people, and programs, write by hand. What stands
 there under another name it passes over.
-
-Must not know what a property means.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """`${JMeterThread.last_sample_ok}`, which is "true" or "false": whether the request before was right. A user
 captures the status, which is taken only from a response that is as expected.
-
-Must not know what asks for it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """Flow Control Actions that go on elsewhere: they empty a value of the user, and what would come next is
 walked only while that is filled.
-
-Must not know what stands in a loop.
 """
 
 from __future__ import annotations

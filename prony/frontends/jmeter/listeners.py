@@ -1,7 +1,5 @@
 """Listeners with a file name: which rows they write into it, and how. They are read before they are taken out
 of the tree (`prony.frontends.jmeter.inert`).
-
-Must not know where rows come from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Which element of the plan a request, a transaction or a sample without a request is of: its number behind
 the name, as two elements may have one name. It stands there while the plan is translated, and is taken off
 before anybody else sees it.
-
-Must not know what an element means.
 """
 
 from __future__ import annotations

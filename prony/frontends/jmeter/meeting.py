@@ -1,8 +1,6 @@
 """The Synchronizing Timer where what it does is known beforehand: threads wait for each other before their
 first request, so that they begin when the last of a batch has started. Anywhere else it is refused: users
 of Prony do not wait for each other.
-
-Must not know requests.
 """
 
 from __future__ import annotations

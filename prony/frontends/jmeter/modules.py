@@ -1,7 +1,4 @@
-"""Module and Include controllers: what they stand for is put below them, before anything else is read.
-
-Must not know what an element means.
-"""
+"""Module and Include controllers: what they stand for is put below them, before anything else is read."""
 
 from __future__ import annotations
 

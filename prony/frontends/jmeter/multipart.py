@@ -1,6 +1,5 @@
-"""Parameters and files as parts of one body (multipart/form-data, RFC 7578), as JMeter's client writes them.
-
-Must not know samplers beyond the place that a message names.
+"""Parameters and files as parts of one body (multipart/form-data, RFC 7578), as JMeter's client writes
+them.
 """
 
 from __future__ import annotations

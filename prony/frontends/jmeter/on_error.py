@@ -1,7 +1,7 @@
 """What a thread does after a sampler's error: go on, begin its next loop, stop, or stop the whole test.
 
 A user notes whether its last request went well, by capturing the status, which is taken only from a response
-that is as expected; whatever comes next is walked only if it did. Must not know how requests are made.
+that is as expected; whatever comes next is walked only if it did.
 """
 
 from __future__ import annotations

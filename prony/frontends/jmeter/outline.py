@@ -1,7 +1,5 @@
 """Which transactions each request of a scenario stands in, and where samplers stand that send nothing: what
 the log of requests does not say and JMeter's log has rows for.
-
-Must not know rows.
 """
 
 from __future__ import annotations

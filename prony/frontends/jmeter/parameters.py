@@ -1,7 +1,5 @@
 """User Parameters: values that a thread's variables are given, one column for each thread in turn, before
 each sampler of their scope or once in each iteration.
-
-Must not know requests.
 """
 
 from __future__ import annotations

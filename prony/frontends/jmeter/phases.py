@@ -1,7 +1,5 @@
 """The setUp groups, the load and the tearDown groups of a plan: when their users begin, and what the rows of
 each in a log need.
-
-Must not know what the users do.
 """
 
 from __future__ import annotations

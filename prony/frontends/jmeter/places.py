@@ -1,7 +1,4 @@
-"""Where a sampler's request goes: scheme, host and port, and the path as JMeter's client writes it.
-
-Must not know parameters, headers or bodies.
-"""
+"""Where a sampler's request goes: scheme, host and port, and the path as JMeter's client writes it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Scripts of JSR223 and BeanShell that do nothing but set variables, wait and log: what they set becomes
 blocks before or after the request. Nothing of a script is ever executed.
-
-Must not know requests.
 """
 
 from __future__ import annotations

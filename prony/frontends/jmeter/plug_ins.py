@@ -1,7 +1,5 @@
 """Elements of plug-ins for which JMeter has one of its own by now: they become that before anything else is
 read.
-
-Must not know what an element means.
 """
 
 from __future__ import annotations

@@ -1,7 +1,5 @@
 """The thread groups of jmeter-plugins that are ramps: Ultimate, Stepping and Concurrency. When each of their
 threads starts and ends, by the plug-ins' own arithmetic.
-
-Must not know what threads do.
 """
 
 from __future__ import annotations

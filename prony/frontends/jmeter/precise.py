@@ -1,7 +1,5 @@
 """The Precise Throughput Timer: arrivals at random moments, of which each period has the same number, and
 which all threads of a group share.
-
-Must not know requests.
 """
 
 from __future__ import annotations

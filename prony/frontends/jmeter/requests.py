@@ -1,7 +1,4 @@
-"""An HTTP sampler into a step: the request that JMeter's HttpClient4 would send.
-
-Must not know loops or groups.
-"""
+"""An HTTP sampler into a step: the request that JMeter's HttpClient4 would send."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """Embedded resources ("Retrieve All Embedded Resources"): which of them a sampler fetches after its page, and
 the loops that do it. The engine reads pages; what counts as embedded is said in docs/engine.md.
-
-Must not know how a request is written.
 """
 
 from __future__ import annotations

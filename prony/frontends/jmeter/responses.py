@@ -1,4 +1,4 @@
-"""Assertions into expectations, extractors into captures. Must not know requests."""
+"""Assertions into expectations, extractors into captures."""
 
 from __future__ import annotations
 

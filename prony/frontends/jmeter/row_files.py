@@ -1,7 +1,4 @@
-"""The files of -l and of listeners: opened before the run, and filled from the engine's log after it.
-
-Must not know which rows a log has.
-"""
+"""The files of -l and of listeners: opened before the run, and filled from the engine's log after it."""
 
 from __future__ import annotations
 

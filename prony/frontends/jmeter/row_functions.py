@@ -1,7 +1,4 @@
-"""JMeter's functions that read rows and lines of files when one is wanted.
-
-Must not know data sets.
-"""
+"""JMeter's functions that read rows and lines of files when one is wanted."""
 
 from __future__ import annotations
 

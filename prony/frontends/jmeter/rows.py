@@ -1,4 +1,4 @@
-"""The CSV files of data sets into feeders, with a row for every iteration. Must not know requests."""
+"""The CSV files of data sets into feeders, with a row for every iteration."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The properties of an HTTP sampler with those of HTTP Request Defaults behind them, as JMeter merges them.
-
-Must not know what a property means.
+"""The properties of an HTTP sampler with those of HTTP Request Defaults behind them, as JMeter
+merges them.
 """
 
 from __future__ import annotations

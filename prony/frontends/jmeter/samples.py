@@ -1,7 +1,5 @@
 """The rows of JMeter's log: one for each request, and those of transactions and of samplers that send
 nothing, where the requests around them say that they were walked.
-
-Must not know how a row is written.
 """
 
 from __future__ import annotations

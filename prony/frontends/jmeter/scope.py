@@ -1,7 +1,4 @@
-"""What holds for a sampler: the configuration, timers, assertions and extractors beside it and above it.
-
-Must not know requests.
-"""
+"""What holds for a sampler: the configuration, timers, assertions and extractors beside it and above it."""
 
 from __future__ import annotations
 

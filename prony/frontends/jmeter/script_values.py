@@ -1,7 +1,5 @@
 """What a script's expressions stand for beyond those of `__groovy`: values of its own under a name, lists,
 dates that are moved, a part of a UUID, places in the JSON of the response.
-
-Must not know elements beyond the place that a message names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Scripts of JSR223, BeanShell and BSF: Prony runs none of them. Those that only log are left out, plain ones
 are translated (`prony.frontends.jmeter.plain_scripts`); of the others what each seems to do is said with the
 refusal, and those that cannot change the load may be left out.
-
-Must not know what else stands in a plan.
 """
 
 from __future__ import annotations

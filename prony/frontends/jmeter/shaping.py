@@ -1,7 +1,5 @@
 """The Throughput Shaping Timer of jmeter-plugins: a rate over time that all threads of its scope share, and
 which stops them when it is over. `__tstFeedback` says how many threads that takes.
-
-Must not know requests.
 """
 
 from __future__ import annotations

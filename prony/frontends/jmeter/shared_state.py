@@ -1,7 +1,5 @@
 """What thread groups of JMeter share and groups of users here do not: refused where that would make a
 difference.
-
-Must not know how groups are translated.
 """
 
 from __future__ import annotations

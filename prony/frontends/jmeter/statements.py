@@ -1,7 +1,5 @@
 """A script of JSR223 or BeanShell as its statements, where each of them only names a value, sets a variable
 or a property, waits a moment or logs. Whatever else stands there makes the script one that is not run.
-
-Must not know what a value is.
 """
 
 from __future__ import annotations

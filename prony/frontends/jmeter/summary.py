@@ -1,4 +1,4 @@
-"""The lines of JMeter's summariser. Must not know where figures come from."""
+"""The lines of JMeter's summariser."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""JMeter's functions that make one text of another, and those of the plug-in "Custom JMeter Functions".
-
-Must not know elements beyond the place that a message names.
-"""
+"""JMeter's functions that make one text of another, and those of the plug-in "Custom JMeter Functions"."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """The threads of groups as JMeter names and counts them: `<group> <its number>-<number of the thread>`, and
 how many of a group and of all groups are at work when a sample ends.
-
-Must not know what they send.
 """
 
 from __future__ import annotations

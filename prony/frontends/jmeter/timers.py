@@ -1,4 +1,4 @@
-"""JMeter's timers into think times and paces. Must not know which request they wait for."""
+"""JMeter's timers into think times and paces."""
 
 from __future__ import annotations
 

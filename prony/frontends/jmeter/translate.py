@@ -1,4 +1,4 @@
-"""A test plan into a load on a running server. Must not run it."""
+"""A test plan into a load on a running server."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Samplers and controllers into the steps and blocks of one iteration.
-
-Must not know thread groups.
-"""
+"""Samplers and controllers into the steps and blocks of one iteration."""
 
 from __future__ import annotations
 

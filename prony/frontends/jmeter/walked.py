@@ -1,7 +1,4 @@
-"""What the users of translated groups walk, as one workload: their scenarios, rows, cookies and cache.
-
-Must not know when they begin.
-"""
+"""What the users of translated groups walk, as one workload: their scenarios, rows, cookies and cache."""
 
 from __future__ import annotations
 

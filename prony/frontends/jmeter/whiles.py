@@ -1,7 +1,5 @@
 """Loops that end by themselves: While Controllers, by a condition or with the last request, and Runtime
 Controllers, by the clock.
-
-Must not know thread groups.
 """
 
 from __future__ import annotations

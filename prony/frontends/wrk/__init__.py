@@ -1,4 +1,4 @@
-"""`prony wrk [flags] URL`: wrk's command line, Lua scripts and report. Must not offer load or judge."""
+"""`prony wrk [flags] URL`: wrk's command line, Lua scripts and report."""
 
 from __future__ import annotations
 

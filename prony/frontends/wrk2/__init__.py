@@ -1,6 +1,6 @@
 """`prony wrk2 [flags] URL`: wrk2's command line, an open load at a rate, its scripts and its report.
 
-wrk2 is wrk with a rate (`-R`). Must not offer load or judge.
+wrk2 is wrk with a rate (`-R`).
 """
 
 from __future__ import annotations

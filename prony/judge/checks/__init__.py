@@ -1,4 +1,4 @@
-"""All checks, in the order in which their findings are printed. Must not know the judgement.
+"""All checks, in the order in which their findings are printed.
 
 A check is a module of this package that holds a `Check` of the module's own name; nothing lists it by hand.
 """

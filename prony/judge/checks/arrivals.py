@@ -1,4 +1,4 @@
-"""arrivals: were Poisson arrivals really Poisson. Must not know how the gaps were drawn."""
+"""arrivals: were Poisson arrivals really Poisson."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""bound_by: the bottleneck. Must not explain a rate by a tautology.
+"""bound_by: the bottleneck.
 
 In a closed loop, users ÷ mean service time *is* the throughput (Little), whatever the bottleneck. Only
 declared delays count, and CPU time that was used: of the whole server, or of its busiest thread.

@@ -1,5 +1,4 @@
-"""client: by how much the load generator moved a figure. Must not know what the server did, only whether it
-had CPU left.
+"""client: by how much the load generator moved a figure.
 
 A busy client costs throughput in a closed loop only as far as the server had room for more; it costs latency
 between a response's arrival and the moment it is looked at, and nowhere else.

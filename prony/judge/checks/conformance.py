@@ -1,6 +1,4 @@
-"""conformance: did the server answer as declared, in a process of its own before the first trial. Must not
-send requests.
-"""
+"""conformance: did the server answer as declared, in a process of its own before the first trial."""
 
 from __future__ import annotations
 
@@ -22,7 +20,8 @@ def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
     facts = evidence.conformance
     if facts is None:
         return None
-    said = f"passed {facts.passed} of {facts.checks} before the first trial"
+    value = f"passed {facts.passed} of {facts.checks}"
+    said = f"{value} before the first trial"
     if facts.declared:
         said += f"; as declared: {_listed(facts.declared)}"
     wrong = any(failed.check in WRONG_RESPONSES for failed in facts.failed)
@@ -31,7 +30,7 @@ def conformance(evidence: Evidence, limits: DeclaredLimits) -> Finding | None:
         code="wrong_responses" if wrong else "deviation" if facts.failed else "ok",
         conforms=not wrong,
         provided="what the server did not do as expected was not under load" if facts.failed else "",
-        value=said.partition(" before")[0],
+        value=value,
         limit=LIMIT,
         reason=f"{said}; {_listed(facts.failed)}" if facts.failed else said,
         advice=f"`prony servers check {evidence.server.name}` shows all results; fix the server, or declare "

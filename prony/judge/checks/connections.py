@@ -1,4 +1,4 @@
-"""connections: was keep-alive on or off as the plan says. Must not know HTTP.
+"""connections: was keep-alive on or off as the plan says.
 
 Counts are of the whole run: keep-alive connections are opened before the window.
 """

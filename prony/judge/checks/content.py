@@ -1,4 +1,4 @@
-"""content: were the responses correct. Must not know HTTP beyond status and length."""
+"""content: were the responses correct."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""counts: did the server read as many requests as the client sent. Must not know why not.
+"""counts: did the server read as many requests as the client sent.
 
 A hidden retry, or a cache that answers in the server's place, leaves all of the client's counters consistent.
 The server's counter is independent.

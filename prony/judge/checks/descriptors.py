@@ -1,6 +1,4 @@
-"""descriptors: are there enough file descriptors for the users, on both sides. Must not know how limits are
-raised.
-"""
+"""descriptors: are there enough file descriptors for the users, on both sides."""
 
 from __future__ import annotations
 

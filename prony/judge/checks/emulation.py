@@ -1,4 +1,4 @@
-"""emulation: does the load generator run on a CPU that it was built for. Must not know the emulators."""
+"""emulation: does the load generator run on a CPU that it was built for."""
 
 from __future__ import annotations
 

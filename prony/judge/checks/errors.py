@@ -1,4 +1,4 @@
-"""errors: the share of requests that failed. Must not know what a correct response is."""
+"""errors: the share of requests that failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""host: did the host itself change during the window. Must not know what ran on it."""
+"""host: did the host itself change during the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""hosts: were all hosts of the trial there, at one time, and alike. Must not know how hosts are reached.
+"""hosts: were all hosts of the trial there, at one time, and alike.
 
 Left out where everything was on one host.
 """

@@ -1,6 +1,4 @@
-"""identity: did the launched process send the responses, and did it survive. Must not know what the
-responses were.
-"""
+"""identity: did the launched process send the responses, and did it survive."""
 
 from __future__ import annotations
 

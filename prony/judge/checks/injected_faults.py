@@ -1,6 +1,4 @@
-"""injected_faults: did the load generator run with injected faults. Must not know what a fault does to a
-figure.
-"""
+"""injected_faults: did the load generator run with injected faults."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""isolation: did the server have its CPUs to itself. Must not know which other processes run; what the load
-generator lost is read by `client`.
-"""
+"""isolation: did the server have its CPUs to itself."""
 
 from __future__ import annotations
 

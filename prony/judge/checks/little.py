@@ -1,5 +1,5 @@
-"""little: was each user there all the time, and do the engine's books balance (Little's law, in two forms).
-Must not know why users are missing.
+"""little: was each user there all the time, and do the engine's books balance (Little's law, in
+two forms).
 """
 
 from __future__ import annotations

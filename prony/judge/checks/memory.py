@@ -1,6 +1,4 @@
-"""memory: did the server's memory level off, and was its garbage collected within the window. Must not know
-throughput or times: a leak that slows nothing down yet is a leak.
-"""
+"""memory: did the server's memory level off, and was its garbage collected within the window."""
 
 from __future__ import annotations
 

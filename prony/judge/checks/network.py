@@ -1,5 +1,5 @@
 """network: did the way itself delay or bound requests: an accept queue that overflowed, retransmissions,
-delayed acknowledgements; between hosts also the links. Must not know what the server did with a request.
+delayed acknowledgements; between hosts also the links.
 
 The counters of TCP are those of the network namespace: both ends where client and server share one. On
 several hosts they are added up.

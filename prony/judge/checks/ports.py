@@ -1,6 +1,4 @@
-"""ports: will, and did, the client run out of ephemeral ports. Must not know how ports are read
-or widened.
-"""
+"""ports: will, and did, the client run out of ephemeral ports."""
 
 from __future__ import annotations
 

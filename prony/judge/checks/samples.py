@@ -1,4 +1,4 @@
-"""samples: are there enough requests for each percentile, is the window complete. Must not know values."""
+"""samples: are there enough requests for each percentile, is the window complete."""
 
 from __future__ import annotations
 

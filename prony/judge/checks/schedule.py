@@ -1,4 +1,4 @@
-"""schedule (open loop): was every request sent, and on time. Must not know how the pacer works."""
+"""schedule (open loop): was every request sent, and on time."""
 
 from __future__ import annotations
 

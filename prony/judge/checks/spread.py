@@ -1,6 +1,4 @@
-"""spread: did the processes of the server get an even share of the connections. Must not know what they did
-with them.
-"""
+"""spread: did the processes of the server get an even share of the connections."""
 
 from __future__ import annotations
 

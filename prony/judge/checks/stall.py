@@ -1,5 +1,4 @@
-"""stall: was there a time in which nothing completed, for all users or for a part of them. Must not know why
-the server stood still; of the client it knows what its own threads reported.
+"""stall: was there a time in which nothing completed, for all users or for a part of them.
 
 A closed loop hides a stall: its users send nothing while they wait, so few samples are long.
 """

@@ -1,6 +1,4 @@
-"""steady: how far may each figure still move after the window. Must not know how the server was warmed up,
-only what is left of it.
-"""
+"""steady: how far may each figure still move after the window."""
 
 from __future__ import annotations
 

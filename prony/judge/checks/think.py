@@ -1,4 +1,4 @@
-"""think: were the drawn think times kept. Must not know the distribution they were drawn from."""
+"""think: were the drawn think times kept."""
 
 from __future__ import annotations
 

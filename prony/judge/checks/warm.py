@@ -1,4 +1,4 @@
-"""warm: was code still being compiled or loaded in the window. Must not know which virtual machine it is."""
+"""warm: was code still being compiled or loaded in the window."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formats for other programs: one module each, found by its name. Must not know where the content goes.
+"""Formats for other programs: one module each, found by its name.
 
 A new format is a module in this folder that has a `FORMAT`; nothing else needs to know of it.
 """

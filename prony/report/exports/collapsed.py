@@ -1,5 +1,5 @@
 """CPU profiles of explained trials as collapsed stacks: a line each, frames from the outermost on, then how
-often it was seen, as programs for flame graphs read them. Pure. Must not know where the lines go.
+often it was seen, as programs for flame graphs read them. Pure.
 """
 
 from __future__ import annotations

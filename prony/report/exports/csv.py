@@ -1,4 +1,4 @@
-"""The tidy table for data frames and spreadsheets, as CSV. Pure; must not know where the text goes."""
+"""The tidy table for data frames and spreadsheets, as CSV. Pure."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The documents that `prony results push` sends, as the body of a `_bulk` request: newline-delimited JSON, an
-action and a document in turn. Pure; must not know where the text goes.
+action and a document in turn. Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""HdrHistogram's percentile distribution (.hgrm), in ms: what its plotters read. Pure; must not know where
-the text goes.
+"""HdrHistogram's percentile distribution (.hgrm), in ms: what its plotters read. Pure.
 
 Layout and steps are those of `outputPercentileDistribution` in HdrHistogram's own library, with five ticks
 per half distance: from level p (per cent) the next is 100 / (5 · 2^(⌊log2(100 / (100 − p))⌋ + 1)) further.

@@ -1,5 +1,5 @@
 """HdrHistogram's interval log (.hlog): the histogram of each trial's window, in ns, as the engine recorded
-it. Pure; must not know where the text goes.
+it. Pure.
 
 Format 1.3 of HdrHistogram's `HistogramLogWriter`. An interval is a window, tagged with its trial; where there
 is one trial only it has no tag, so that tools read it without being told.

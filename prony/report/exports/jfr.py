@@ -1,7 +1,7 @@
 """Profiles of explained trials as a recording of the JDK's Flight Recorder: for `jfr` and Mission Control.
 
 A chunk for each server. A stored sample has the time of its slice alone: the samples of a stack are spread
-evenly over it. Pure. Must not know the layout of a chunk (jfr_chunk.py), nor where the bytes go.
+evenly over it. Pure.
 """
 
 from __future__ import annotations

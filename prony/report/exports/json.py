@@ -1,4 +1,4 @@
-"""The object that `prony results show ID --json` prints. Pure; must not know where the text goes."""
+"""The object that `prony results show ID --json` prints. Pure."""
 
 from __future__ import annotations
 

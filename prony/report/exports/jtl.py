@@ -3,8 +3,7 @@
 A stored trial has no line per request but the histogram and the seconds of its window. So the samples are
 made from these: as many as there were, with the times of the histogram, ending in the seconds in which
 responses arrived. Counts, rates, errors and percentiles are those of the trial; which request took how long
-is not known, and the note says so (`prony jmeter -l` writes a line per request as it was). Must not know
-where the text goes.
+is not known, and the note says so (`prony jmeter -l` writes a line per request as it was).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The main figures as Markdown, for a text about them. Pure; must not know where the text goes."""
+"""The main figures as Markdown, for a text about them. Pure."""
 
 from __future__ import annotations
 

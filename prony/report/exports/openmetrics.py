@@ -1,5 +1,5 @@
-"""Figures of trials and the seconds of their runs as OpenMetrics with timestamps: what `promtool tsdb
-create-blocks-from openmetrics` takes into a Prometheus. Pure; must not know where the text goes.
+"""Figures of trials and the seconds of their runs as OpenMetrics with timestamps: what `promtool tsdb create-
+blocks-from openmetrics` takes into a Prometheus. Pure.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tidy table as Parquet, through pyarrow. Must not know where the bytes go.
+"""The tidy table as Parquet, through pyarrow.
 
 The columns are those of the CSV, typed: what is known of a figure is a number, and what a percentile among
 failed requests exceeds stands in `above`.

@@ -1,5 +1,5 @@
 """CPU profiles of explained trials for pprof: the message `perftools.profiles.Profile` (google/pprof,
-proto/profile.proto), compressed. Pure. Must not know where the bytes go.
+proto/profile.proto), compressed. Pure.
 """
 
 from __future__ import annotations

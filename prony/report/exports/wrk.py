@@ -1,6 +1,6 @@
 """Trials as the CSV lines that experiment A's wrk script wrote: one line each, with exactly its columns.
 
-Pure. Must not know where the lines go.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The chart of a capacity search: measured ÷ allowed over the offered rate. Values in, SVG out.
-
-Must not know records.
-"""
+"""The chart of a capacity search: measured ÷ allowed over the offered rate. Values in, SVG out."""
 
 from __future__ import annotations
 

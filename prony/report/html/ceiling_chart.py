@@ -1,7 +1,5 @@
 """Throughput and its ceilings: a row per server, its trials, and the limits that are known beforehand. Values
 in, SVG out.
-
-Must not know records.
 """
 
 from __future__ import annotations

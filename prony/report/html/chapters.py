@@ -1,5 +1,5 @@
 """From a part to the chapters of its page, which stand behind its answer: which blocks and charts under which
-heading, in which order. Must not know how a chapter becomes HTML.
+heading, in which order.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""From a part to its charts: which values each one shows, and the same in words for who cannot see.
-
-Must not know the page around a chart.
-"""
+"""From a part to its charts: which values each one shows, and the same in words for who cannot see."""
 
 from __future__ import annotations
 

@@ -1,6 +1,5 @@
-"""The chapter on where CPU time goes: budgets as bars, flame graphs, a time line of each runtime, the tables.
-
-Must not know how a chapter becomes HTML.
+"""The chapter on where CPU time goes: budgets as bars, flame graphs, a time line of each runtime, the
+tables.
 """
 
 from __future__ import annotations

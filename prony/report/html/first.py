@@ -1,5 +1,5 @@
 """The first screen of a page: the answer of each part, a row per server with its bar and its budget. What a
-terminal prints first, drawn. Must not know how it becomes HTML.
+terminal prints first, drawn.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The chart of times by percentile. Values in, SVG out.
-
-Must not know records.
-"""
+"""The chart of times by percentile. Values in, SVG out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Marks as tiny drawings, for legends, tables and headings. Must not know what they stand for."""
+"""Marks as tiny drawings, for legends, tables and headings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page: gathers what the template needs and fills it in. Must not know where the file goes."""
+"""The page: gathers what the template needs and fills it in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all charts share: fonts, axes, data, and how a chart becomes SVG. Must not know any particular chart.
+"""What all charts share: fonts, axes, data, and how a chart becomes SVG.
 
 Altair and vl-convert are heavy: this module is imported only when a page is written.
 """

@@ -1,5 +1,5 @@
 """Ratios as rows of a table, each with its intervals drawn on one log scale: pairs of servers, and figures of
-a candidate beside its base. Must not know how a row becomes HTML.
+a candidate beside its base.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Marks on one horizontal scale, a drawing per row of a table: places are per cent of the row's width, so one
 drawing fits every screen. Values in, SVG out.
 
-The table around it has the numbers: who cannot see reads those. Must not know records.
+The table around it has the numbers: who cannot see reads those.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The small charts: throughput over one trial, strips of dots, pairs of marks. Values in, SVG out.
-
-Must not know records.
-"""
+"""The small charts: throughput over one trial, strips of dots, pairs of marks. Values in, SVG out."""
 
 from __future__ import annotations
 

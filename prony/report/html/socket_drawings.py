@@ -1,7 +1,4 @@
-"""Sockets by state over time, as `ss -s` counts them: one chart for each server's median trial.
-
-Must not know the page around a chart.
-"""
+"""Sockets by state over time, as `ss -s` counts them: one chart for each server's median trial."""
 
 from __future__ import annotations
 

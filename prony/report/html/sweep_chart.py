@@ -1,7 +1,4 @@
-"""The sweep chart: a figure over the number of users, a line per server. Values in, SVG out.
-
-Must not know records.
-"""
+"""The sweep chart: a figure over the number of users, a line per server. Values in, SVG out."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""From a part with several loads to its charts: figures over users, the scaling law, a capacity search.
-
-Must not know the page around a chart.
-"""
+"""From a part with several loads to its charts: figures over users, the scaling law, a capacity search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Colours in light and dark, and the clean-up of generated SVG. Must not know what a chart shows.
+"""Colours in light and dark, and the clean-up of generated SVG.
 
 A chart is rendered once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces them:
 an author's rule outranks a presentation attribute, so one SVG serves both and stays right without style

@@ -1,7 +1,5 @@
 """One figure over time or over commits: a mark per trial, the levels, where the level or the setting changed.
 Values in, SVG out.
-
-Must not know records.
 """
 
 from __future__ import annotations

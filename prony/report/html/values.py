@@ -1,7 +1,4 @@
-"""What charts draw of a trial or a cell: curves, thinned series, ceilings; and the same in words. Pure.
-
-Must not know any chart.
-"""
+"""What charts draw of a trial or a cell: curves, thinned series, ceilings; and the same in words. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pairs of made-up servers whose true ratio is known: what is claimed, and is it true? Must not simulate."""
+"""Pairs of made-up servers whose true ratio is known: what is claimed, and is it true?"""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whether the printed bounds hold the truth, how wide they are, and which checks make them. Must not know how
-a world is made.
-"""
+"""Whether the printed bounds hold the truth, how wide they are, and which checks make them."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """The evidence of a trial of a made-up world: rows, histograms and counters as an engine and a host would
-have them. Must not know what is judged.
+have them.
 """
 
 from __future__ import annotations

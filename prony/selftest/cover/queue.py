@@ -1,5 +1,5 @@
 """A made-up server with one CPU and first come, first served, under a made-up load, with a disturbance of
-known size or none. Must not know evidence or judgements.
+known size or none.
 """
 
 from __future__ import annotations

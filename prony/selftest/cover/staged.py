@@ -1,5 +1,5 @@
 """Staged faults of known size on this host, the real engine against the real reference server: do the bounds
-of a disturbed trial hold what an undisturbed one of the same set-up measured just before? Must not judge.
+of a disturbed trial hold what an undisturbed one of the same set-up measured just before?
 """
 
 from __future__ import annotations

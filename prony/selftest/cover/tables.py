@@ -1,4 +1,4 @@
-"""The tables of what is covered, what is claimed, and of what use it is. Must not simulate or judge."""
+"""The tables of what is covered, what is claimed, and of what use it is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in the worlds of the table, how much of it, and what is true there. Must not judge."""
+"""What goes wrong in the worlds of the table, how much of it, and what is true there."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Faults around the load: the host, the network, and what the server does with its CPUs, sockets and memory.
-Must not know how they are run.
+"""Faults around the load: the host, the network, and what the server does with its CPUs, sockets and
+memory.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The faults that one trial can show, each with its clean run. Must not know how they are run.
+"""The faults that one trial can show, each with its clean run.
 
 A clean run is the same set-up without the fault. `around` has those of the host, the network and the server's
 resources, `several_trials` the entries that need more than one trial.

@@ -1,4 +1,4 @@
-"""Repeats a clean run until it conforms, and reports what remains. Must not know the entry it belongs to.
+"""Repeats a clean run until it conforms, and reports what remains.
 
 The rule: a finding that is gone in a repeat was caused by this host, and is reported. That a trial does not
 conform in every attempt is a false alarm, with one exception: a check in `BUSY`, when the host's own readings

@@ -1,4 +1,4 @@
-"""Short clean trials in a row: how many conform, and how wide are their bounds? Must not excuse any.
+"""Short clean trials in a row: how many conform, and how wide are their bounds?
 
 Clean set-ups of many kinds, among them servers so fast that the load generator's own time shows: the
 reference server without work, pinned and not, for 1 to 1,000 users, with every kind of connection. Over kept

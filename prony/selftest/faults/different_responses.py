@@ -1,5 +1,5 @@
 """Entry 32: two servers send different responses, and their rates are compared. Real trials are stored and
-shown by the command that a user types. Must not know how it works.
+shown by the command that a user types.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 """What can be done to a host while something is measured on it: CPU burners, quotas, namespaces. Each is
-undone when its context ends. Must not know which entry uses it.
+undone when its context ends.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What no host can be told to do, edited into the evidence of a real trial. Must not know the checks."""
+"""What no host can be told to do, edited into the evidence of a real trial."""
 
 from __future__ import annotations
 

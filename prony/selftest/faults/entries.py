@@ -1,4 +1,4 @@
-"""All entries of the catalogue by number. Must not know how an entry is run."""
+"""All entries of the catalogue by number."""
 
 from __future__ import annotations
 

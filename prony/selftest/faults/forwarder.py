@@ -1,5 +1,5 @@
 """A small proxy: forwards each request to a web server that it starts beside itself, and says so by `Via`, as
-RFC 9110 (section 7.6.3) demands of a gateway. Run by its path with host and port. Must not know Prony.
+RFC 9110 (section 7.6.3) demands of a gateway. Run by its path with host and port.
 """
 
 from __future__ import annotations

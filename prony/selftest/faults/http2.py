@@ -1,5 +1,5 @@
 """Faults of loads over HTTP/2: limits of the server that make the client wait, a server that goes away, and
-one that speaks another version. Must not know how they are run.
+one that speaks another version.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an entry of the catalogue is. Must not know how one is run."""
+"""What an entry of the catalogue is."""
 
 from __future__ import annotations
 

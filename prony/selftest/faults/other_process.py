@@ -1,5 +1,5 @@
 """Entry 19: another process answers on the port: before the server is started, while it starts, and beside it
-under load. Must not know how a port's owner is found.
+under load.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What wrk and ab print for the same set-up. Must not judge it."""
+"""What wrk and ab print for the same set-up."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Faults that hit a part and leave the rest as it was: one thread of the client, one worker of the server,
-the slowest percent. Must not know how they are run.
+the slowest percent.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""Faults that take several trials to show, or that are refused before a trial starts. Must not judge: the
-commands and comparisons are those that a user runs.
-"""
+"""Faults that take several trials to show, or that are refused before a trial starts."""
 
 from __future__ import annotations
 

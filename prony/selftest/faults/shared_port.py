@@ -1,9 +1,8 @@
 """A small web server that listens with SO_REUSEPORT, as servers with one socket per worker do, so that
 another process can join its port. Run by its path with host, port, `patient` (never the first to close),
-`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow`
-(a backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB of
+`works` (1 ms of CPU per response), `halves` (half of the page in 2 % of the responses), `narrow` (a
+backlog of 1), `apart` (head and body in two writes, with Nagle's algorithm), `leaks` (keeps 32 KiB of
 every response), `pair` (two processes), `late` (the second one listens 2 s after the first).
-Must not know Prony.
 """
 
 from __future__ import annotations

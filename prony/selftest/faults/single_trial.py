@@ -1,6 +1,4 @@
-"""Runs an entry that takes one trial and compares the findings with the expected ones. Must not know how a
-trial is run.
-"""
+"""Runs an entry that takes one trial and compares the findings with the expected ones."""
 
 from __future__ import annotations
 

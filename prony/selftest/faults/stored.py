@@ -1,5 +1,5 @@
 """Good trials reported wrongly afterwards: percentiles averaged (25), two hosts compared (27). Real trials
-are stored and shown by the commands that a user types. Must not know how these work.
+are stored and shown by the commands that a user types.
 """
 
 from __future__ import annotations

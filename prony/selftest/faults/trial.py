@@ -1,5 +1,5 @@
 """Runs one trial of a set-up: the real reference server, the real engine, the trial and the judge that every
-experiment uses. Must not know which fault it is.
+experiment uses.
 """
 
 from __future__ import annotations

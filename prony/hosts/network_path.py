@@ -1,6 +1,4 @@
-"""The way from this host to another: its interface, the interface's speed, the round trip. Must not know what
-is measured.
-"""
+"""The way from this host to another: its interface, the interface's speed, the round trip."""
 
 from __future__ import annotations
 

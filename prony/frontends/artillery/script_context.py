@@ -1,6 +1,4 @@
-"""What was asked for, put together: scripts, --config, --overrides, the environment, variables. Must not know
-what a flow is.
-"""
+"""What was asked for, put together: scripts, --config, --overrides, the environment, variables."""
 
 from __future__ import annotations
 

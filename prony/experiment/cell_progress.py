@@ -1,6 +1,4 @@
-"""The figure of a cell as soon as its last planned trial has ended: long before the tables. Must not decide
-what runs, nor judge.
-"""
+"""The figure of a cell as soon as its last planned trial has ended: long before the tables."""
 
 from __future__ import annotations
 

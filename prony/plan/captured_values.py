@@ -1,6 +1,4 @@
-"""What a workload's preparation captures, and the workload that goes on with it. Must not know how the
-preparation is walked.
-"""
+"""What a workload's preparation captures, and the workload that goes on with it."""
 
 from __future__ import annotations
 

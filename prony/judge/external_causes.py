@@ -1,6 +1,4 @@
-"""Whether a trial says too little because of what happened outside of client and server. Must not know how it
-is repeated or compared.
-"""
+"""Whether a trial says too little because of what happened outside of client and server."""
 
 from __future__ import annotations
 

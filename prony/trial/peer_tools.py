@@ -1,7 +1,4 @@
-"""Other load generators that offer a trial's load to the same process, before and after Prony's own.
-
-Must not know a single tool (prony.peers), or what its claim is worth (prony.compare.cross_check).
-"""
+"""Other load generators that offer a trial's load to the same process, before and after Prony's own."""
 
 from __future__ import annotations
 
