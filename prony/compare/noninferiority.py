@@ -237,7 +237,7 @@ def _two(samples: Sequence[Sample], asked: Asked) -> tuple[ServerValues, ServerV
 
 
 def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, ended: bool) -> str:
-    """Why no further block can lead to a verdict; empty where one may."""
+    """Why no further block can decide it; empty where one may."""
     if base.values and candidate.values and confounded(base, candidate):
         return "both were measured on different hosts"
     for side in (base, candidate):

@@ -114,7 +114,7 @@ def repeated_ratio(
     error = float(differences.std(ddof=1)) / math.sqrt(count)
     critical = boundaries(looks, 1 - confidence)[count]
     half, centre = critical * error, float(differences.mean())
-    # At every look: a wrong verdict ends the experiment, and later ones cannot mend it.
+    # At every look: a wrong claim ends the experiment, and later ones cannot mend it.
     low, high = skew_interval(differences, critical) if for_skewness else (centre - half, centre + half)
     return RatioResult(
         ratio=math.exp(centre),

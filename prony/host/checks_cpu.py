@@ -69,7 +69,7 @@ def measuring_threads(r: Readings) -> HostCheck:
     name = "measuring threads"
     why = (
         "An ordinary thread waits for its turn beside Prony's own work on the client's CPUs: with two CPUs "
-        "an open load is then suspect by `schedule`."
+        "an open load may then not conform (`schedule`)."
     )
     runtime_us = r.realtime.runtime_us
     if r.realtime.used:
