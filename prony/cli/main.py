@@ -72,9 +72,7 @@ app.add_typer(servers.app, name="servers", short_help="List, build and check the
 app.add_typer(hosts.app, name="hosts", short_help="Several hosts: check, start and end them.")
 app.command("explain", short_help="Where does its CPU time go?")(explain.command)
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
-app.command("selftest", short_help="Are injected faults detected, without false alarms?")(
-    selftest.command
-)
+app.command("selftest", short_help="Are injected faults detected, without false alarms?")(selftest.command)
 app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
 app.command("compare-results", short_help="Two results beside each other.")(compare_results.command)
 app.command("report", short_help="The HTML page of a stored experiment.")(report.command)

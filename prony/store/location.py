@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from prony.errors import StoreError
 
 BUSY_S = 15.0
 """How long a writer waits for another."""
+AGAIN_S = 0.02
 
 RECONNECT_S = 60.0
 """How long a connection to a server that was lost is tried again: a restart takes seconds."""
@@ -197,11 +199,25 @@ def _connect(path: Path, writable: bool) -> sqlite3.Connection:
         connection.execute("PRAGMA foreign_keys=ON")
         connection.execute("PRAGMA synchronous=FULL")
         if writable:
-            connection.execute("PRAGMA journal_mode=WAL")  # kept in the file; a no-op from the second time on
+            _write_ahead(connection)
     except sqlite3.Error:
         connection.close()
         raise
     return connection
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """The journal's mode, which the file keeps. While another program sets it SQLite waits for nobody."""
+    until = time.monotonic() + BUSY_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as fault:
+            if not fault.sqlite_errorname.startswith("SQLITE_BUSY") or time.monotonic() > until:
+                raise
+            time.sleep(AGAIN_S)
+        else:
+            return
 
 
 def _begin(connection: Connection) -> None:

@@ -56,10 +56,10 @@ def test_adding_trials_until_it_is_clear_keeps_the_error(world: World) -> None:
 
 def test_without_the_rule_it_does_not() -> None:
     """So this simulation can tell: peeking with the ordinary interval errs far more often, where trials
-    differ so much that two servers are not soon equivalent.
+    differ so much that two servers are not soon equivalent, and 1 % is soon passed.
     """
-    ended = until_clear(log_normal(0.05), LOOKS, 0.0, 500, naive_rule())
-    assert not share(ended, lambda one: one.said.differs).could_be(0, 0.06)
+    ended = until_clear(log_normal(0.15), LOOKS, 0.0, 800, naive_rule())
+    assert not share(ended, lambda one: one.said.differs).could_be(0, 0.05)
 
 
 KIND_ENOUGH = ("unequal spread", "carry-over, balanced", "slow starts without a figure")
@@ -77,7 +77,7 @@ def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> No
 def test_what_order_and_missing_trials_would_do_without_the_rules() -> None:
     """So this simulation can tell."""
     worlds = {one.name: one for one in UNKIND}
-    assert not unkind(worlds["carry-over, drawn order"], 20, 60).worst.could_be(0, 0.2)
+    assert not unkind(worlds["carry-over, drawn order"], 20, 120).worst.could_be(0, 0.15)
     found = unkind(worlds["only a has them"], 20, 60)
     assert not found.alone.could_be(0, 0.5)
     assert found.worst.could_be(0, 0.05)
@@ -92,7 +92,7 @@ def test_power_rises_with_the_difference_and_with_trials() -> None:
     found = [power(d, 5, 0.02, 150).right.share for d in (0.01, 0.02, 0.05, 0.10)]
     assert found == sorted(found)
     assert found[-1] >= 0.95
-    assert power(0.05, 10, 0.02, 150).right.share >= 0.95
+    assert power(0.05, 10, 0.02, 150).right.share >= 0.9
     assert power(0.10, 5, 0.02, 150).wrong.hits == 0
 
 
