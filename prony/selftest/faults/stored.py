@@ -146,7 +146,7 @@ def averaged_percentiles(_tools: bool) -> EntryResult:
         identifier = keep(commands.store, trials, fingerprint({}), CROWD)
         (cell,) = commands.json("results", "show", identifier)["parts"][0]["cells"]
         texts = {
-            "table": commands.command("results", "show", identifier).stdout,
+            "table": commands.command("results", "show", identifier, "--details").stdout,
             "page": commands.page(identifier),
         }
     summary = cell["figures"].get(P99)
