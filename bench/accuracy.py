@@ -1,5 +1,5 @@
 """The command `python -m bench.accuracy`: measured minus true percentiles against a server whose delays are
-drawn from a known distribution, on both drivers in turn.
+drawn from a known distribution, on each of the two drivers.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ EXPERIMENTS = 1000
 MOST_EXPERIMENTS = 100_000
 
 
-@measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach"))
+@measures(without=("until_clear", "max_trials", "hosts", "share_process", "explain", "attach", "at_least"))
 def command(
     server: str | None = typer.Argument(
         None,
@@ -63,6 +63,5 @@ def command(
         shape="aa",
         aa=AATest(experiments=experiments, each=each),
         band=options.share(asked.band, "--band"),
-        at_least=options.share(asked.at_least, "--at-least"),
     )
     return measure.run(plan, common)

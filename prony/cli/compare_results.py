@@ -1,4 +1,4 @@
-"""`prony compare-results`: two stored results beside each other, as of two hosts."""
+"""`prony compare-results`: two stored results side by side, as of two hosts."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from prony.errors import UsageError
 TRIALS, QUICK_TRIALS = 3, 1
 
 
-@measures(without=("until_clear", "max_trials", "share_process", "budget", "hosts", "explain"))
+@measures(without=("until_clear", "max_trials", "share_process", "budget", "hosts", "explain", "at_least"))
 def command(
     what: str | None = typer.Argument(
         None,

@@ -20,6 +20,7 @@ from prony.cli.launched import AskedTrial
         "max_trials",
         "hosts",
         "band",
+        "at_least",
         "quick",
         "share_process",
         "budget",

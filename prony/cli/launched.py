@@ -73,7 +73,7 @@ class AskedTrial:
         str | None,
         typer.Option(
             "--warm-up-cap",
-            help="Longest warm-up, such as 60s; what is still to come then is a bound on the plateau.",
+            help="Longest warm-up, such as 60s; residual drift then widens the plateau.",
         ),
     ] = None
 

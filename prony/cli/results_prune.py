@@ -1,4 +1,4 @@
-"""`prony results prune`: removes what nobody keeps, when it is told to."""
+"""`prony results prune`: lists results that no rule keeps; --delete removes them."""
 
 from __future__ import annotations
 

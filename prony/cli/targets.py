@@ -217,8 +217,8 @@ class AskedTarget:
         str | None,
         typer.Option(
             "--warm-up-cap",
-            help="Of a server that Prony starts: longest warm-up, such as 60s; what is still to come then "
-            "is a bound on its plateau.",
+            help="Of a server that Prony starts: longest warm-up, such as 60s; residual "
+            "drift then widens its plateau.",
         ),
     ] = None
     quick: Annotated[bool, typer.Option("--quick", help="Shorter windows, a first look.")] = False

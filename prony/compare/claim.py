@@ -65,7 +65,7 @@ def margin_of(ends: Ends) -> float | None:
     return None if low is None or high is None or low <= 0 else max(high, 1 / low) - 1
 
 
-def apart(ends: Ends, least: float = 0.0) -> bool:
+def apart(ends: Ends, least: float) -> bool:
     """Whether every ratio of an interval is on one side of 1, and further away than `least` (a share)."""
     near = at_least(ends)
     return near is not None and near > 1 + least
@@ -115,7 +115,7 @@ def settles(
     level: float,
     band: float,
     block_s: float | None,
-    least: float = AT_LEAST,
+    least: float,
 ) -> Settles | None:
     """What would settle an open pair: more blocks where noise is the obstacle, else the largest source. From
     the spread that was seen; None where nothing within reach does.

@@ -86,7 +86,7 @@ def _decode(text: str) -> Decoded:
         filled = added([unpacked(text)])
     except (ValueError, IndexError) as cause:
         raise HistogramError(str(cause)) from cause
-    low, high = filled.bounds_ns()
+    low, high = filled.bounds_ns(filled.places)
     result = Decoded(high.astype(np.float64), (low + high) / 2, filled.counts.astype(np.float64))
     for array in (result.high_ns, result.middle_ns, result.counts):
         array.setflags(write=False)  # the value is shared by the cache

@@ -47,15 +47,15 @@ class Counts:
             return None
         rank = max(1, int(np.ceil(quantile * total - 1e-9)))
         at = int(np.searchsorted(np.cumsum(self.counts), rank))
-        return int(self.bounds_ns()[1][at])
+        return int(self.bounds_ns(self.places[at : at + 1])[1][0])
 
-    def bounds_ns(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Lowest and highest value of each filled bucket."""
+    def bounds_ns(self, places: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lowest and highest value of the buckets at these places."""
         # Buckets of equal width come in halves of a power of two, the first half of them once more.
         half = (int(2 * 10**self.digits) - 1).bit_length() - 1
         unit = self.lowest_ns.bit_length() - 1
-        power = self.places >> half
-        within = np.where(power == 0, self.places, (self.places & ((1 << half) - 1)) + (1 << half))
+        power = places >> half
+        within = np.where(power == 0, places, (places & ((1 << half) - 1)) + (1 << half))
         shift = np.maximum(0, power - 1) + unit
         return within << shift, ((within + 1) << shift) - 1
 

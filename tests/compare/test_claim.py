@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from prony.compare.claim import Claim, Ends, claim_of, settles
+from prony.compare.claim import AT_LEAST, Claim, Ends, claim_of, settles
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.worst import Source
 
@@ -45,8 +45,8 @@ def what(found: RatioResult, *bends: Source, least: float = 0.01) -> str | None:
 
 
 def test_noise_is_settled_by_blocks_and_a_larger_difference_needs_fewer() -> None:
-    near = settles(noisy(1.06, 0.05), (), LEVEL, BAND, BLOCK_S)
-    far = settles(noisy(1.10, 0.05), (), LEVEL, BAND, BLOCK_S)
+    near = settles(noisy(1.06, 0.05), (), LEVEL, BAND, BLOCK_S, AT_LEAST)
+    far = settles(noisy(1.10, 0.05), (), LEVEL, BAND, BLOCK_S, AT_LEAST)
     assert near is not None
     assert far is not None
     assert (near.what, far.what) == ("blocks", "blocks")
