@@ -31,7 +31,7 @@ OPTIONS = (
     "--trials",
     "4",
     "--max-trials",
-    "8",
+    "16",
     "--budget",
     "2m",
     "--margin",
