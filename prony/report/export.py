@@ -58,7 +58,7 @@ def _part(part: PartView) -> out.PartOut:
         note=part.part.note,
         shape=part.part.shape,
         conforms=part.usable if part.trials or part.failure else None,
-        explanations=_explanations(part),
+        explanations=list(part.explanation.servers) if part.explanation is not None else [],
         differences=list(part.explanation.differences) if part.explanation is not None else [],
         failure=part.failure,
         cells=[_cell(cell) for cell in part.cells],
@@ -216,24 +216,6 @@ def _counters(trial: TrialView) -> out.CountsOut:
         sessions_completed=window.sessions_completed,
         **whole,
     )
-
-
-def _explanations(part: PartView) -> list[out.ExplanationOut]:
-    return [
-        out.ExplanationOut(
-            server=one.server,
-            where=one.where,
-            profiler=one.profiler,
-            event=one.event,
-            cost=one.cost,
-            budget=one.budget,
-            per_request=dict(one.per_request),
-            allocated=list(one.allocated),
-            slow=one.slow,
-            missing=list(one.missing),
-        )
-        for one in (part.explanation.servers if part.explanation is not None else ())
-    ]
 
 
 def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:

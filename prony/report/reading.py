@@ -34,7 +34,7 @@ from prony.plan.part import AATest, GateTest, Part, Search
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.explained import explanations
+from prony.report.explained import explained
 from prony.report.gate import GateView, view_of
 from prony.report.levels import levels_of
 from prony.report.position import position_view
@@ -164,7 +164,7 @@ def _part(
         skipped=tuple(one for one in plan.skipped if one.part == part.name),
         failure=_failure(plan, part, bool(own)),
         shared=shared_views(cells, part.share_process) if part.search is None else (),
-        explanation=explanations(cells),
+        explanation=explained(cells),
     )
     match part.shape:
         case "sweep":

@@ -15,13 +15,13 @@ from types import SimpleNamespace
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.hosts import attach
-from prony.hosts.actor import HostActor, Lease
-from prony.hosts.check import HostProbe, check, clock_of
-from prony.hosts.facts import Facts, differs, facts, refusal
-from prony.hosts.laboratory import Laboratory, Remote
-from prony.hosts.liveness import Liveness
-from prony.load.handle import HostLost
+from prony.load.base import HostLost
+from prony_hosts import attach
+from prony_hosts.actor import HostActor, Lease
+from prony_hosts.check import HostProbe, check, clock_of
+from prony_hosts.facts import Facts, differs, facts, refusal
+from prony_hosts.laboratory import Laboratory, Remote
+from prony_hosts.liveness import Liveness
 from tests.hosts.loopback import Loopback
 
 PATIENCE_S = 60.0
@@ -95,7 +95,7 @@ def test_a_host_that_falls_silent_during_the_check_is_a_row(
         return begin(self, actor, name, *args)
 
     monkeypatch.setattr(Laboratory, "start", start)
-    monkeypatch.setattr("prony.hosts.check.LOOK_S", 0.01)
+    monkeypatch.setattr("prony_hosts.check.LOOK_S", 0.01)
     with Loopback(tmp_path, 2) as hosts:
         found = {(one.host, one.check.name): one.check for one in check(hosts.file, say=lambda _: None)}
     assert found["load-2", "actor"].status == "bad"

@@ -17,14 +17,15 @@ from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
-from prony.report.explained import blocks, explanations
 from prony.report.export import to_json
-from prony.report.html.explained_chapter import silences, undrawn
-from prony.report.html.page import SCRIPT_HASH, render_html
+from prony.report.html.page import render_html, source_of
 from prony.report.reading import build
 from prony.report.result import ResultView
 from prony.report.schema import json_schema
 from prony.report.terminal import render
+from prony_explain.flame import SCRIPT
+from prony_explain.report.chapter import silences, undrawn
+from prony_explain.report.tables import blocks, explanations
 from tests.explain.profiles import profile, recorded
 
 from . import factory
@@ -139,7 +140,7 @@ def test_the_page_has_flame_graphs_and_only_their_script_may_run() -> None:
     page = render_html(result())
     assert page.count('class="flame"') == 3  # one each, and their difference
     assert page.count("<script>") == 1
-    assert f"script-src &#39;{SCRIPT_HASH}&#39;" in page
+    assert f"script-src &#39;{source_of(SCRIPT)}&#39;" in page
     plain = render_html(result(explained=False))
     assert "<script" not in plain
     assert "script-src" not in plain

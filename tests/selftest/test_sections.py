@@ -9,23 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from prony.selftest import explained as explained_module
-from prony.selftest import slow as slow_module
-from prony.selftest import steady_tables as steady_tables_module
-from prony.selftest.cover import tables as cover_module
-from prony.selftest.cover.tables import claim_tables, cover_tables, use_tables
-from prony.selftest.cover.worlds import KINDS
-from prony.selftest.explained import explain_tables
-from prony.selftest.faults.clean_run import BUSY
-from prony.selftest.faults.entries import ALL
-from prony.selftest.faults.single_trial import markdown
-from prony.selftest.gate_rule import gate_tables
-from prony.selftest.laws import usl_table
-from prony.selftest.percentile_tables import percentile_tables
-from prony.selftest.sections import SECTIONS, marks
-from prony.selftest.shared_processes import shared_tables
-from prony.selftest.steady_tables import steady_tables
-from prony.selftest.tables import Repetitions, replace_between, statistics_tables
+from prony_selftest import explained as explained_module
+from prony_selftest import slow as slow_module
+from prony_selftest import steady_tables as steady_tables_module
+from prony_selftest.cover import tables as cover_module
+from prony_selftest.cover.tables import claim_tables, cover_tables, use_tables
+from prony_selftest.cover.worlds import KINDS
+from prony_selftest.explained import explain_tables
+from prony_selftest.faults.clean_run import BUSY
+from prony_selftest.faults.entries import ALL
+from prony_selftest.faults.single_trial import markdown
+from prony_selftest.gate_rule import gate_tables
+from prony_selftest.laws import usl_table
+from prony_selftest.percentile_tables import percentile_tables
+from prony_selftest.sections import SECTIONS, marks
+from prony_selftest.shared_processes import shared_tables
+from prony_selftest.steady_tables import steady_tables
+from prony_selftest.tables import Repetitions, replace_between, statistics_tables
 
 TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
 

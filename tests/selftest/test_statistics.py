@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from prony.compare import Looks
-from prony.selftest.sections import marks
-from prony.selftest.statistics import (
+from prony_selftest.sections import marks
+from prony_selftest.statistics import (
     TRUTH,
     Rate,
     coverage,
@@ -21,9 +21,9 @@ from prony.selftest.statistics import (
     unkind,
     until_clear,
 )
-from prony.selftest.tables import replace_between, table
-from prony.selftest.unkind import UNKIND, UnkindWorld
-from prony.selftest.worlds import ONE_SIDED, WORLDS, World, log_normal
+from prony_selftest.tables import replace_between, table
+from prony_selftest.unkind import UNKIND, UnkindWorld
+from prony_selftest.worlds import ONE_SIDED, WORLDS, World, log_normal
 
 BY_NAME = [pytest.param(world, id=world.name) for world in WORLDS]
 LOOKS = Looks(5, 12)
