@@ -19,7 +19,7 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.host.affinity import pin_self
 from prony.host.partition import partition
 from prony.host.resource_limits import raise_descriptors
-from prony_peers.base import on_path
+from prony.server.cache import on_path
 from prony_peers.kernel import process_cpu_s
 
 MEASURED_FROM = 1 / 3

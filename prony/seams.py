@@ -113,4 +113,4 @@ def need(group: str, name: str, what: str) -> Any:
 
 
 def _line(known: Known) -> str:
-    return f"install it: pip install {known.package}"
+    return f"install it: pip install 'prony[{known.package.removeprefix('prony-')}]'"

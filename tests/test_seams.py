@@ -101,7 +101,7 @@ def test_without_packages_the_help_names_their_commands_with_the_line_that_insta
     }
     for (group, name), known in seams.OWN.items():
         if group in (seams.COMMANDS, seams.FRONT_ENDS) and " " not in name:
-            assert f"pip install {known.package}" in listed[name]
+            assert f"pip install 'prony[{known.package.removeprefix('prony-')}]'" in listed[name]
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_without_its_package_a_command_says_which_one_to_install(
 ) -> None:
     done = run(alone, MAIN, *words, PRONY_DB=str(tmp_path / "r.db"))
     assert done.returncode == 4
-    assert "pip install prony-" in done.stderr
+    assert "pip install 'prony[" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

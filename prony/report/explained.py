@@ -44,7 +44,7 @@ def explained(cells: Sequence[CellView]) -> Explained | None:
         return made
     lines = tuple(f"{cell.cell.server}: {_recorded(cell)}" for cell in with_profile)
     needed = seams.OWN[seams.HOOKS, "explanations"].package
-    return Explained((Lines(TITLE, lines, note=f"{needed} shows what they hold: pip install {needed}"),))
+    return Explained((Lines(TITLE, lines, note=f"{needed} shows what they hold"),))
 
 
 def _recorded(cell: CellView) -> str:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, only_http_1, output_of
+from prony.server.cache import on_path
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
 
 ENOUGH_REQUESTS = 5_000_000
 """-t alone ends after 50,000 requests; this many never complete first."""

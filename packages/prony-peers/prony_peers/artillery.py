@@ -6,16 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from prony_peers.base import (
-    Claim,
-    Command,
-    NotOffered,
-    PeerLoad,
-    installed,
-    last_line,
-    only_http_1,
-    output_of,
-)
+from prony.server.cache import installed
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
 
 
 class Artillery:

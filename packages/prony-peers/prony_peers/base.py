@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
-
-from prony.errors import EnvironmentFault
-from prony.server.cache import cache_dir
 
 
 class Offered(Protocol):
@@ -130,23 +126,6 @@ class LoadGenerator(Protocol):
     def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
         """Its claim. Raises NotOffered when it refused, ValueError when its output cannot be parsed."""
         ...
-
-
-def on_path(name: str) -> Path | None:
-    """A program of this name on the PATH."""
-    found = shutil.which(name)
-    return Path(found) if found else None
-
-
-def installed(name: str, package: str | None = None) -> Path | None:
-    """On the PATH, else in the cache, where tools/fetch.py (`make peers`) puts the package."""
-    if (found := on_path(name)) is not None:
-        return found
-    try:
-        fetched = cache_dir("programs") / (package or name) / "bin" / name
-    except EnvironmentFault:
-        return None
-    return fetched if fetched.exists() else None
 
 
 def output_of(program: Path, *arguments: str) -> str:

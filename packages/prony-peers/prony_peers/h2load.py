@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
+from prony.server.cache import on_path
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, output_of
 
 
 class H2load:

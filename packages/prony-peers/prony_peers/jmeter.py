@@ -8,16 +8,8 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from xml.sax.saxutils import escape
 
-from prony_peers.base import (
-    Claim,
-    Command,
-    NotOffered,
-    PeerLoad,
-    installed,
-    last_line,
-    only_http_1,
-    output_of,
-)
+from prony.server.cache import installed
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
 
 PLAN = """<?xml version="1.0" encoding="UTF-8"?>
 <jmeterTestPlan version="1.2" properties="5.0">

@@ -6,7 +6,8 @@ import json
 import re
 from pathlib import Path
 
-from prony_peers.base import Claim, Command, PeerLoad, installed, last_line, output_of
+from prony.server.cache import installed
+from prony_peers.base import Claim, Command, PeerLoad, last_line, output_of
 
 DEADLINE = "aborted due to deadline"
 """Its name for requests that were in flight at the end."""

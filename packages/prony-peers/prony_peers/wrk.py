@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, only_http_1, output_of
+from prony.server.cache import on_path
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, only_http_1, output_of
 
 
 class Wrk:
