@@ -38,7 +38,7 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted", "markup", "patterns")
+SHARED = ("base", "counted", "exports", "markup", "patterns")
 """Modules of `prony_frontends` that every front end may import."""
 NO_TOOLS = ("command", "importing", "exports")
 """Of `prony_frontends`, what is no front end."""

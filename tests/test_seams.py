@@ -25,7 +25,7 @@ PACKAGES = sorted((ROOT / "packages").glob("*/pyproject.toml"))
 
 def declared() -> dict[tuple[str, str], str]:
     """(group, name) -> package, as the packages say it."""
-    found = {}
+    found: dict[tuple[str, str], str] = {}
     for file in PACKAGES:
         project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
         for group, points in project["entry-points"].items():
@@ -88,20 +88,20 @@ def run(alone: list[str], code: str, *words: str, **env: str) -> subprocess.Comp
     )  # fmt: skip
 
 
+OPTIONS = ("-p", "no:cacheprovider", "-o", f"pythonpath={ROOT}")
 MAIN = "from prony.cli.main import main; sys.exit(main())"
 
 
 def test_without_packages_the_help_names_their_commands_with_the_line_that_installs_them(
     alone: list[str],
 ) -> None:
-    done = run(alone, MAIN, "--help", COLUMNS="300")
+    done = run(alone, MAIN, "--help")
     assert done.returncode == 0
-    listed = {
-        line.split()[0]: line for line in done.stdout.splitlines() if line.startswith("  ") and line.split()
-    }
+    text = " ".join(done.stdout.split())
     for (group, name), known in seams.OWN.items():
         if group in (seams.COMMANDS, seams.FRONT_ENDS) and " " not in name:
-            assert f"pip install 'prony[{known.package.removeprefix('prony-')}]'" in listed[name]
+            extra = known.package.removeprefix("prony-")
+            assert f" {name} {known.help} (install it: pip install 'prony[{extra}]')" in text
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_a_laboratory_alone_reads_and_shows_a_stored_explanation(alone: list[str
 def test_the_tests_of_the_laboratory_pass_without_the_packages(alone: list[str]) -> None:
     """All are collected, which imports what they use; those that need neither time nor a machine are run."""
     start = "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
-    collected = run(alone, start, "--collect-only", "-q", "-p", "no:cacheprovider", "tests")
+    collected = run(alone, start, "--collect-only", "-q", *OPTIONS, "tests")
     assert collected.returncode == 0, collected.stdout[-3000:]
     folders = [f"tests/{name}" for name in ("compare", "plan", "steady")]
-    done = run(alone, start, "-q", "-p", "no:cacheprovider", *folders)
+    done = run(alone, start, "-q", *OPTIONS, *folders)
     assert done.returncode == 0, done.stdout[-3000:]

@@ -264,15 +264,8 @@ def attached_hosts(common: Common, say: Callable[[str], None] = lambda _line: No
         return
     if common.server_cpus is not None or common.client_cpus is not None:
         raise UsageError("--server-cpus and --client-cpus are of one host; with --hosts write cpus: there")
-    from prony_hosts.extra import require
-
-    require()
-    from prony_hosts import file
-    from prony_hosts.attach import attached
-
-    found = file.read(common.hosts)
-    with attached(found, say=say) as laboratory:
-        yield Hosts(laboratory, found, common.hosts)
+    with seams.need(seams.HOOKS, "hosts", "--hosts").attached(common.hosts, say) as hosts:
+        yield hosts
 
 
 def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Hosts | None) -> Testbed:

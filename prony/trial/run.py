@@ -280,7 +280,7 @@ class _Trial:
             theirs = server.cpus()
             client, apart = self.surroundings.partition.client, self.surroundings.places.apart
             self._sides = CpuPartition(server=theirs, client=client, apart=apart) if theirs else None
-        before, after = _around(self.plan.beside, self.seed)
+        before, after = around(self.plan.beside, self.seed)
         places = self.surroundings.places
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
@@ -307,10 +307,10 @@ class _Trial:
 
     def _others(self, server: RunningTarget, tools: Sequence[str]) -> None:
         """Other load generators on the same process, which are not judged."""
-        run_tool = seams.need(seams.HOOKS, "peers", "a second opinion") if tools else None
         for name in tools:
             if self._interrupted or server.exit_description() is not None:
                 return
+            run_tool = seams.need(seams.HOOKS, "peers", "a second opinion")
             self.listener.phase(name, self.plan.measured_s)
             cpus = self.surroundings.partition.client
             self._beside += (run_tool(name, self.plan, server, cpus, self.seed),)
@@ -601,7 +601,7 @@ class _Trial:
         )
 
 
-def _around(tools: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
+def around(tools: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
     """The other tools that run before Prony's own load, and those that run after it, in shuffled order."""
     order = random.Random(seed).sample([None, *tools], len(tools) + 1)
     own = order.index(None)

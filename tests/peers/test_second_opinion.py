@@ -25,6 +25,7 @@ from prony.plan.workload import from_url
 from prony.report.progress import SilentProgress
 from prony.server import proc
 from prony.store import Store
+from prony.trial.run import around
 from prony_peers import PEERS, Claim, Command, LoadGenerator, NotOffered, PeerLoad
 from prony_peers import around_trial as peer_tools
 from prony_peers.ab import Ab
@@ -310,9 +311,7 @@ def test_a_tool_that_fails_is_no_failure_of_the_trial(
 
 def test_the_order_of_a_round_is_drawn_and_holds_each_tool_once() -> None:
     tools = ("a", "b", "c")
-    drawn = {
-        (tuple(before), tuple(after)) for before, after in (peer_tools.around(tools, n) for n in range(400))
-    }
+    drawn = {(tuple(before), tuple(after)) for before, after in (around(tools, n) for n in range(400))}
     assert all(sorted((*before, *after)) == list(tools) for before, after in drawn)
     assert len(drawn) == 24
 
