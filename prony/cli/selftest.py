@@ -31,7 +31,7 @@ def command(
         None, "--server", help="With --section honest: a server of the catalogue beside the reference server."
     ),
     write: Path | None = typer.Option(
-        None, "--write", metavar="FILE", help="With --section: put the tables into docs/results/truth/NAME.md."
+        None, "--write", metavar="FILE", help="With --section: fills docs/results/truth/NAME.md."
     ),
 ) -> int:
     """Run every injected fault of the catalogue and its clean run on this host: is the fault found, does the
