@@ -124,7 +124,7 @@ def test_tables_are_put_between_their_marks() -> None:
 
 
 def test_the_page_has_a_place_for_them_and_it_is_filled() -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "truth.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2].joinpath("docs/results/truth/statistics.md").read_text(encoding="utf-8")
     begin, end = marks("statistics")
     filled = page[page.index(begin) : page.index(end)]
     for name in [*(world.name for world in (*WORLDS, *ONE_SIDED)), *(world.name for world in UNKIND)]:

@@ -19,7 +19,7 @@ def command(
     ),
     list_only: bool = typer.Option(False, "--list", help="List entries and sections, and run nothing."),
     section: str | None = typer.Option(
-        None, "--section", metavar="NAME", help="Instead: print the tables of a section of docs/truth.md."
+        None, "--section", metavar="NAME", help="Instead: print the tables of a section (docs/truth.md)."
     ),
     rounds: int = typer.Option(
         100, "--rounds", metavar="PERCENT", help="With a simulated section: of the usual number of rounds."
@@ -31,7 +31,7 @@ def command(
         None, "--server", help="With --section honest: a server of the catalogue beside the reference server."
     ),
     write: Path | None = typer.Option(
-        None, "--write", metavar="FILE", help="With --section: put the tables into this page."
+        None, "--write", metavar="FILE", help="With --section: fills docs/results/truth/NAME.md."
     ),
 ) -> int:
     """Run every injected fault of the catalogue and its clean run on this host: is the fault found, does the

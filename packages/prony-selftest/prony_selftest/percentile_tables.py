@@ -1,4 +1,4 @@
-"""The coverage of percentiles' intervals as the tables of docs/truth.md."""
+"""The coverage of percentiles' intervals as the tables of docs/results/truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sections of docs/truth.md by name, and where their tables stand on the page."""
+"""The sections of the self-test by name, and the page of docs/results/truth that holds the tables of each."""
 
 from __future__ import annotations
 
@@ -57,7 +57,8 @@ def _of(count: int, share: float) -> int:
 
 def marks(section: str) -> tuple[str, str]:
     """The marker lines around a section's tables."""
-    begin = f"<!-- {section}: begin (prony selftest --section {section} --write docs/truth.md) -->"
+    page = f"docs/results/truth/{section}.md"
+    begin = f"<!-- {section}: begin (prony selftest --section {section} --write {page}) -->"
     return begin, f"<!-- {section}: end -->"
 
 

@@ -1,4 +1,4 @@
-"""The simulated warm-ups as the tables of docs/truth.md."""
+"""The simulated warm-ups as the tables of docs/results/truth."""
 
 from __future__ import annotations
 

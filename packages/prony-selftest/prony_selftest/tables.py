@@ -1,4 +1,4 @@
-"""The simulations as the tables of docs/truth.md."""
+"""The simulations as the tables of docs/results/truth."""
 
 from __future__ import annotations
 

@@ -143,7 +143,7 @@ def _does(one: Finding) -> str:
 
 
 def markdown(rows: Sequence[EntryResult]) -> str:
-    """The table of docs/truth.md."""
+    """The table of docs/results/truth/catalogue.md."""
     lines = [
         "| | injected fault | other tools | Prony | clean run |",
         "|---|---|---|---|---|",
