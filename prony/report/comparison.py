@@ -278,7 +278,7 @@ def _bound_row(part: PartView) -> Row:
 
 
 def _drift_row(part: PartView) -> list[Row]:
-    """What is still to come, over the trials together; nothing where no plateau is claimed."""
+    """Residual drift, over the trials together; nothing where no plateau is claimed."""
     cells = cells_by_server(part)
     horizon_s = next((cell.plateau.horizon_s for cell in cells if cell.plateau is not None), None)
     if horizon_s is None:

@@ -452,7 +452,7 @@ def _compared(
 
 
 def _later(cells: Sequence[CellView], figure: str) -> Later | None:
-    """What is still to come of a figure of these cells."""
+    """Residual drift of a figure of these cells."""
     trials = {cell.cell.server: [t.record.evidence for t in cell.counting] for cell in cells}
     counting = [trial for cell in cells for trial in cell.counting]
     return later(trials, figure, SteadyWindowLimits.among(_limits(counting)))
