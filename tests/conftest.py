@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import importlib.util
 import os
-import re
 import signal
 import sys
 from collections.abc import Generator
@@ -57,24 +55,21 @@ def pytest_unconfigure() -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """True leaves it out, None leaves that to the others."""
-    left_out = is_left_out(collection_path, config.option.markexpr, Path(__file__).parent)
-    return left_out or (collection_path.suffix == ".py" and needs_a_package(collection_path)) or None
-
-
-@functools.cache
-def needs_a_package(file: Path) -> bool:
-    """Whether it, or a module of the tests that it imports, needs a package that is not installed."""
-    text = file.read_text(encoding="utf-8") if MISSING and file.is_file() else ""
-    if any(re.search(rf"^\s*(?:from|import) {name}\b", text, re.MULTILINE) for name in MISSING):
+    fixtures = collection_path / "conftest.py"
+    if MISSING and fixtures.is_file() and any(name in fixtures.read_text("utf-8") for name in MISSING):
         return True
-    tests = Path(__file__).parent
-    named = re.findall(r"^from (tests(?:\.\w+)*|\.) import (\([^)]*\)|.*)$", text, re.MULTILINE)
-    for module, names in named:
-        folder = file.parent if module == "." else tests.joinpath(*module.split(".")[1:])
-        found = [folder.with_suffix(".py"), *(folder / f"{one}.py" for one in re.findall(r"\w+", names))]
-        if any(needs_a_package(one) for one in found):
-            return True
-    return False
+    return is_left_out(collection_path, config.option.markexpr, Path(__file__).parent) or None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """What needs a package beside the laboratory that is not installed is left out."""
+    report = yield
+    needed = [name for name in MISSING if f"No module named '{name}" in str(report.longrepr)]
+    if report.failed and (needed or (MISSING and "needs the package prony-" in str(report.longrepr))):
+        report.outcome = "skipped"
+        report.longrepr = (report.nodeid, 0, f"Skipped: {', '.join(needed) or 'a package'} is not installed")
+    return report
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
+from prony import seams
 from prony.cli import capacity, compare, load, main, run, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
@@ -19,7 +21,6 @@ from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Follow, Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch, Target, Url
-from prony_peers import command as second_opinion
 from tests.experiment.conftest import trial_plan
 
 EVERYWHERE = {
@@ -27,7 +28,17 @@ EVERYWHERE = {
     "--client-cpus", "--db", "--json", "--report", "--resume", "--budget",
 }  # fmt: skip
 STARTS_SERVERS = {"--jdk"}
+needs_peers = pytest.mark.skipif(
+    not seams.installed(seams.COMMANDS, "second-opinion"), reason="prony-peers is not installed"
+)
 COMPARES = {"--until-clear", "--max-trials"}
+
+
+def parameters(name: str) -> list[Any]:
+    """Of a command, whichever package it is in."""
+    group: Any = typer.main.get_command(main.app)
+    found: list[Any] = group.get_command(typer.Context(group), name).params
+    return found
 
 
 @pytest.mark.parametrize(
@@ -38,14 +49,12 @@ COMPARES = {"--until-clear", "--max-trials"}
         ("sweep", STARTS_SERVERS),
         ("aa", STARTS_SERVERS),
         ("capacity", STARTS_SERVERS),
-        ("second-opinion", STARTS_SERVERS),
+        pytest.param("second-opinion", STARTS_SERVERS, marks=needs_peers),
         ("load", set()),
     ],
 )
 def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]) -> None:
-    group = typer.main.get_command(main.app)
-    known = group.commands[name]  # type: ignore[attr-defined]
-    offered = {option for parameter in known.params for option in parameter.opts}
+    offered = {option for parameter in parameters(name) for option in parameter.opts}
     assert EVERYWHERE | more <= offered
     assert not ((STARTS_SERVERS | COMPARES) - more) & offered
     assert ("--share-process" in offered) == (name in ("run", "sweep", "capacity")), "several loads"
@@ -57,10 +66,9 @@ def test_each_command_has_the_options_that_apply_to_it(name: str, more: set[str]
 
 
 def test_the_same_words_of_help_everywhere() -> None:
-    group = typer.main.get_command(main.app)
     texts: dict[str, set[str]] = {}
-    for name in ("compare", "run", "sweep", "capacity", "aa", "second-opinion", "load"):
-        for parameter in group.commands[name].params:  # type: ignore[attr-defined]
+    for name in ("compare", "run", "sweep", "capacity", "aa", "load"):
+        for parameter in parameters(name):
             for option in EVERYWHERE & set(parameter.opts):
                 texts.setdefault(option, set()).add(parameter.help)
     assert {option for option, said in texts.items() if len(said) > 1} == set()
@@ -222,7 +230,7 @@ def test_resume_takes_the_stored_plan_and_nothing_else(
 
 def test_commands_are_what_the_parser_calls() -> None:
     """The shared options are handed over in one value, whichever command it is."""
-    for module in (capacity, compare, load, run, second_opinion, sweep):
+    for module in (capacity, compare, load, run, sweep):
         assert "common" not in module.command.__annotations__
 
 

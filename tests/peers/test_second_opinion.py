@@ -278,7 +278,7 @@ def test_a_round_whose_tools_were_interrupted_is_run_again(
             raise KeyboardInterrupt
         return ToolRun(tool=name, requests=5, errors=0, seconds=1.0, wall_s=1.0)
 
-    monkeypatch.setattr(peer_tools, "around", lambda tools, _: ([], list(tools)))
+    monkeypatch.setattr("prony.trial.run.around", lambda tools, _: ([], list(tools)))
     monkeypatch.setattr(peer_tools, "run_tool", run_tool)
     plan = cross_check(serve().url, ("wrk", "ab"), trials=2)
     experiment = experiment_of(plan, front)

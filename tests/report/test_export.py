@@ -204,9 +204,11 @@ def test_every_schema_is_one() -> None:
     third = {"result", "results", "compare-results", "rejudge"}
     first = {"conformance", "dry-run", "doctor", "hosts-check", "prune", "servers", "trends"}
     version = dict.fromkeys(third, 3) | {"trend": 2} | dict.fromkeys(first, 1)
-    assert set(schema) == set(version)
-    for name, one in schema.items():
+    assert set(schema) - {"explanation", "difference"} == set(version)
+    for one in schema.values():
         jsonschema.Draft202012Validator.check_schema(one)
+    for name in version:
+        one = schema[name]
         assert one["properties"]["schema"]["const"] == version[name]
         assert one["properties"]["kind"]["const"] == name
 
