@@ -48,7 +48,7 @@ class Axis:
 def text_width(words: str, size: float = TEXT) -> float:
     """In px, in Helvetica or a little more: letters in four widths."""
     return size * sum(
-        0.3 if c in "fijltrI.,:;'|!()[]/- " else 0.7 if c.isupper() else 0.9 if c in "mw%@…" else 0.56
+        0.3 if c in "fijltrI.,:;'|!()[]/- " else 0.7 if c.isupper() else 0.9 if c in "mw%@…" else 0.6
         for c in words
     )
 
@@ -263,16 +263,16 @@ def linear_y(title: str, values: Sequence[float], ticks: int = 5) -> Axis:
 
 
 def seconds_axis(until_s: float) -> Axis:
-    """Elapsed time in s, min or h: about four ticks."""
+    """Elapsed time in s, min or h: about five ticks."""
     unit, unit_s = next((u, s) for u, s in TIME_UNITS if until_s >= MOST_OF_A_UNIT * s or s == 1)
     scale = Scale(0, until_s / unit_s)
-    return Axis(Scale(0, until_s), [(t * unit_s, f"{plain(t)} {unit}") for t in round_ticks(scale)])
+    return Axis(Scale(0, until_s), [(t * unit_s, f"{plain(t)} {unit}") for t in round_ticks(scale, 5)])
 
 
 def count_axis(most: float) -> Axis:
-    """From zero to `most` in about three round steps, thousands as k."""
+    """From zero to `most` in about five round steps, thousands as k."""
     scale = Scale(0, most)
-    names = [(t, f"{plain(t / 1000)}k" if t >= 1000 else plain(t)) for t in round_ticks(scale, 3)]
+    names = [(t, f"{plain(t / 1000)}k" if t >= 1000 else plain(t)) for t in round_ticks(scale, 5)]
     return Axis(scale, names, grid=True)
 
 

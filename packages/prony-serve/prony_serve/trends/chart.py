@@ -16,6 +16,7 @@ from prony.report.html.theme import FINE, INK, MUTED, NOT_CONFORMING, PAPER
 DAY_S = 86_400.0
 STEPS_S = (
     3600.0,
+    3 * 3600.0,
     6 * 3600.0,
     DAY_S,
     2 * DAY_S,
