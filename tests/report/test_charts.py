@@ -18,12 +18,11 @@ from prony.report.html.plot import Series, count_axis, decades, linear_y, second
 from prony.report.html.small_charts import ChartPhase, Dots, PairedSeries, dumbbells, strips, throughput
 from prony.report.html.sweep_chart import SweepLine, sweep
 from prony.report.html.theme import BUDGET, PAPER, WINDOW, Colour, accent, shape
-from prony.report.html.trend_chart import TrendLevel, TrendMark, TrendRule, trend_chart
 
 TOMCAT, NETTY = (Series(name, accent(k), shape(k)) for k, name in enumerate(("spring-tomcat", "netty")))
 AXES = {"title": "In words", "key": "one"}
-DAY_S = 86_400.0
 Draw = Callable[[int], str]
+WIDTHS = (860, 372, 284)
 
 
 def draw_latency(width: int, times: tuple[float, ...] = (1, 2, 4, 8, 40, 200)) -> str:
@@ -75,22 +74,6 @@ def draw_dumbbells(width: int) -> str:
     return dumbbells(rows, domain=(0, 1), reference=0.5, tick_format=".0%", axis=words, width=width, **AXES)
 
 
-def draw_trend(width: int, days: float = 60, commits: tuple[str, ...] = ()) -> str:
-    begin = 1_700_000_000.0
-    xs = [float(k) for k, _ in enumerate(commits)] or [begin + k * days / 9 * DAY_S for k in range(10)]
-    marks = [TrendMark(x, 100.0 + k if k else None, TOMCAT, k != 1) for k, x in enumerate(xs)]
-    return trend_chart(
-        marks,
-        [TrendLevel(xs[0], xs[-1], 104.0, TOMCAT)],
-        [TrendRule(xs[2], "worse"), TrendRule(xs[1], "break")],
-        commits=commits,
-        unit="requests/s",
-        width=width,
-        height=300,
-        **AXES,
-    )
-
-
 EVERY: list[Draw] = [
     draw_latency,
     lambda width: draw_latency(width, (1.0, 1.1, 1.2, 1.3, 1.4, 1.5)),
@@ -101,10 +84,6 @@ EVERY: list[Draw] = [
     draw_throughput,
     draw_strips,
     draw_dumbbells,
-    draw_trend,
-    lambda width: draw_trend(width, days=0.3),
-    lambda width: draw_trend(width, days=2000),
-    lambda width: draw_trend(width, commits=tuple(f"{k:040x}" for k in range(10**6, 10**6 + 30))),
 ]
 
 
@@ -134,9 +113,8 @@ def boxes(svg: str) -> list[tuple[str, float, float, float, float]]:
     return found
 
 
-@pytest.mark.parametrize("width", [860, 372, 284])
-@pytest.mark.parametrize("draw", EVERY)
-def test_nothing_leaves_the_drawing_and_no_two_labels_touch(draw: Draw, width: int) -> None:
+def check_labels(draw: Draw, width: int) -> None:
+    """Nothing leaves the drawing, no two labels touch, and it is the same each time."""
     svg = draw(width)
     _, _, right, bottom = map(float, ElementTree.fromstring(svg).get("viewBox", "").split())
     assert right == width
@@ -150,6 +128,12 @@ def test_nothing_leaves_the_drawing_and_no_two_labels_touch(draw: Draw, width: i
         assert 0 <= float(x) <= right
         assert 0 <= float(y) <= bottom
     assert svg == draw(width)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("draw", EVERY)
+def test_nothing_leaves_the_drawing_and_no_two_labels_touch(draw: Draw, width: int) -> None:
+    check_labels(draw, width)
 
 
 def test_a_drawing_has_its_words_and_no_id_but_that_of_its_key() -> None:
@@ -218,19 +202,6 @@ def test_two_kinds_of_value_are_hollow_and_solid_on_one_scale() -> None:
     assert [len(marks(svg, one, PAPER)) for one in (TOMCAT, NETTY)] == [1, 2]
     ((x, _),) = marks(svg, TOMCAT)
     assert at["60%"][0] < x < at["80%"][0]
-
-
-def test_a_trial_of_a_trend_has_its_row_and_what_does_not_count_is_hollow() -> None:
-    svg = draw_trend(860)
-    assert re.findall(r'data-row="(\d+)"', svg) == [str(k) for k in range(10)]
-    assert len(marks(svg, TOMCAT, PAPER)) == 1
-    assert len(marks(svg, TOMCAT)) == 8
-    assert f'data-row="0" d="{PATHS["cross"]}"' in svg
-
-
-@pytest.mark.parametrize(("days", "label"), [(0.3, "15 Nov 00:00"), (60, "29 Nov"), (2000, "15 Nov 2023")])
-def test_a_trend_counts_in_hours_days_or_years(days: float, label: str) -> None:
-    assert label in labels(draw_trend(860, days))
 
 
 def test_ticks_are_round() -> None:
