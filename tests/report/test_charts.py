@@ -59,6 +59,7 @@ def draw_throughput(width: int) -> str:
         until_s=60,
         most_per_s=6000,
         width=width,
+        height=120,
         **AXES,
     )
 
