@@ -87,7 +87,7 @@ def trend_chart(
     scale = Scale(first - beside, last + beside)
     ticks = list(enumerate(name[:12] for name in commits)) or time_ticks(first, last)
     y = Scale(low, high)
-    levels_y = [(t, plain(t)) for t in round_ticks(y, 5)]
+    levels_y = [(t, plain(t)) for t in round_ticks(y, 8)]
     plot = Plot(Axis(scale, ticks), Axis(y, levels_y, unit, grid=True), width=width, height=height)
     for rule in sorted(rules, key=lambda rule: rule.kind != "break"):
         if rule.kind == "break":
