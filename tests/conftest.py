@@ -6,7 +6,6 @@ import gc
 import importlib.util
 import os
 import signal
-import sys
 from collections.abc import Generator
 from itertools import chain
 from pathlib import Path
@@ -15,7 +14,7 @@ from types import FrameType
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import drawing, programs
+from tests import programs
 from tests.order import dealt
 from tests.rooms import TESTS, is_alone, is_left_out, is_rare, room_of
 
@@ -41,16 +40,8 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     signal.default_int_handler(number, frame)
 
 
-_charts = drawing.Elsewhere()
-
-
 def pytest_configure() -> None:
     signal.signal(signal.SIGINT, _interrupt)
-    sys.modules[drawing.LIBRARY] = _charts  # so that commands can be forked whatever was drawn before
-
-
-def pytest_unconfigure() -> None:
-    _charts.close()
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from xml.etree import ElementTree
 
 from prony.compare.noninferiority import Change, FigureChange
@@ -18,6 +18,9 @@ from prony.report.gate import (
     signed,
     undecided_because,
 )
+from prony.report.html.plot import GAP, Axis, Plot, text_width
+from prony.report.html.scale import Scale
+from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING
 from prony.report.labels import label_of
 from prony.report.markdown import escaped
 from prony.report.result import ResultView
@@ -26,8 +29,8 @@ from prony.report.shapes import not_conforming
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """Characters that XML 1.0 cannot hold."""
 SUITE = "prony gate"
-WIDTH, LABEL, ROW = 640, 190, 30
-"""Of the drawing, in pixels: in all, for the names, of a figure."""
+WIDTH, ROW = 640, 30
+"""Of the drawing and of a figure in it, in px."""
 
 
 def gate_of(view: ResultView) -> GateView | None:
@@ -155,86 +158,39 @@ def _doubt(one: FigureChange) -> str:
 
 
 def svg(gate: GateView) -> str:
-    """Intervals of the figures against the margin, worse to the right; light and dark as the reader's system
-    is.
+    """Intervals of the figures against the margin, worse to the right: that of the trials thick, with every
+    source at its worst thin, to the edge where nothing bounds it; light and dark as the reader's system is.
     """
     drawn = [one for one in gate.figures if one.ratio is not None]
-    height = ROW * len(drawn) + 46
     losses = [
         _loss(one, end)
         for one in drawn
         for end in (one.ratio, one.low, one.high, one.worst_low, one.worst_high)
         if end is not None
     ]
-    least, most = min([-gate.margin, *losses]) * 1.15, max([gate.margin, *losses]) * 1.15
-
-    def x(loss: float) -> float:
-        return LABEL + (WIDTH - LABEL - 16) * (loss - least) / (most - least)
-
-    root = ElementTree.Element(
-        "svg",
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"0 0 {WIDTH} {height}",
-        width=str(WIDTH),
-        height=str(height),
-        role="img",
-    )
-    ElementTree.SubElement(root, "title").text = _clean(gate.sentence)
-    ElementTree.SubElement(root, "style").text = STYLE
-    bottom = str(ROW * len(drawn) + 10)
-    _line(root, "none", x(0.0), "6", x(0.0), bottom)
-    _line(root, "margin", x(gate.margin), "6", x(gate.margin), bottom)
-    for at, one in enumerate(drawn):
-        _row(root, one, 10 + ROW * at + ROW / 2, x, (least, most))
-    for loss, text in ((0.0, "0 %"), (gate.margin, f"margin {percent(gate.margin)}")):
-        place = {"class": "axis", "x": f"{x(loss):.1f}", "y": str(height - 20), "text-anchor": "middle"}
-        ElementTree.SubElement(root, "text", place).text = text
-    note = {"class": "axis", "x": str(WIDTH - 8), "y": str(height - 5), "text-anchor": "end"}
-    ElementTree.SubElement(root, "text", note).text = "worse →"
-    return ElementTree.tostring(root, encoding="unicode") + "\n"
-
-
-STYLE = (
-    "text{font:13px system-ui,sans-serif;fill:#1c1f24}.axis{fill:#5a616b;font-size:12px}"
-    ".none{stroke:#5a616b}.margin{stroke:#b3261e;stroke-dasharray:4 3}"
-    ".ok{stroke:#1b7a43;fill:#1b7a43}.bad{stroke:#b3261e;fill:#b3261e}.open{stroke:#8d5a00;fill:#8d5a00}"
-    "@media(prefers-color-scheme:dark){text{fill:#e8eaed}.axis{fill:#a4abb5}.none{stroke:#a4abb5}"
-    ".margin{stroke:#ff8a80}.ok{stroke:#63c98c;fill:#63c98c}.bad{stroke:#ff8a80;fill:#ff8a80}"
-    ".open{stroke:#e6b450;fill:#e6b450}}"
-)
+    scale = Scale(min([-gate.margin, *losses]) * 1.15, max([gate.margin, *losses]) * 1.15)
+    ticks = [(0.0, "0 %"), (gate.margin, f"margin {percent(gate.margin)}")]
+    axis = Axis(scale, ticks, "worse →", even=False)
+    names = [_clean(f"{label_of(one.figure)} {signed(one.ratio or 1.0)}") for one in drawn]
+    left = max(map(text_width, names), default=0) * 13 / 12 + 2 * GAP
+    plot = Plot(axis, None, width=WIDTH, height=ROW * len(drawn), left=left)
+    plot.upright(0, MUTED)
+    plot.upright(gate.margin, NOT_CONFORMING, dash="4 3")
+    for at, (one, name) in enumerate(zip(drawn, names, strict=True)):
+        y, ratio = ROW * (at + 0.5), one.ratio or 1.0
+        colour = {Change.NO_WORSE: FINE, Change.WORSE: NOT_CONFORMING}.get(one.change, BUDGET)
+        plot.text(4, y, name, tip=_clean(f"{change_numbers(one)}, {harmful(one)}"))
+        if one.low is not None and one.high is not None:
+            edges = (
+                (scale.high, scale.low) if FIGURE[one.figure].higher_is_better else (scale.low, scale.high)
+            )
+            worst = zip((one.worst_low, one.worst_high), edges, strict=True)
+            plot.line([(edge if end is None else _loss(one, end), y) for end, edge in worst], colour, 1.5)
+            plot.line([(_loss(one, end), y) for end in (one.low, one.high)], colour, 4)
+        plot.mark(_loss(one, ratio), y, "circle", colour, size=1.1)
+    return plot.file(title=_clean(gate.sentence))
 
 
 def _loss(one: FigureChange, ratio: float) -> float:
     """Above 0 the candidate is worse, whichever way the figure counts."""
     return (1 / ratio if FIGURE[one.figure].higher_is_better else ratio) - 1
-
-
-def _row(
-    root: ElementTree.Element,
-    one: FigureChange,
-    y: float,
-    x: Callable[[float], float],
-    edges: tuple[float, float],
-) -> None:
-    """The interval of the trials thick, with every source at its worst thin: to the edge where nothing bounds
-    it.
-    """
-    kind = {Change.NO_WORSE: "ok", Change.WORSE: "bad"}.get(one.change, "open")
-    label = ElementTree.SubElement(root, "text", {"x": "4", "y": f"{y + 4:.1f}"})
-    label.text = _clean(f"{label_of(one.figure)} {signed(one.ratio or 1.0)}")
-    ElementTree.SubElement(label, "title").text = f"{change_numbers(one)}, {harmful(one)}"
-    if one.low is not None and one.high is not None:
-        lowest, highest = edges[::-1] if FIGURE[one.figure].higher_is_better else edges
-        worst_low = lowest if one.worst_low is None else _loss(one, one.worst_low)
-        worst_high = highest if one.worst_high is None else _loss(one, one.worst_high)
-        _line(root, kind, x(worst_low), f"{y:.1f}", x(worst_high), f"{y:.1f}")
-        _line(root, kind, x(_loss(one, one.low)), f"{y:.1f}", x(_loss(one, one.high)), f"{y:.1f}", "4")
-    dot = {"class": kind, "cx": f"{x(_loss(one, one.ratio or 1.0)):.1f}", "cy": f"{y:.1f}", "r": "5"}
-    ElementTree.SubElement(root, "circle", dot)
-
-
-def _line(
-    root: ElementTree.Element, kind: str, x1: float, y1: str, x2: float, y2: str, width: str = "1.5"
-) -> None:
-    made = {"class": kind, "x1": f"{x1:.1f}", "y1": y1, "x2": f"{x2:.1f}", "y2": y2, "stroke-width": width}
-    ElementTree.SubElement(root, "line", made)

@@ -16,7 +16,7 @@ code = main()
 print(json.dumps([code, sorted(sys.modules)]), file=sys.stderr)
 """
 NUMBERS = ("numpy", "scipy", "ruptures", "hdrh")
-DRAWS = ("prony.report.html", "prony.report.terminal", "altair")
+DRAWS = ("prony.report.html", "prony.report.terminal")
 JUDGES = ("prony.judge.checks", "prony.compare", "prony.trial", "prony.steady")
 
 

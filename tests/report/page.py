@@ -17,7 +17,7 @@ VOID = {"meta", "link", "br", "hr", "img", "input", "col", "path", "line", "rect
 
 @lru_cache(maxsize=16)
 def rendered(make: Callable[[], ResultView]) -> str:
-    """The page of a view; drawn once for all tests, as drawing takes seconds."""
+    """The page of a view; drawn once for all tests."""
     return render_html(make())
 
 

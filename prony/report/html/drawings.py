@@ -19,10 +19,10 @@ from prony.report.result import PartView
 from prony.report.wording import number, ratio
 from prony.report.words import join
 
-WIDE, NARROW = 760, 372
+WIDE, NARROW = 860, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
-MIDDLE, HEIGHT = 430, 230
-"""Of the charts that stand beside each other."""
+MIDDLE, HEIGHT = 420, 230
+"""Of the charts that stand beside each other; the height is that of the plot area."""
 FAR = 3.0
 """A ceiling of more than this many times the highest rate would only flatten the chart: words tell of it."""
 STARTING = (
@@ -210,7 +210,7 @@ class Drawer:
                 axis=None,
                 key=self.identifier("history"),
                 title=words,
-                width=272,
+                width=small_charts.WIDTH,
             )
             made.append(Drawing(words, Markup(svg), heading=row.label))
         return made

@@ -6,16 +6,17 @@ from markupsafe import Markup
 
 from prony.report.html.theme import Colour, accent, shape
 
-_PATHS = {
-    "circle": "M6 1.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9z",
-    "square": "M2 2h8v8H2z",
-    "triangle-up": "M6 1.2 11 10.4H1z",
-    "diamond": "M6 .6 11.4 6 6 11.4.6 6z",
-    "triangle-down": "M6 10.8 1 1.6h10z",
-    "cross": "M4.2 1h3.6v3.2H11v3.6H7.8V11H4.2V7.8H1V4.2h3.2z",
-    "triangle-right": "M1.6 1 10.8 6 1.6 11z",
-    "triangle-left": "M10.4 1v10L1.2 6z",
+PATHS = {
+    "circle": "M0-4.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0-9z",
+    "square": "M-4-4h8v8h-8z",
+    "triangle-up": "M0-4.8 5 4.4H-5z",
+    "diamond": "M0-5.4 5.4 0 0 5.4-5.4 0z",
+    "triangle-down": "M0 4.8-5-4.4H5z",
+    "cross": "M-1.8-5h3.6v3.2H5v3.6H1.8V5h-3.6V1.8H-5v-3.6h3.2z",
+    "triangle-right": "M-4.4-5 4.8 0-4.4 5z",
+    "triangle-left": "M4.4-5V5L-4.8 0z",
 }
+"""Around their middle, 9 to 11 px wide."""
 DASH = Markup('<span class="dash"></span>')
 
 
@@ -31,13 +32,13 @@ def square(colour: Colour) -> Markup:
 
 def of_shape(name: str, fill: str) -> Markup:
     """One of the marks that a chart draws."""
-    return drawn(_PATHS[name], fill)
+    return drawn(PATHS[name], fill)
 
 
 def drawn(path: str, fill: str) -> Markup:
-    """A path in a box of twelve."""
+    """A path in a box of twelve, its middle at 0 0."""
     return Markup(
-        '<svg class="mark" width="11" height="11" viewBox="0 0 12 12" aria-hidden="true">'
+        '<svg class="mark" width="11" height="11" viewBox="-6 -6 12 12" aria-hidden="true">'
         f'<path d="{path}" fill="{fill}"/></svg>'
     )
 
@@ -47,4 +48,4 @@ def swatch(name: str) -> Markup:
     return Markup(f'<span class="swatch {name}"></span>')
 
 
-TRIANGLE = drawn(_PATHS["triangle-down"], "var(--budget)")
+TRIANGLE = drawn(PATHS["triangle-down"], "var(--budget)")

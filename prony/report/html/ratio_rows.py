@@ -118,7 +118,7 @@ def _table(caption: str, heading: str, columns: Sequence[str], found: Sequence[_
     keys = [
         (square(INK), "95 % interval"),
         (square(AT_WORST), "at worst, with every source of the budget"),
-        *([(drawn("M0 5.2h12v1.6H0z", MUTED.light), "later")] if later else []),
+        *([(drawn("M-6-.8H6V.8H-6z", MUTED.light), "later")] if later else []),
     ]
     ticks = axis(scale, [(tick, f"{tick:g}×") for tick in ratio_ticks(scale)])
     return RatioTable(caption, heading, tuple(columns), rows, ticks, tuple(keys))

@@ -137,9 +137,9 @@ MOST_TICKS = 4
 MOST_RATIO_TICKS = 5
 
 
-def round_ticks(scale: Scale) -> list[float]:
+def round_ticks(scale: Scale, most: int = MOST_TICKS) -> list[float]:
     """Round values on a linear scale, zero among them where it has it: at most about this many."""
-    step = round_step((scale.high - scale.low) / MOST_TICKS)
+    step = round_step((scale.high - scale.low) / most)
     first = math.ceil(scale.low / step - 1e-9)
     return [k * step for k in range(first, math.floor(scale.high / step + 1e-9) + 1)]
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import altair as alt
-
-from prony.report.html.plot import Series, count_axis, data, seconds_axis, to_svg
-from prony.report.html.theme import BUDGET, INK, MUTED, PAPER, SETTLE, WINDOW
-
-FILL = alt.Fill("colour:N", scale=None)
-SHAPE = alt.Shape("shape:N", scale=None)
-"""Colour and shape are given with the data, not chosen by a scale: they are the server's, on every chart."""
+from prony.report.html.plot import (
+    GAP,
+    PAD,
+    Axis,
+    Plot,
+    Series,
+    count_axis,
+    seconds_axis,
+    text_width,
+)
+from prony.report.html.scale import Scale, round_ticks
+from prony.report.html.theme import BUDGET, MUTED, PAPER, SETTLE, WINDOW
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +48,7 @@ class PairedSeries:
     solid: tuple[float, ...]
 
 
+WIDTH = 284
 MOST_POINTS = 360
 """A line needs no more points than this; longer runs are averaged into this many equal parts."""
 PHASE_COLOURS = {"settle": SETTLE, "window": WINDOW}
@@ -61,77 +65,43 @@ def throughput(
     most_per_s: float,
     key: str,
     title: str,
-    width: int = 244,
+    width: int = WIDTH,
     height: int = 120,
 ) -> str:
     """Completed requests per second over one trial: phases shaded, change points dashed, the mark as a
     triangle.
     """
-    x = alt.X("t:Q", scale=alt.Scale(domain=[0, until_s], nice=False), axis=seconds_axis(until_s))
-    y = alt.Y("rate:Q", scale=alt.Scale(domain=[0, most_per_s], nice=False), axis=count_axis(most_per_s))
-    shades: list[dict[str, object]] = [
-        {"t": p.start_s, "end": min(p.end_s, until_s), "colour": PHASE_COLOURS[p.name].light}
-        for p in phases
-        if p.name in PHASE_COLOURS
-    ]
-    shaded = alt.Chart(data(shades)).mark_rect()
-    changes = alt.Chart(data([{"t": at} for at in changes_s])).mark_rule(color=MUTED.light, strokeDash=[3, 3])
-    line = alt.Chart(data([{"t": t, "rate": rate} for t, rate in points])).mark_line(
-        color=series.colour.light, strokeWidth=1.75, strokeJoin="round", clip=True
-    )
-    layers = [
-        shaded.encode(x=x, x2="end:Q", y=alt.value(0), y2=alt.value(height), fill=FILL),
-        changes.encode(x=x),
-        line.encode(x=x, y=y, order="t:Q"),
-    ]
+    plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=width, height=height)
+    for phase in phases:
+        if phase.name in PHASE_COLOURS:
+            plot.rect((phase.start_s, phase.end_s), (0, most_per_s), PHASE_COLOURS[phase.name])
+    for at in changes_s:
+        plot.upright(at, MUTED, dash="3 3")
+    plot.line(points, series.colour, 1.75)
     if mark_s is not None and mark_s <= until_s:
         rate = min(points, key=lambda p: abs(p[0] - mark_s), default=(0.0, 0.0))[1]
-        layers.append(
-            alt.Chart(data([{"t": mark_s, "rate": rate}]))
-            .mark_point(
-                shape="triangle-down", filled=True, size=70, color=BUDGET.light, opacity=1, yOffset=-9
-            )
-            .encode(x=x, y=y)
-        )
-    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+        plot.mark(mark_s, rate, "triangle-down", BUDGET, size=1, above=9)
+    return plot.svg(key=key, title=title)
 
 
 STEP = 28
 """Height of one row of a small chart."""
 
 
-def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = 210) -> str:
+def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = WIDTH) -> str:
     """One figure: a row per server, a mark per trial, a bar from zero to the median, and the median."""
-    height = STEP * len(rows)
     most = max([v for r in rows for v in r.values], default=1.0) or 1.0
-    x_scale = alt.Scale(domain=[0, most * 1.03], nice=False)
-    bars: list[dict[str, object]] = []
-    marks: list[dict[str, object]] = []
-    words: list[dict[str, object]] = []
+    words = max(text_width(row.words, 13) for row in rows) + GAP
+    scale = Axis(Scale(0, most * 1.03))
+    plot = Plot(scale, None, width=width, height=STEP * len(rows), right=words + PAD)
     for k, row in enumerate(rows):
-        middle = k * STEP + STEP / 2
-        look = {"colour": row.series.colour.light, "shape": row.series.shape}
+        middle, colour = (k + 0.5) * STEP, row.series.colour
         if row.middle is not None:
-            bars.append({"zero": 0, "value": row.middle, "y": middle - 5, "y2": middle + 5, **look})
-        marks += [{"value": v, "y": middle, **look} for v in row.values]
-        words.append({"text": row.words, "y": middle})
-
-    def x(field: str) -> Any:
-        return alt.X(f"{field}:Q", scale=x_scale, axis=None)
-
-    y = alt.Y("y:Q", scale=_rows(height), axis=None)
-    layers = [
-        alt.Chart(data(bars))
-        .mark_rect(opacity=0.26)
-        .encode(x=x("zero"), x2="value:Q", y=y, y2="y2:Q", fill=FILL),
-        alt.Chart(data(marks))
-        .mark_point(size=44, opacity=1, filled=True)
-        .encode(x=x("value"), y=y, fill=FILL, shape=SHAPE),
-        alt.Chart(data(words))
-        .mark_text(align="right", baseline="middle", fontSize=13, color=INK.light)
-        .encode(x=alt.value(width + 66), y=y, text="text:N"),
-    ]
-    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+            plot.rect((0, row.middle), (middle - 5, middle + 5), colour, opacity=0.26)
+        for value in row.values:
+            plot.mark(value, middle, row.series.shape, colour, size=0.85)
+        plot.text(width, middle, row.words, end=True)
+    return plot.svg(key=key, title=title)
 
 
 def dumbbells(
@@ -146,45 +116,16 @@ def dumbbells(
     width: int,
 ) -> str:
     """Rows of hollow and solid marks: two kinds of value on one scale, how far apart and in which order."""
-    height = STEP * len(rows)
-    scale = alt.Scale(domain=list(domain), nice=False)
-    x_axis = alt.Axis(title=axis, tickCount=4, format=tick_format, labelFlush=True)
-    x = alt.X("value:Q", scale=scale, axis=x_axis)
-    y = alt.Y("y:Q", scale=_rows(height), axis=None)
-    lines: list[dict[str, object]] = []
-    marks: list[dict[str, object]] = []
-    for k, row in enumerate(rows):
-        middle = k * STEP + STEP / 2
-        colour, shape = row.series.colour.light, row.series.shape
-        if len(row.hollow) == 1 and len(row.solid) == 1:
-            lines.append({"value": row.hollow[0], "end": row.solid[0], "y": middle, "colour": colour})
-        for values, inside in ((row.hollow, PAPER.light), (row.solid, colour)):
-            marks += [
-                {"value": v, "y": middle, "colour": colour, "inside": inside, "shape": shape} for v in values
-            ]
-    layers: list[Any] = []
+    scale = Scale(*domain)
+    ticks = [(t, format(t, tick_format)) for t in round_ticks(scale, 6)]
+    plot = Plot(Axis(scale, ticks, axis or "", grid=True), None, width=width, height=STEP * len(rows))
     if reference is not None:
-        rule = alt.Chart(data([{"value": reference}]))
-        layers.append(rule.mark_rule(color=MUTED.light, strokeDash=[4, 3]).encode(x=x))
-    layers.append(
-        alt.Chart(data(lines))
-        .mark_rule(strokeWidth=1.5, opacity=0.5)
-        .encode(x=x, x2="end:Q", y=y, stroke=alt.Stroke("colour:N", scale=None))
-    )
-    layers.append(
-        alt.Chart(data(marks))
-        .mark_point(size=58, strokeWidth=1.75, opacity=1)
-        .encode(
-            x=x,
-            y=y,
-            shape=SHAPE,
-            fill=alt.Fill("inside:N", scale=None),
-            stroke=alt.Stroke("colour:N", scale=None),
-        )
-    )
-    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
-
-
-def _rows(height: float) -> alt.Scale:
-    """Pixels as they are: rows are placed by hand."""
-    return alt.Scale(domain=[0, height], range=[0, height], nice=False)
+        plot.upright(reference, MUTED, dash="4 3")
+    for k, row in enumerate(rows):
+        middle, colour, shape = (k + 0.5) * STEP, row.series.colour, row.series.shape
+        if len(row.hollow) == 1 and len(row.solid) == 1:
+            plot.line([(row.hollow[0], middle), (row.solid[0], middle)], colour, 1.5, opacity=0.5)
+        for values, inside in ((row.hollow, PAPER), (row.solid, colour)):
+            for value in values:
+                plot.mark(value, middle, shape, inside, colour)
+    return plot.svg(key=key, title=title)

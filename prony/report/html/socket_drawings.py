@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import altair as alt
 from markupsafe import Markup
 
 from prony.evidence.host import HostRow
 from prony.report.cell_view import CellView, TrialView
 from prony.report.html.drawings import Drawer, Drawing
-from prony.report.html.plot import count_axis, data, seconds_axis, to_svg
-from prony.report.html.small_charts import MOST_POINTS
+from prony.report.html.marks import drawn
+from prony.report.html.plot import Plot, count_axis, seconds_axis
+from prony.report.html.small_charts import MOST_POINTS, WIDTH
 from prony.report.html.theme import ACCENTS
 from prony.report.wording import number
 
@@ -21,16 +21,12 @@ STATES = (
     ("time_wait", "timewait"),
 )
 """A field of a row and its name in `ss -s`, in the order of the colours."""
-WIDTH, HEIGHT = 244, 120
+HEIGHT = 120
 
 
 def legend() -> list[tuple[str, Markup]]:
     """Each state with a swatch of its colour."""
-    swatch = (
-        '<svg class="mark" width="11" height="11" viewBox="0 0 12 12" aria-hidden="true">'
-        '<path d="M0 4.5h12v3H0z" fill="{}"/></svg>'
-    )
-    return [(name, Markup(swatch.format(ACCENTS[place].light))) for place, (_, name) in enumerate(STATES)]
+    return [(name, drawn("M-6-1.5H6v3H-6z", ACCENTS[at].light)) for at, (_, name) in enumerate(STATES)]
 
 
 def sockets(drawer: Drawer) -> list[Drawing]:
@@ -47,7 +43,7 @@ def sockets(drawer: Drawer) -> list[Drawing]:
             rows = counted_rows(_drawn_trial(cell))
             place = drawer.places[server.address]
             key = f"{drawer.key}sockets-{len(made)}"
-            made.append(drawn(name if several else server.address, place, rows, key))
+            made.append(_drawing(name if several else server.address, place, rows, key))
     return made
 
 
@@ -67,37 +63,18 @@ def counted_rows(trial: TrialView | None) -> list[HostRow]:
     return known[:: max(1, -(-len(known) // MOST_POINTS))]
 
 
-def drawn(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
+def _drawing(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
     """The chart of one trial; `place` is that of its server."""
-    lines: list[dict[str, object]] = []
-    told = []
-    for at, (field, name) in enumerate(STATES):
-        counts = [(row.t_ms / 1000, getattr(row, field)) for row in rows if getattr(row, field) is not None]
-        lines += [{"t": t, "n": n, "state": name, "colour": ACCENTS[at].light} for t, n in counts]
-        if counts:
-            told.append(f"{name} {number(counts[0][1])} to {number(counts[-1][1])}")
-    most = max(int(str(line["n"])) for line in lines)
+    counts = {
+        name: [(row.t_ms / 1000, n) for row in rows if (n := getattr(row, field)) is not None]
+        for field, name in STATES
+    }
+    told = [f"{name} {number(of[0][1])} to {number(of[-1][1])}" for name, of in counts.items() if of]
+    most = max(n for of in counts.values() for _, n in of)
     until_s = max(rows[-1].t_ms / 1000, 1.0)
     words = f"{heading}: TCP sockets over {number(until_s)} s, first to last: " + ", ".join(told)
-    chart = (
-        alt.Chart(data(lines))
-        .mark_line(strokeWidth=1.75, strokeJoin="round", clip=True)
-        .encode(
-            x=alt.X(
-                "t:Q",
-                scale=alt.Scale(domain=[0, until_s], nice=False),
-                axis=seconds_axis(until_s),
-            ),
-            y=alt.Y(
-                "n:Q",
-                scale=alt.Scale(domain=[0, max(most * 1.08, 1.0)], nice=False),
-                axis=count_axis(max(most, 3)),
-            ),
-            detail="state:N",
-            stroke=alt.Stroke("colour:N", scale=None),
-            order="t:Q",
-        )
-        .properties(width=WIDTH, height=HEIGHT)
-    )
-    svg = Markup(to_svg(chart, key=key, title=words))
+    plot = Plot(seconds_axis(until_s), count_axis(max(most * 1.08, 3)), width=WIDTH, height=HEIGHT)
+    for colour, points in zip(ACCENTS, counts.values(), strict=False):
+        plot.line(points, colour, 1.75)
+    svg = Markup(plot.svg(key=key, title=words))
     return Drawing(words, svg, heading=heading, server=place, note="median trial")

@@ -143,7 +143,7 @@ def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
     seen = {one.outcome for one in tried if one.pressure is not None}
     return tuple(
-        (marks.of_shape(shape, colour), outcome.value)
+        (marks.of_shape(shape, colour.light), outcome.value)
         for outcome, (colour, shape) in OUTCOMES.items()
         if outcome in seen
     )

@@ -1,17 +1,12 @@
-"""Colours in light and dark, and the clean-up of generated SVG.
+"""Colours in light and dark.
 
-A chart is rendered once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces them:
-an author's rule outranks a presentation attribute, so one SVG serves both and stays right without style
-sheets.
+A chart is drawn once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces them: an
+author's rule outranks a presentation attribute, so one SVG serves both and stays right without style sheets.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from xml.etree import ElementTree
-
-SVG = "http://www.w3.org/2000/svg"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +61,7 @@ ACCENTS = (
     Colour("accent-7", "#a83253", "#ff9fb6"),
 )
 """One per server, in Okabe and Ito's order of distinguishable hues, each at least 4.5 : 1 on the paper."""
+_ALL = (*ROLES, *SOURCES, *ACCENTS)
 
 SHAPES = (
     "circle",
@@ -92,79 +88,17 @@ def shape(index: int) -> str:
 
 def stylesheet() -> str:
     """Variables for the page and, for the dark, a rule per colour of the charts."""
-    colours = (*ROLES, *SOURCES, *ACCENTS)
-    light = "".join(f"--{c.name}:{c.light};" for c in colours)
-    dark = "".join(f"--{c.name}:{c.dark};" for c in colours)
-    marks = "".join(
-        f'svg [fill="{c.light}"]{{fill:{c.dark}}}svg [stroke="{c.light}"]{{stroke:{c.dark}}}' for c in colours
-    )
+    light = "".join(f"--{c.name}:{c.light};" for c in _ALL)
+    dark = "".join(f"--{c.name}:{c.dark};" for c in _ALL)
     return (
         f":root{{color-scheme:light dark;{light}}}\n"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}{marks}}}\n"
+        f"@media screen and (prefers-color-scheme:dark){{:root{{{dark}}}}}\n{dark_charts()}\n"
     )
 
 
-_NOISE = {
-    "class",
-    "role",
-    "aria-roledescription",
-    "aria-hidden",
-    "pointer-events",
-    "font-family",
-    "version",
-}
-_NUMBER = re.compile(r"-?\d+\.\d{3,}")
-
-
-def tidy(svg: str, *, key: str, title: str) -> str:
-    """Generated SVG made fit for a page: a title for screen readers, ids of its own, and nothing superfluous.
-
-    `key` is unique on the page; `title` says in words what the chart shows. The drawing itself is unchanged.
-    """
-    root = ElementTree.fromstring(svg)
-    _clean(root)
-    _prune(root)
-    ids = {e.get("id"): f"{key}-{e.get('id')}" for e in root.iter() if e.get("id")}
-    for element in root.iter():
-        if element.get("id"):
-            element.set("id", ids[element.get("id")])
-        clip = element.get("clip-path", "")
-        name = clip[5:-1]
-        if clip.startswith("url(#") and name in ids:
-            element.set("clip-path", f"url(#{ids[name]})")
-    heading = ElementTree.Element(f"{{{SVG}}}title", {"id": f"{key}-title"})
-    heading.text = title
-    root.insert(0, heading)
-    root.set("role", "img")
-    root.set("aria-labelledby", f"{key}-title")
-    root.set("preserveAspectRatio", "xMidYMid meet")
-    ElementTree.register_namespace("", SVG)
-    # Inside HTML an <svg> needs no namespace, and the page then holds no address at all.
-    return ElementTree.tostring(root, encoding="unicode").replace(f' xmlns="{SVG}"', "", 1)
-
-
-def _clean(root: ElementTree.Element) -> None:
-    for element in root.iter():
-        for name in _NOISE & set(element.attrib):
-            del element.attrib[name]
-        if element.get("opacity") == "1":
-            del element.attrib["opacity"]
-        for name in ("d", "transform"):
-            if name in element.attrib:
-                element.set(name, _NUMBER.sub(lambda m: f"{float(m[0]):.1f}", element.attrib[name]))
-
-
-def _prune(parent: ElementTree.Element) -> None:
-    """Drop what draws nothing: hidden or unpainted paths, empty texts and groups."""
-    for child in list(parent):
-        _prune(child)
-        tag = child.tag.rpartition("}")[2]
-        paints = {"fill", "stroke"} & set(child.attrib)
-        empty = (
-            child.get("display") == "none"
-            or (tag == "path" and not paints)
-            or (tag == "text" and not (child.text or "").strip() and not len(child))
-            or (tag == "g" and not len(child))
-        )
-        if empty:
-            parent.remove(child)
+def dark_charts() -> str:
+    """A rule per colour of the charts."""
+    rules = "".join(
+        f'svg [fill="{c.light}"]{{fill:{c.dark}}}svg [stroke="{c.light}"]{{stroke:{c.dark}}}' for c in _ALL
+    )
+    return f"@media screen and (prefers-color-scheme:dark){{{rules}}}"

@@ -9,8 +9,12 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from prony.report.html.marks import mark_of
+from prony.report.html.plot import Series
+from prony.report.html.theme import accent, shape
 from prony.report.labels import label, unit_of
 from prony.store.running import Second
+from prony_serve.trends.chart import TrendLevel, TrendMark, TrendRule, trend_chart
 from prony_serve.trends.series import TrendTrial, TrendView, direction
 
 WIDE, NARROW, HEIGHT = 900, 340, 320
@@ -34,11 +38,6 @@ def by_commit(view: TrendView) -> tuple[str, ...]:
 
 def draw_trend(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
     """None where there is nothing to draw: no trial, or by commits none whose commit is known."""
-    from prony.report.html.marks import mark_of
-    from prony.report.html.plot import Series
-    from prony.report.html.theme import accent, shape
-    from prony_serve.trends.chart import TrendLevel, TrendMark, TrendRule, trend_chart
-
     order = by_commit(view) if commits else ()
     place = {commit: float(k) for k, commit in enumerate(order)}
     shown = tuple(one for one in view.trials if not commits or one.commit)
@@ -92,9 +91,7 @@ def draw_trend(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
 
 
 def seconds_line(seconds: Sequence[Second]) -> Markup:
-    """Completed requests per second of a running trial as one line: drawn by hand, as it is drawn each second
-    on a host that may be measuring.
-    """
+    """Completed requests per second of a running trial as one line, without axes."""
     if len(seconds) < 2:
         return Markup("")
     most = max(one.completed_per_s for one in seconds) or 1.0
