@@ -88,7 +88,7 @@ def _known_to(view: ResultView, share: float) -> bool:
     """Whether the figure that each cell was asked for is good to ± share at its worst. What has no interval
     is not known.
     """
-    from prony.experiment.clear import compared_figure
+    from prony.analysis import compared_figure
 
     for cell in view.cells:
         if not cell.counting:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES, later_once, percent_up, remedy
-from prony.experiment.clear import compared_figure
+from prony.analysis import compared_figure
 from prony.judge.finding import Bias
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell

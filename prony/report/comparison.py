@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES
-from prony.experiment.clear import compared_figure
+from prony.analysis import compared_figure
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Kind
 from prony.report import aa, gate, levels

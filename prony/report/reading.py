@@ -19,7 +19,7 @@ from prony.compare.scaling import Point, Scaling, scaling
 from prony.compare.sentence import basis, sentence
 from prony.errors import StoreError
 from prony.evidence.trial import TrialRecord
-from prony.experiment.clear import changes_of, compared_figure, later, questions, sample
+from prony.analysis import changes_of, compared_figure, later, questions, sample
 from prony.experiment.stored import plan_of
 from prony.judge.cell_figures import cell_figures
 from prony.judge.checks.host import HostLimits

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from prony.compare.claim import Claim
 from prony.evidence.host import Fingerprint
-from prony.experiment.clear import compared_figure
+from prony.analysis import compared_figure
 from prony.report import schema as out
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import CellView, Spread

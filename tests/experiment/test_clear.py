@@ -11,7 +11,8 @@ from pydantic import ValidationError
 from prony.cli.common import Common
 from prony.compare import Claim, Looks
 from prony.errors import UsageError
-from prony.experiment.clear import UntilClear, questions
+from prony.analysis import questions
+from prony.experiment.clear import UntilClear
 from prony.judge.finding import Judgement
 from prony.plan import workload
 from prony.plan.cell import cell_of

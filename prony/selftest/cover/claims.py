@@ -9,7 +9,7 @@ import numpy as np
 
 from prony.compare import Claim, Pair, Sample, compare
 from prony.evidence.trial import Evidence
-from prony.experiment.clear import later
+from prony.analysis import later
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.figures import figures
 from prony.judge.judging import judge
