@@ -42,13 +42,13 @@ def show(
     """Print a stored experiment with its tags and notes, and beside another one (`against`); write its page
     and whatever else is wanted of it (`also`), and return the exit code.
     """
+    from prony.report.answer import label_lines
     from prony.report.delivery import deliver
     from prony.report.export import to_json
     from prony.report.html import render_html
     from prony.report.reading import load_result
     from prony.report.terminal import render, render_two
     from prony.report.two_results import beside
-    from prony.report.words import label_lines
 
     view = load_result(store, which)
     if also is not None:

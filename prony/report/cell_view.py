@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from prony.analysis import OPEN_FIGURE, compared_figure
 from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.samples import SamplesLimits
@@ -19,6 +20,7 @@ from prony.plan.load import ClosedLoad
 
 HEADLINE = "requests_per_s"
 """The figure that a pair's first sentence is about."""
+IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
 
 
 @dataclass(frozen=True)
@@ -268,6 +270,15 @@ class CellView:
             for one in trial.judgement.provided
         }
         return tuple(found.values())
+
+    @property
+    def asked_figure(self) -> str:
+        """The figure that it is about: of an open load with too few requests for a p99 the highest percentile
+        that they support.
+        """
+        asked = compared_figure(self.cell.trial.load)
+        names = (asked, *IN_PLACE_OF_P99) if asked == OPEN_FIGURE else (asked,)
+        return next((name for name in names if self.figure(name) is not None), asked)
 
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""

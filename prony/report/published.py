@@ -12,14 +12,13 @@ from prony.compare.sentence import without_later
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
-from prony.report.answer import Answer, answer, asked, quick_words
+from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
-    best,
     cells_by_server,
-    conforming_cell,
-    figure_cell,
+    closing_rows,
+    figure_row,
     published_figures,
     spread_of,
 )
@@ -28,8 +27,8 @@ from prony.report.intervals import heading as brackets
 from prony.report.labels import named
 from prony.report.markdown import drawn, heading, paragraph
 from prony.report.result import PartView, ResultView
+from prony.report.shape import left_out
 from prony.report.shapes import blocks as all_blocks
-from prony.report.shapes import left_out
 from prony.report.style import KIND_WORDS
 from prony.report.uncertain import good_to
 from prony.report.wording import bytes_in_words, counted
@@ -126,9 +125,7 @@ def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
     why = (*_failures(part), *map(_reason, groups))
     if why:
         yield Lines("What does not conform, and what may bend a figure", why)
-    skipped = left_out(part)
-    if skipped is not None:
-        yield skipped
+    yield from left_out(part)
 
 
 def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, float]]]:
@@ -157,25 +154,16 @@ def _of_servers(part: PartView) -> Table:
     theirs = _theirs(cells)
     rows = []
     for figure in dict.fromkeys((*SERVERS_AS_COLUMNS, *theirs)):
-        found = [spread_of(cell, figure) for cell in cells]
-        if any(found):
-            winner = best(part, figure)
-            measured = zip(cells, found, strict=True)
-            rows.append(
-                Row(
-                    _name(figure),
-                    tuple(figure_cell(figure, f, c, best=c.cell.server == winner) for c, f in measured),
-                )
-            )
-        if figure == asked(part):
+        if any(spread_of(cell, figure) for cell in cells):
+            rows.append(figure_row(part, figure, _name(figure)))
+        if figure == part.asked_figure:
             rows.append(Row(GOOD_TO, tuple(_good_to(cell, figure) for cell in cells)))
         if figure in theirs:
             name, values = theirs[figure]
             rows.append(Row(name, tuple(_printed(figure, values.get(cell.cell.id)) for cell in cells)))
-    rows.append(Row("bound by", tuple(TableCell(cell.bound_by or "no figure") for cell in cells)))
-    rows.append(Row("trials that conform", tuple(conforming_cell(cell) for cell in cells)))
     columns = tuple(Column(server.address) for server in part.servers)
-    return Table(columns, (Section(tuple(rows)),), heading=brackets(spread_of(c, HEADLINE) for c in cells))
+    head = brackets(spread_of(cell, HEADLINE) for cell in cells)
+    return Table(columns, (Section((*rows, *closing_rows(cells))),), heading=head)
 
 
 def _good_to(cell: CellView, figure: str) -> TableCell:
@@ -202,7 +190,7 @@ def _of_cells(part: PartView) -> Table:
         yield from cells[:words]
         for at, figure in shown:
             yield cells[at]
-            if figure == asked(part):
+            if figure == part.asked_figure:
                 yield _good_to(of, figure)
             if figure in theirs:
                 yield _printed(figure, theirs[figure][1].get(of.cell.id))
@@ -211,7 +199,7 @@ def _of_cells(part: PartView) -> Table:
     columns = list(whole.columns[:words])
     for at, figure in shown:
         columns.append(whole.columns[at])
-        if figure == asked(part):
+        if figure == part.asked_figure:
             columns.append(Column(GOOD_TO))
         if figure in theirs:
             columns.append(Column(theirs[figure][0]))

@@ -13,7 +13,7 @@ from prony.compare.capacity import Found, Outcome
 from prony.compare.claim import Claim, Settles
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
-from prony.compare.noninferiority import Change
+from prony.compare.noninferiority import Change, FigureChange
 from prony.compare.position import PositionEffect
 from prony.compare.scaling import Scaling
 from prony.compare.shared import CarryOver, LoadRatio
@@ -24,8 +24,7 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
-from prony.report.cell_view import CellView, Condition, TrialView
-from prony.report.gate import GateView
+from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
 from prony.store.rows import Note
 
 
@@ -151,6 +150,32 @@ class SearchView:
     """By rate."""
 
 
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """What a gate came to."""
+
+    change: Change
+    sentence: str
+    base: str
+    candidate: str
+    margin: float
+    """The loss that is tolerated, as a share."""
+    figures: tuple[FigureChange, ...]
+    notes: tuple[str, ...]
+    """Trials without a figure, and why."""
+    blocks: int
+    """Blocks in which both sides count; of a baseline trials of the candidate."""
+    most_blocks: int
+    """As many as were planned at the most."""
+    budget_s: float | None
+    baseline: str | None
+    """The tag of the stored base, where it was not measured anew."""
+    experiments: int | None
+    """Stored experiments of that base."""
+    advice: tuple[str, ...]
+    """What the runner can see, and what to do where that is too little."""
+
+
 @dataclass(frozen=True)
 class PartView:
     """One part of a plan: cells that are reported together."""
@@ -208,6 +233,11 @@ class PartView:
     def swept(self) -> bool:
         """Whether the number of users is what changes between loads."""
         return len({view.users for view in self.cells if view.users is not None}) > 1
+
+    @property
+    def asked_figure(self) -> str:
+        """The figure that it is about."""
+        return next((cell.asked_figure for cell in self.cells), HEADLINE)
 
     @property
     def is_open(self) -> bool:

@@ -16,10 +16,9 @@ from prony.analysis import compared_figure
 from prony.report import schema as out
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import CellView, Spread
-from prony.report.comparison import CLAIM_WORDS
 from prony.report.intervals import between, over_trials
 from prony.report.labels import named
-from prony.report.reading import FEWEST, figure_pairs
+from prony.report.pairs import CLAIM_WORDS, FEWEST, figure_pairs
 from prony.report.result import PairView, ResultView
 from prony.report.wording import ratio
 

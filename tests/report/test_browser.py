@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prony.explain.flame import WIDTH
-from prony.report.exported import load_exported
+from prony.report.reading import load_exported
 from prony.report.html import render_html, write_text
 
 from . import factory

@@ -24,7 +24,7 @@ from prony.report.answer import answer
 from prony.report.cell_view import TrialView
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
-from prony.report.exported import load_exported
+from prony.report.reading import load_exported
 from prony.report.html import render_html
 from prony.report.reading import build
 from prony.report.result import ResultView

@@ -14,10 +14,9 @@ from prony.report.html import latency_chart, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, shape
-from prony.report.labels import named, rounded
+from prony.report.labels import label_of, named, rounded
 from prony.report.result import PartView
-from prony.report.wording import number, ratio
-from prony.report.words import join
+from prony.report.wording import join, number, ratio
 
 WIDE, NARROW = 760, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
@@ -198,7 +197,7 @@ class Drawer:
             if not any(p.hollow or p.solid for p in pairs):
                 continue
             reach = max([0.05, *(abs(v - 1) for p in pairs for v in (*p.hollow, *p.solid))]) * 1.15
-            words = f"{row.label} relative to the mean of the servers. " + "; ".join(
+            words = f"{label_of(row.figure)} relative to the mean of the servers. " + "; ".join(
                 f"{cell.cell.server}: published {ratio(a)}, measured {ratio(b)}"
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             )
@@ -212,7 +211,7 @@ class Drawer:
                 title=words,
                 width=272,
             )
-            made.append(Drawing(words, Markup(svg), heading=row.label))
+            made.append(Drawing(words, Markup(svg), heading=label_of(row.figure)))
         return made
 
     def questions(self) -> dict[str, list[CellView]]:

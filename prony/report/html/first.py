@@ -18,7 +18,7 @@ from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_t
 from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent
 from prony.report.labels import named, rounded
 from prony.report.uncertain import MINUS, bends, good_to
-from prony.report.words import join
+from prony.report.wording import join
 
 MOST_BARS = 24
 """Of more cells a table of the details shows the figures."""

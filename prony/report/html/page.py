@@ -11,8 +11,9 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.explain.flame import SCRIPT
-from prony.report.answer import AnswerPart, answer, provided, quick_words
-from prony.report.html.chapters import Chapter, Item, chapters, pictures
+from prony.report.answer import AnswerPart, answer, label_lines, provided, quick_words
+from prony.report.blocks import Chapter
+from prony.report.html.chapters import chapters, pictures
 from prony.report.html.conditions import conditions
 from prony.report.html.drawings import Drawer
 from prony.report.html.first import AnswerTable, answer_table
@@ -21,7 +22,6 @@ from prony.report.html.theme import stylesheet
 from prony.report.result import PartView, ResultView, ServerView
 from prony.report.style import KIND_WORDS
 from prony.report.wording import bytes_in_words, counted, number, ranges
-from prony.report.words import label_lines
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
 POLICY = f"{_NOTHING}; form-action 'none'"
@@ -52,7 +52,7 @@ class PagePart:
     part: PartView
     answer: AnswerPart
     table: AnswerTable | None
-    pictures: tuple[Item, ...]
+    pictures: tuple[object, ...]
     chapters: list[Chapter]
 
     @property
