@@ -11,7 +11,7 @@ from datetime import UTC
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES
 from prony.judge.finding import Bias
-from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.blocks import Column, Row, Section, Table, TableCell, words
 from prony.report.cell_view import BudgetLine, CellView, Condition
 from prony.report.intervals import over_trials
 from prony.report.labels import named
@@ -162,26 +162,14 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
     for cell in cells:
         found, off = cell.figure(figure), cell.uncertainty(figure)
         if found is None:
-            why = next(iter(cell.why_not), "not measured")
-            made.append(
-                Row(
-                    cell.label,
-                    (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)),
-                    server=cell.cell.server,
-                )
+            shown = words("no figure", next(iter(cell.why_not), "not measured"), *("–" for _ in beside))
+        else:
+            shown = (
+                TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
+                TableCell("" if off is None else good_to(*off.worst)),
+                *(_median(cell, name) for name in beside),
             )
-            continue
-        made.append(
-            Row(
-                cell.label,
-                (
-                    TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
-                    TableCell("" if off is None else good_to(*off.worst)),
-                    *(_median(cell, name) for name in beside),
-                ),
-                server=cell.cell.server,
-            )
-        )
+        made.append(Row(cell.label, shown, server=cell.cell.server))
     head = (
         Column(named(figure)),
         Column("good to", number=False),
@@ -199,21 +187,12 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None or off is None:
         return None
-    low, high = off.worst
 
     def at(relative: float | None) -> float | None:
         return None if relative is None else found.median * (1 + relative)
 
-    return Bar(
-        cell.label,
-        cell.cell.server,
-        found.median,
-        at(off.low),
-        at(off.high),
-        at(low),
-        at(high),
-        cell.budget(figure),
-    )
+    ends = map(at, (off.low, off.high, *off.worst))
+    return Bar(cell.label, cell.cell.server, found.median, *ends, cell.budget(figure))
 
 
 # -- what stands against it

@@ -17,6 +17,7 @@ from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
+from prony.report.labels import STEADY_OVER_PUBLISHED
 
 HEADLINE = "requests_per_s"
 """The figure that a pair's first sentence is about."""
@@ -83,6 +84,9 @@ class TrialView:
 
     def figure(self, name: str) -> float | None:
         """One of its figures; None when it is absent or not finite."""
+        if name == STEADY_OVER_PUBLISHED:
+            steady, published = self.figure(HEADLINE), self.figure("published_requests_per_s")
+            return steady / published if steady is not None and published else None
         value = self.figures.get(name)
         return value if value is not None and math.isfinite(value) else None
 

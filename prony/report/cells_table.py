@@ -9,20 +9,10 @@ from collections.abc import Iterable
 
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.comparison import (
-    JVM,
-    OFFERED,
-    PERCENTILES,
-    SERVICE_TIMES,
-    SESSION_TIMES,
-    SESSIONS,
-    Compared,
-    conforming_cell,
-    figure_cell,
-    says_something,
-)
+from prony.report.comparison import Compared, conforming_cell, figure_cell, says_something
+from prony.report.history import published_lines
 from prony.report.intervals import failed_lines
-from prony.report.labels import label, named
+from prony.report.labels import JVM, OFFERED, PERCENTILES, SERVICE_TIMES, SESSION_TIMES, SESSIONS, named
 from prony.report.pairs import pair_lines
 from prony.report.result import PartView
 from prony.report.shape import left_out
@@ -95,7 +85,7 @@ def cells_table(part: PartView) -> Table:
             (
                 *([TableCell(view.cell.trial.workload.name)] if several else []),
                 TableCell(view.cell.server),
-                *(figure_cell(name, view.figure(name), view) for name in chosen),
+                *(figure_cell(name, view) for name in chosen),
                 cell_trials(view),
             ),
             server=view.cell.server,
@@ -117,23 +107,3 @@ def cell_trials(view: CellView) -> TableCell:
         return TableCell("not run yet")
     bound = [] if view.bound_by in ("", "unknown") else [f"bound by {view.bound_by}"]
     return conforming_cell(view, *bound)
-
-
-def published_lines(part: PartView) -> tuple[str, ...]:
-    """What others printed, a line per cell that has any."""
-    return tuple(
-        f"{view.label}: "
-        + "; ".join(
-            f"{named(name)} {printed(name, value)} ({one.label})"
-            for one in view.cell.published
-            for name, value in one.figures.items()
-        )
-        for view in part.cells
-        if view.cell.published
-    )
-
-
-def printed(figure: str, value: float) -> str:
-    """A published value with the digits that it was printed with, as far as they can be known."""
-    scaled = value * label(figure).scale
-    return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from prony.analysis import compared_figure, sample
 from prony.compare.claim import Claim
@@ -16,9 +16,10 @@ from prony.judge.figures import published_mark
 from prony.judge.finding import Kind
 from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
-from prony.report.cell_view import HEADLINE, CellView, Spread, TrialView, spread
+from prony.report.cell_view import HEADLINE, CellView, TrialView
+from prony.report.history import history_table
 from prony.report.intervals import between, failed_lines, heading, over_trials
-from prony.report.labels import STEADY_OVER_PUBLISHED, label_of, rounded, unit_of
+from prony.report.labels import LAYOUT, OFFERED, SERVICE_TIMES, label_of, unit_of
 from prony.report.levels import levels_of
 from prony.report.pairs import (
     asked_figures,
@@ -34,43 +35,9 @@ from prony.report.result import PairView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape, left_out, of_cells, steps_chapter
 from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.uncertain import bends, good_to
-from prony.report.wording import join, ratio, within
+from prony.report.wording import join, within
 
 RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
-SERVICE_TIMES = ("service_time_p50_ms", "service_time_p99_ms")
-"""Beside times that are counted from elsewhere: from the intended send, or the start of the connect."""
-JVM = ("jvm_memory_used_mb", "jvm_classes_loaded", "jvm_threads_live")
-PERCENTILES = ("p50_ms", "p90_ms", "p99_ms", "p999_ms")
-SESSIONS = ("sessions_begun", "sessions_completed")
-SESSION_TIMES = ("session_p50_ms", "session_p95_ms", "session_p99_ms")
-OFFERED = ("offered_requests", "completed", "blocked", "due_unsent")
-WINDOW = "over the measured window"
-LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("Start-up", "a fresh process, before any load", (*JVM, "time_to_ready_s", "start_rss_mib")),
-    ("Steady load", WINDOW, (HEADLINE, "mean_ms", *PERCENTILES, *SERVICE_TIMES, "time_to_steady_s")),
-    ("Offered", WINDOW, (*OFFERED, "failed_share")),
-    (
-        "Sessions",
-        "from a user's arrival to the last response",
-        (*SESSIONS, *SESSION_TIMES, "session_min_ms", "session_max_ms"),
-    ),
-    (
-        "Connections",
-        "over the whole run",
-        ("connections_per_request", "handshakes_per_request", "resumed_share"),
-    ),
-    ("Cost", WINDOW, ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib")),
-    (
-        "Backing services",
-        "not included in the servers' figures",
-        ("service_cpu_us_per_request", "service_cpu_share", "service_rss_mib"),
-    ),
-    (
-        "As the published protocol would print",
-        "{n} requests to a fresh process",
-        ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),
-    ),
-)
 ONLY_WHEN_OPEN = frozenset(OFFERED)
 ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
 FEWEST_CONNECTIONS_PER_REQUEST = 0.001
@@ -266,26 +233,6 @@ def steps(part: PartView) -> list[Block]:
     return [block for cell in part.cells for block in step_blocks(cell.trials, cell.label)]
 
 
-def cells_by_server(part: PartView) -> tuple[CellView, ...]:
-    """One cell per server, in the order of the plan: what makes a part a comparison."""
-    return tuple(part.of(server.address)[0] for server in part.servers)
-
-
-def value(trial: TrialView, figure: str) -> float | None:
-    """A figure of one trial; None when it is absent."""
-    if figure == STEADY_OVER_PUBLISHED:
-        steady, published = trial.figure(HEADLINE), trial.figure("published_requests_per_s")
-        return steady / published if steady is not None and published else None
-    return trial.figure(figure)
-
-
-def spread_of(cell: CellView, figure: str) -> Spread | None:
-    """Median, its interval and the range of a figure over the trials that count."""
-    if figure != STEADY_OVER_PUBLISHED:
-        return cell.figure(figure)
-    return spread(value(trial, figure) for trial in cell.counting)
-
-
 def best(part: PartView, figure: str) -> str | None:
     """The server that the comparison shows to be better than every other one in this figure, if any."""
     addresses = [server.address for server in part.servers]
@@ -310,29 +257,29 @@ def figures_table(part: PartView) -> Table:
         if rows:
             sections.append(Section(rows, title, note.format(n=f"{published_requests(part.trials):,}")))
     shares = [row for figure in EVIDENCE_FIGURES if (row := _row(part, figure)) is not None]
-    bound, conforming = closing_rows(cells_by_server(part))
+    bound, conforming = closing_rows(part.cells)
     rows = (bound, *shares, *_budget_rows(part), *_drift_row(part), conforming)
     columns = tuple(Column(server.address) for server in part.servers)
-    shown = heading(spread_of(cell, HEADLINE) for cell in cells_by_server(part))
+    shown = heading(cell.figure(HEADLINE) for cell in part.cells)
     return Table(columns, (*sections, Section(rows, "Evidence")), heading=shown, caption="Results")
 
 
 def closing_rows(cells: Sequence[CellView]) -> tuple[Row, Row]:
     """What bound the throughput, and how many trials conform."""
-    bound = tuple(TableCell(cell.bound_by or "no figure") for cell in cells)
+    bound = words(*(cell.bound_by or "no figure" for cell in cells))
     return Row("bound by", bound), Row("trials that conform", tuple(map(conforming_cell, cells)))
 
 
 def says_something(part: PartView, figure: str) -> bool:
     """Whether a figure that trials may have tells a reader anything in this part."""
-    values = [found.median for cell in part.cells if (found := spread_of(cell, figure)) is not None]
+    values = [found.median for cell in part.cells if (found := cell.figure(figure)) is not None]
     if not values or (figure in ONLY_WHEN_OPEN and not part.is_open):
         return False
     if figure in ONLY_WHEN_NOT_ZERO and not any(values):
         return False
     if figure in SERVICE_TIMES:
         own = figure.removeprefix("service_time_")
-        return any(value(t, figure) != value(t, own) for cell in part.cells for t in cell.counting)
+        return any(t.figure(figure) != t.figure(own) for cell in part.cells for t in cell.counting)
     return figure != "connections_per_request" or max(values) > FEWEST_CONNECTIONS_PER_REQUEST
 
 
@@ -343,41 +290,34 @@ def _row(part: PartView, figure: str) -> Row | None:
 def figure_row(part: PartView, figure: str, name: str, unit: str = "") -> Row:
     """A figure of every server, the best one marked."""
     winner = best(part, figure)
-    made = (
-        figure_cell(figure, spread_of(cell, figure), cell, best=cell.cell.server == winner)
-        for cell in cells_by_server(part)
-    )
+    made = (figure_cell(figure, cell, best=cell.cell.server == winner) for cell in part.cells)
     return Row(name, tuple(made), unit)
 
 
-def figure_cell(figure: str, found: Spread | None, of: CellView, *, best: bool = False) -> TableCell:
+def figure_cell(figure: str, of: CellView, *, best: bool = False) -> TableCell:
     """Median and range, or why there is none."""
+    found, many = of.figure(figure), len(of.counting)
     if found is None:
-        return TableCell("–" if of.counting or not of.trials else "no figure")
-    many = len(of.counting)
+        return TableCell("–" if many or not of.trials else "no figure")
     missing = f", in {found.n} of {many}" if found.n < many else ""
-    alone = "one trial" if of.cell.trials > 1 else ""
-    return TableCell(
-        over_trials(figure, found, found.median), (between(figure, found) or alone) + missing, best
-    )
+    ends = between(figure, found) or ("one trial" if of.cell.trials > 1 else "")
+    return TableCell(over_trials(figure, found, found.median), ends + missing, best)
 
 
 def _drift_row(part: PartView) -> list[Row]:
     """What is still to come, over the trials together; nothing where no plateau is claimed."""
-    cells = cells_by_server(part)
-    horizon_s = next((cell.plateau.horizon_s for cell in cells if cell.plateau is not None), None)
+    found = [cell.plateau for cell in part.cells]
+    horizon_s = next((one.horizon_s for one in found if one is not None), None)
     if horizon_s is None:
         return []
-    made = tuple(
-        TableCell("–" if c.plateau is None else good_to(c.plateau.low, c.plateau.high)) for c in cells
-    )
+    made = words(*("–" if one is None else good_to(one.low, one.high) for one in found))
     return [Row(f"residual drift within {horizon_s:g} s", made)]
 
 
 def _budget_rows(part: PartView) -> list[Row]:
     """The lines of the budget of the figure that is asked for, a row per source."""
     figure = asked_figures(part)[0]
-    budgets = [{line.source: line for line in cell.budget(figure)} for cell in cells_by_server(part)]
+    budgets = [{line.source: line for line in cell.budget(figure)} for cell in part.cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
     return [
         Row(
@@ -394,87 +334,3 @@ def conforming_cell(cell: CellView, *more: str) -> TableCell:
     every = len(cell.counting) == len(cell.trials)
     kind = Kind.NOT_CONFORMING if not cell.counting else Kind.FINE if every else Kind.BUDGET
     return TableCell(f"{len(cell.counting)} of {len(cell.trials)}", ", ".join(notes), kind=kind)
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryRow:
-    """One published figure beside ours, per server, each also relative to the mean over the servers that have
-    both.
-    """
-
-    figure: str
-    published: tuple[float | None, ...]
-    measured: tuple[float | None, ...]
-
-    @property
-    def published_shape(self) -> tuple[float | None, ...]:
-        """Published values ÷ their mean."""
-        return _shape(self.published, self.measured)
-
-    @property
-    def measured_shape(self) -> tuple[float | None, ...]:
-        """Measured values ÷ their mean."""
-        return _shape(self.measured, self.published)
-
-
-def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
-    """Each value ÷ the mean over the servers that have both; nothing when fewer than two have."""
-    both = [v for v, o in zip(values, others, strict=True) if v is not None and o is not None]
-    mean = sum(both) / len(both) if len(both) > 1 else 0.0
-    return tuple(v / mean if v is not None and mean else None for v in values)
-
-
-def published_figures(cells: Sequence[CellView]) -> dict[str, tuple[str, dict[str, float]]]:
-    """Each figure that others published of these cells, all of it from the first source that has it: the
-    label of that source, where there are several, and its values by the id of the cell.
-    """
-    sources: dict[str, dict[str, dict[str, float]]] = {}
-    for cell in cells:
-        for one in cell.cell.published:
-            for figure, value in one.figures.items():
-                sources.setdefault(figure, {}).setdefault(one.label, {})[cell.cell.id] = value
-    found = {}
-    for figure, of in sources.items():
-        label, values = next(iter(of.items()))
-        found[figure] = (label if len(of) > 1 else "", values)
-    return found
-
-
-def history(part: PartView) -> tuple[HistoryRow, ...]:
-    """Published figures in the order of the table, for the servers of this part."""
-    cells = cells_by_server(part)
-    printed = published_figures(cells)
-    known = [f for _, _, figures in LAYOUT for f in figures]
-
-    def measured(figure: str) -> tuple[float | None, ...]:
-        found = (spread_of(cell, figure) for cell in cells)
-        return tuple(None if one is None else one.median for one in found)
-
-    return tuple(
-        HistoryRow(figure, tuple(printed[figure][1].get(cell.cell.id) for cell in cells), measured(figure))
-        for figure in dict.fromkeys((*(f for f in known if f in printed), *printed))
-    )
-
-
-def sources(part: PartView) -> tuple[str, ...]:
-    """Where the published figures come from, and what is to be kept in mind, each once."""
-    found = (one for cell in part.cells for one in cell.cell.published)
-    return tuple(dict.fromkeys(f"{one.source}: {one.note}" if one.note else one.source for one in found))
-
-
-def history_table(part: PartView) -> Table | None:
-    """Published and measured, each with its share of the servers' mean."""
-    rows = []
-    for row in history(part):
-        for name, values, shape in (
-            ("published", row.published, row.published_shape),
-            ("measured", row.measured, row.measured_shape),
-        ):
-            cells = tuple(
-                TableCell(rounded(row.figure, value), "" if of_mean is None else f"{ratio(of_mean)}×")
-                for value, of_mean in zip(values, shape, strict=True)
-            )
-            rows.append(Row(f"{label_of(row.figure)}, {name}", cells, measured=name == "measured"))
-    note = "; ".join((*sources(part), "in brackets the share of the servers' mean"))
-    columns = tuple(Column(server.address) for server in part.servers)
-    return Table(columns, (Section(tuple(rows)),), title="Published, as history", note=note) if rows else None

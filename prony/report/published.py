@@ -16,19 +16,18 @@ from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
-    cells_by_server,
     closing_rows,
     figure_row,
-    published_figures,
-    spread_of,
 )
 from prony.report.findings import FindingGroup, finding_groups
+from prony.report.history import printed, published_figures
 from prony.report.intervals import heading as brackets
 from prony.report.labels import named
 from prony.report.markdown import drawn, heading, paragraph
 from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out
 from prony.report.shapes import blocks as all_blocks
+from prony.report.shapes import shape_of
 from prony.report.style import KIND_WORDS
 from prony.report.uncertain import good_to
 from prony.report.wording import bytes_in_words, counted
@@ -116,7 +115,7 @@ def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
         one_each = len(part.cells) == len(part.servers) <= MOST_SERVERS
         yield _of_servers(part) if one_each else _of_cells(part)
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
-    for block in said if part.part.shape == "sweep" else said[:1]:
+    for block in said if shape_of(part).answers_by_server else said[:1]:
         left = tuple(line for line in block.lines if without_later(line) not in claims)
         if left:
             yield replace(block, lines=left)
@@ -145,16 +144,16 @@ def _name(figure: str) -> str:
 
 
 def _printed(figure: str, value: float | None) -> TableCell:
-    return TableCell("–" if value is None else cells_table.printed(figure, value))
+    return TableCell("–" if value is None else printed(figure, value))
 
 
 def _of_servers(part: PartView) -> Table:
     """Servers as columns, what others published below what was measured."""
-    cells = cells_by_server(part)
+    cells = part.cells
     theirs = _theirs(cells)
     rows = []
     for figure in dict.fromkeys((*SERVERS_AS_COLUMNS, *theirs)):
-        if any(spread_of(cell, figure) for cell in cells):
+        if any(cell.figure(figure) for cell in cells):
             rows.append(figure_row(part, figure, _name(figure)))
         if figure == part.asked_figure:
             rows.append(Row(GOOD_TO, tuple(_good_to(cell, figure) for cell in cells)))
@@ -162,7 +161,7 @@ def _of_servers(part: PartView) -> Table:
             name, values = theirs[figure]
             rows.append(Row(name, tuple(_printed(figure, values.get(cell.cell.id)) for cell in cells)))
     columns = tuple(Column(server.address) for server in part.servers)
-    head = brackets(spread_of(cell, HEADLINE) for cell in cells)
+    head = brackets(cell.figure(HEADLINE) for cell in cells)
     return Table(columns, (Section((*rows, *closing_rows(cells))),), heading=head)
 
 

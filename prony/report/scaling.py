@@ -32,6 +32,7 @@ class Sweep(Shape):
     """Several numbers of users: for each server the law in words, and a row per number of users."""
 
     picture = "law"
+    answers_by_server = True
 
     def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
         servers = (server.address for server in part.servers)
@@ -97,7 +98,7 @@ def _points(cells: Sequence[CellView], law: Scaling | None) -> Table:
         Row(
             f"{cell.users or 0:,}",
             (
-                *(figure_cell(figure, cell.figure(figure), cell) for figure in FIGURES),
+                *(figure_cell(figure, cell) for figure in FIGURES),
                 TableCell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
                 cell_trials(cell),
             ),

@@ -23,6 +23,8 @@ class Shape:
     """Whether the details list every trial without a figure; else the findings tell of them."""
     picture = ""
     """What shows the answer on the page before its rows: law, capacity or changes."""
+    answers_by_server = False
+    """Whether each server has an answer of its own."""
     charts: tuple[str, ...] = ()
     """What stands above the tables of the page's first chapter."""
 

@@ -8,9 +8,8 @@ from prony.evidence.engine import Window
 from prony.judge.window import measured
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table
 from prony.report.cell_view import HEADLINE, TrialView
-from prony.report.comparison import SERVICE_TIMES, SESSION_TIMES, SESSIONS
 from prony.report.intervals import has_figure, times_lines, trial_cell
-from prony.report.labels import label_of, unit_of
+from prony.report.labels import SERVICE_TIMES, SESSION_TIMES, SESSIONS, label_of, unit_of
 from prony.report.result import PartView
 from prony.report.shape import Shape, steps_chapter
 from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from prony.judge.finding import Kind
-from prony.report import comparison, explained, pairs, tidy
+from prony.report import comparison, explained, history, pairs, tidy
 from prony.report.blocks import Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.findings import FindingGroup, finding_groups
@@ -214,10 +214,10 @@ def _sockets(drawer: Drawer) -> Chapter:
 
 def _history(drawer: Drawer) -> Chapter:
     part, title = drawer.part, "Published and measured"
-    table = comparison.history_table(part)
+    table = history.history_table(part)
     if table is None:
         return Chapter("history", title, ())
-    named_sources = ". ".join(comparison.sources(part))
+    named_sources = ". ".join(history.sources(part))
     lead = f"{named_sources}. Compare order and distances: hollow is published, solid measured."
     made = _charts(drawer, "history", title, drawer.published(), lead)
     return replace(made, items=(*made.items, replace(table, title="", note="", caption=title)))

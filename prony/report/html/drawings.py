@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from prony.judge.figures import published_mark
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.comparison import history, spread_of, value
+from prony.report.history import history
 from prony.report.html import latency_chart, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
@@ -140,8 +140,8 @@ class Drawer:
             rows = []
             told = []
             for cell in self.part.cells:
-                dots = tuple(v for t in cell.counting if (v := value(t, figure)) is not None and v >= 0)
-                found = spread_of(cell, figure)
+                dots = tuple(v for t in cell.counting if (v := t.figure(figure)) is not None and v >= 0)
+                found = cell.figure(figure)
                 words = rounded(figure, found.median if found else None)
                 middle = found.median if found else None
                 rows.append(small_charts.Dots(self.series(cell), dots, middle, words))
@@ -160,8 +160,8 @@ class Drawer:
         rows = []
         told = []
         for cell in self.part.cells:
-            client = tuple(v for t in cell.trials if (v := value(t, "client_cpu_share")) is not None)
-            busy = tuple(v for t in cell.trials if (v := value(t, "server_cpu_share")) is not None)
+            client = tuple(v for t in cell.trials if (v := t.figure("client_cpu_share")) is not None)
+            busy = tuple(v for t in cell.trials if (v := t.figure("server_cpu_share")) is not None)
             if client or busy:
                 rows.append(small_charts.PairedSeries(self.series(cell), client, busy))
                 said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
