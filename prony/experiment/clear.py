@@ -23,6 +23,8 @@ LEAST_NEED = 1e-6
 """Of a pair with a server of which no trial counts, or one that is not clear for another reason than its
 interval: what can be told comes first.
 """
+
+
 class Watch(Protocol):
     """Collects what ended and says, before each block, whether its servers need another one."""
 

@@ -1,6 +1,5 @@
-"""Cells of several workloads or loads as one table: a row per cell, the figures that say something as columns.
-
-Pure.
+"""Cells of several workloads or loads as one table: a row per cell, the figures that say something as
+columns. Pure.
 """
 
 from __future__ import annotations

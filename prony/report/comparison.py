@@ -1,6 +1,5 @@
-"""A comparison: servers as columns, a sentence per pair, published figures beside. And a server against itself.
-
-Pure.
+"""A comparison: servers as columns, a sentence per pair, published figures beside; and a server against
+itself. Pure.
 """
 
 from __future__ import annotations
@@ -168,8 +167,8 @@ def _in_order(found: Sequence[PairView], most: int) -> tuple[str, ...]:
 
 
 def ranked(part: PartView, order: Sequence[str]) -> list[str]:
-    """Of several servers, best first: whom the best one is shown to differ from, the closest one first; who is
-    not shown to differ from it; and the worst p99.
+    """Of several servers, best first: whom the best one is shown to differ from, the closest one first; who
+    is not shown to differ from it; and the worst p99.
     """
     if not order:
         return []
@@ -284,7 +283,9 @@ def says_something(part: PartView, figure: str) -> bool:
 
 
 def _row(part: PartView, figure: str) -> Row | None:
-    return figure_row(part, figure, label_of(figure), unit_of(figure)) if says_something(part, figure) else None
+    return (
+        figure_row(part, figure, label_of(figure), unit_of(figure)) if says_something(part, figure) else None
+    )
 
 
 def figure_row(part: PartView, figure: str, name: str, unit: str = "") -> Row:

@@ -23,8 +23,10 @@ class CrossCheck(Shape):
         found, cpus = opinions_of(part), _cpus(part)
         rounds = max([run.round for one in found for run in one.runs], default=0)
         trial = part.cells[0].cell.trial
-        load = f"{trial.load.highest_per_s:g} requests/s" if isinstance(trial.load, OpenLoad) else _closed(trial)
-        note = f"{load}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
+        note = (
+            f"{_load(trial)}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs "
+            f"{ranges(cpus)}"
+        )
         columns = (
             Column("version", number=False, rank=5),
             Column("requests/s", rank=1),
@@ -69,8 +71,10 @@ def _cpus(part: PartView) -> tuple[int, ...]:
     return tuple(sorted({thread.cpu for thread in threads if thread.cpu is not None}))
 
 
-def _closed(trial: TrialPlan) -> str:
-    """The connections of a closed load, and what is on each at once."""
+def _load(trial: TrialPlan) -> str:
+    """Its rate; of a closed load the connections, and what is on each at once."""
+    if isinstance(trial.load, OpenLoad):
+        return f"{trial.load.highest_per_s:g} requests/s"
     over, users = trial.connections, trial.load.at_once
     if over.http_version != "2":
         return counted(users, "connection")

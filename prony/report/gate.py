@@ -49,7 +49,7 @@ class Gate(Shape):
         if part.gate is None:
             return results(part)
         on_record = [] if part.aa_on_record is None else [aa.record_words(part.aa_on_record)]
-        told = tuple([*part.gate.advice, *on_record])
+        told = (*part.gate.advice, *on_record)
         return [
             figures_table(part.gate),
             *([Lines("What this host can see", told)] if told else []),

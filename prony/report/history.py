@@ -65,8 +65,9 @@ def history(part: PartView) -> tuple[HistoryRow, ...]:
         found = (cell.figure(figure) for cell in part.cells)
         return tuple(None if one is None else one.median for one in found)
 
+    ids = [cell.cell.id for cell in part.cells]
     return tuple(
-        HistoryRow(figure, tuple(map(printed[figure][1].get, (c.cell.id for c in part.cells))), measured(figure))
+        HistoryRow(figure, tuple(map(printed[figure][1].get, ids)), measured(figure))
         for figure in dict.fromkeys((*(f for f in known if f in printed), *printed))
     )
 

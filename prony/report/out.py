@@ -16,4 +16,5 @@ class Out(BaseModel):
     def made(cls, *of: object, **given: Any) -> Self:
         """What is `given`, and of these values each attribute that is called as one of the other fields."""
         others = cls.model_fields.keys() - given.keys()
-        return cls(**given, **{name: getattr(one, name) for one in of for name in others if hasattr(one, name)})
+        found = {name: getattr(one, name) for one in of for name in others if hasattr(one, name)}
+        return cls(**given, **found)

@@ -110,10 +110,9 @@ def positions_of(part: PartView) -> list[PositionView]:
         compared = _compared(group, compared_figure(group[0].cell.trial.load), band=part.part.band)
         if compared is not None and (one := compared.position) is not None:
             where = name if len(groups) > 1 else ""
-            words = within(where, _position_words(compared, one))
-            found.append(
-                PositionView(compared.figure, one.ratio, one.low, one.high, one.trials, one.found, words, where)
-            )
+            said = within(where, _position_words(compared, one))
+            numbers = (one.ratio, one.low, one.high, one.trials, one.found)
+            found.append(PositionView(compared.figure, *numbers, said, where))
     return found
 
 

@@ -32,6 +32,8 @@ from prony.store import ExperimentRow, Store, StoredTrial, transfer
 from prony.trial.load_run import INTERRUPTED
 
 log = logging.getLogger("prony.report")
+
+
 def load_result(store: Store, which: str) -> ResultView:
     """Everything about one stored experiment. Raises UsageError when there is none of this id."""
     row = store.experiment(which)

@@ -18,8 +18,10 @@ from prony.report.wording import duration, number
 GROUPS = (
     (
         "Load",
-        (HEADLINE, "mean_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms")
-        + SERVICE_TIMES,
+        (
+            *(HEADLINE, "mean_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms"),
+            *SERVICE_TIMES,
+        ),
     ),
     (
         "Sessions",
@@ -32,8 +34,8 @@ GROUPS = (
     ),
 )
 PARTS = (
-    "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. Receive: to the "
-    "last. Together the service time; connect and TLS handshake are not part of it."
+    "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. "
+    "Receive: to the last. Together the service time; connect and TLS handshake are not part of it."
 )
 
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from prony.analysis import compared_figure
 from prony.compare.claim import Claim
 from prony.evidence.host import Fingerprint
-from prony.analysis import compared_figure
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, words
 from prony.report.cell_view import CellView, Spread
 from prony.report.intervals import between, over_trials

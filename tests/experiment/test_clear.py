@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from prony.analysis import questions
 from prony.cli.common import Common
 from prony.compare import Claim, Looks
 from prony.errors import UsageError
-from prony.analysis import questions
 from prony.experiment.clear import UntilClear
 from prony.judge.finding import Judgement
 from prony.plan import workload

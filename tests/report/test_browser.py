@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from prony.explain.flame import WIDTH
-from prony.report.reading import load_exported
 from prony.report.html import render_html, write_text
+from prony.report.reading import load_exported
 
 from . import factory
 from .browser import browsing, opened

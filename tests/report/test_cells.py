@@ -24,9 +24,8 @@ from prony.report.answer import answer
 from prony.report.cell_view import TrialView
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
-from prony.report.reading import load_exported
 from prony.report.html import render_html
-from prony.report.reading import build
+from prony.report.reading import build, load_exported
 from prony.report.result import ResultView
 from prony.report.schema import json_schema
 from prony.report.terminal import render

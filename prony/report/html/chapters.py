@@ -1,4 +1,4 @@
-"""From a part to the chapters of its page, which stand behind its answer: its shape says which, in which order."""
+"""From a part to the chapters of its page, which stand behind its answer; its shape says which they are."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from markupsafe import Markup
 
 from prony.judge.finding import Kind
 from prony.report import comparison, explained, history, pairs, tidy
-from prony.report.blocks import Chapter, Column, Lines, Row, Section, Table, TableCell, words
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.html import explained_chapter, ratio_rows, socket_drawings, sweep_drawings, values
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
+from prony.report.html.ratio_rows import RatioTable
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
 from prony.report.result import PartView
@@ -52,9 +53,11 @@ class Folded:
     """What is shown on request."""
 
     summary: str
-    items: tuple[object, ...]
-    """As of a chapter."""
+    items: tuple[Item, ...]
     lead: str = ""
+
+
+Item = Block | Charts | Findings | Folded | RatioTable
 
 
 def chapters(drawer: Drawer) -> list[Chapter]:
@@ -72,7 +75,7 @@ def chapters(drawer: Drawer) -> list[Chapter]:
     return [chapter for chapter in made if chapter.items]
 
 
-def pictures(drawer: Drawer) -> tuple[object, ...]:
+def pictures(drawer: Drawer) -> tuple[Item, ...]:
     """What shows the answer of a part before its rows: a law, a search, the changes of a gate."""
     part = drawer.part
     picture = "" if part.failure else shape_of(part).picture
@@ -80,9 +83,8 @@ def pictures(drawer: Drawer) -> tuple[object, ...]:
         return (Charts((law,), _legend(drawer), "large"),)
     if picture == "capacity" and (found := sweep_drawings.capacity(drawer)) is not None:
         return (Charts((found,), sweep_drawings.capacity_keys(drawer), "large"),)
-    if picture == "changes" and part.gate is not None and (table := ratio_rows.changes(part.gate)) is not None:
-        return (table,)
-    return ()
+    table = ratio_rows.changes(part.gate) if picture == "changes" and part.gate is not None else None
+    return () if table is None else (table,)
 
 
 def _charts(
@@ -105,7 +107,7 @@ def _explained(part: PartView) -> Chapter:
     drawn = explained_chapter.bars(view)
     cost, *told = explained.blocks(view)
     bars = [Charts((drawn[0],), drawn[1], "large")] if drawn is not None else []
-    items: list[object] = [cost, *bars, *told]
+    items: list[Item] = [cost, *bars, *told]
     for one in explained_chapter.flames(part):
         said = (Lines("", one.said, listed=False),) if one.said else ()
         items.append(Folded(one.heading, (Charts((one.drawing,), form="large"), *said)))
@@ -150,7 +152,7 @@ def _ratios(drawer: Drawer) -> Chapter:
     )
     if len(pairs.drawn_pairs(part)) < len(part.pairs):
         lead += " Drawn: each server beside the one with the best median, and beside the next one down."
-    items: list[object] = [first] if first is not None else []
+    items: list[Item] = [first] if first is not None else []
     if others is not None:
         items.append(Folded("Other figures", (others,)))
     sentences, said_once = pairs.in_words(part.pairs)
@@ -241,7 +243,7 @@ ABOVE: Mapping[str, Callable[[Drawer], Sequence[Drawing]]] = {
 
 def _findings(part: PartView) -> Chapter:
     found, fine = finding_groups(part), finding_groups(part, fine=True)
-    items: list[object] = []
+    items: list[Item] = []
     lead = "No check found anything that bends a figure." if part.trials else ""
     if found:
         lead = "What does not conform, what may bend a figure, and what cannot be known."
@@ -249,9 +251,7 @@ def _findings(part: PartView) -> Chapter:
     if fine:
         columns = tuple(Column(name, number=False) for name in ("In", "Limit", "For example"))
         rows = tuple(
-            Row(g.check, words(g.where or "the trial", g.limit, *g.reasons[:1]))
-            for g in fine
-            if g.reasons
+            Row(g.check, words(g.where or "the trial", g.limit, *g.reasons[:1])) for g in fine if g.reasons
         )
         table = Table(columns, (Section(rows),), heading="Check", caption="Checks that found nothing")
         items.append(Folded("Checks that found nothing", (table,)))

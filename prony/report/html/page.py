@@ -13,7 +13,7 @@ from markupsafe import Markup
 from prony.explain.flame import SCRIPT
 from prony.report.answer import AnswerPart, answer, label_lines, provided, quick_words
 from prony.report.blocks import Chapter
-from prony.report.html.chapters import chapters, pictures
+from prony.report.html.chapters import Item, chapters, pictures
 from prony.report.html.conditions import conditions
 from prony.report.html.drawings import Drawer
 from prony.report.html.first import AnswerTable, answer_table
@@ -52,7 +52,7 @@ class PagePart:
     part: PartView
     answer: AnswerPart
     table: AnswerTable | None
-    pictures: tuple[object, ...]
+    pictures: tuple[Item, ...]
     chapters: list[Chapter]
 
     @property

@@ -82,7 +82,9 @@ def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool
     to_come = None if pair.horizon_s is None else Interval(pair.later_low, pair.later_high)
     shown = (*ends, to_come) if later else ends
     cells = (written(pair.ratio), *map(_ends, shown), CLAIM_WORDS[pair.claim])
-    return _Ratio(within(pair.where, label), pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells)
+    return _Ratio(
+        within(pair.where, label), pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells
+    )
 
 
 def changes(view: GateView) -> RatioTable | None:
