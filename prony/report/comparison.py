@@ -47,7 +47,7 @@ EVIDENCE_FIGURES = ("users_simulated", "think_actual_share", "server_cpu_share",
 class Compared(Shape):
     """Cells of several servers, each question (workload and load) answered pair by pair."""
 
-    def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
+    def analysed(self, part: PartView) -> PartView:
         part = replace(part, cells=tuple(map(with_plateau, part.cells)))
         part = replace(part, findings=found_together(part))
         if any(not finding.conforms for finding in part.findings):
@@ -123,14 +123,14 @@ class SameServer(Shape):
 
     lists_failures = True
 
-    def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
+    def analysed(self, part: PartView) -> PartView:
         asked = part.part.aa
         if asked is None or not part.cells:
             return part
         cell = part.cells[0]
         figure = compared_figure(cell.cell.trial.load)
         samples = [sample(t.record, t.judgement, t.figures, figure) for t in cell.trials]
-        many = {"each": asked.each, "experiments": asked.experiments, "seed": seed}
+        many = {"each": asked.each, "experiments": asked.experiments, "seed": part.seed}
         return replace(part, aa=false_differences(samples, figure, **many, band=part.part.band))
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:

@@ -35,12 +35,12 @@ class Gate(Shape):
     lists_failures = True
     picture = "changes"
 
-    def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
+    def analysed(self, part: PartView) -> PartView:
         part = replace(part, cells=tuple(map(with_plateau, part.cells)))
         if part.part.gate is None:
             return part
         findings = found_together(part)
-        return replace(part, gate=_gate(part, part.part.gate, findings, ended=ended), findings=findings)
+        return replace(part, gate=_gate(part, part.part.gate, findings), findings=findings)
 
     def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         return (part.gate.sentence,) if part.gate is not None else super().sentences(part, most)
@@ -62,14 +62,14 @@ class Gate(Shape):
         return [first, "latency", "throughput", "cpu"]
 
 
-def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding], *, ended: bool) -> GateView:
+def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding]) -> GateView:
     """The same rule by which the experiment ended; responses that differ leave nothing to compare."""
     samples = {
         figure: [sample(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials]
         for figure in asked.figures
     }
     looks = looks_of(part)
-    found = changes_of(asked, samples, looks, lambda figure: later_of(part.cells, figure), ended=ended)
+    found = changes_of(asked, samples, looks, lambda figure: later_of(part.cells, figure), ended=part.ended)
     differ = next((one for one in findings if not one.conforms), None)
     figures, change = found.figures, found.change
     if differ is not None:
@@ -86,7 +86,7 @@ def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding], *, ended
         first_look=planned,
         budget_s=part.part.budget_s,
         spent_s=sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials),
-        ended=ended,
+        ended=part.ended,
     )
 
 

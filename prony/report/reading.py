@@ -146,8 +146,10 @@ def _part(
         failure=_failure(plan, part, bool(own)),
         shared=shared_views(cells, part.share_process) if part.search is None else (),
         explanation=explanations(cells),
+        seed=plan.seed,
+        ended=ended,
     )
-    return SHAPES[part.shape].analysed(made, seed=plan.seed, ended=ended)
+    return SHAPES[part.shape].analysed(made)
 
 
 def _failure(plan: Plan, part: Part, begun: bool) -> str:

@@ -203,6 +203,10 @@ class PartView:
     """Of a comparison: the stored A/A experiment that fits."""
     explanation: ExplanationView | None = None
     """Where CPU time goes; None where no trial ran with a profiler."""
+    seed: int = 0
+    """Of the plan."""
+    ended: bool = True
+    """Whether no further trial will come."""
     failure: str = ""
     """Why a part that had to follow another was not run: one sentence."""
     findings: tuple[Finding, ...] = ()

@@ -34,7 +34,7 @@ class Sweep(Shape):
     picture = "law"
     answers_by_server = True
 
-    def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
+    def analysed(self, part: PartView) -> PartView:
         servers = (server.address for server in part.servers)
         return replace(part, laws={server: law(part.of(server)) for server in servers})
 
@@ -59,7 +59,7 @@ class Capacity(Shape):
 
     picture = "capacity"
 
-    def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
+    def analysed(self, part: PartView) -> PartView:
         asked = part.part.search
         return part if asked is None else replace(part, search=search_view(asked, part))
 

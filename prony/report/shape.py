@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 from prony.report import shared
@@ -16,7 +17,7 @@ from prony.report.wording import counted
 MOST_SENTENCES = 4
 
 
-class Shape:
+class Shape(ABC):
     """How a part is shown of which nothing more is known than its cells."""
 
     lists_failures = False
@@ -28,8 +29,8 @@ class Shape:
     charts: tuple[str, ...] = ()
     """What stands above the tables of the page's first chapter."""
 
-    def analysed(self, part: PartView, *, seed: int, ended: bool) -> PartView:  # noqa: ARG002
-        """With what its trials come to together. `ended`: no trial will be added to them."""
+    def analysed(self, part: PartView) -> PartView:
+        """With what its trials come to together."""
         return part
 
     def ranking(self, part: PartView) -> list[CellView]:
@@ -50,17 +51,17 @@ class Shape:
         """The same of one of which trials ended."""
         return of_cells(part)
 
+    @abstractmethod
     def blocks(self, part: PartView) -> list[Block]:
         """Its tables and sentences."""
-        raise NotImplementedError
 
     def everything(self, part: PartView) -> list[Block]:
         """The same with what shared processes did."""
         return [*self.blocks(part), *shared.blocks(part)]
 
+    @abstractmethod
     def chapters(self, part: PartView) -> list[Chapter | str]:
         """Of its page: as they stand, or the names of those that charts make."""
-        raise NotImplementedError
 
 
 def of_cells(part: PartView) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from prony.report.answer import answer, provided
 from prony.report.cell_view import TrialView
 from prony.report.findings import GRAVEST_FIRST
 from prony.report.html import check_writable, render_html, write_html, write_text
-from prony.report.html.conditions import conditions
+from prony.report.html.page import conditions
 from prony.report.html.theme import (
     ACCENTS,
     AT_WORST,
