@@ -191,7 +191,8 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
     def at(relative: float | None) -> float | None:
         return None if relative is None else found.median * (1 + relative)
 
-    ends = map(at, (off.low, off.high, *off.worst))
+    low, high, worst_low, worst_high = map(at, (off.low, off.high, *off.worst))
+    ends = (low, high, worst_low, worst_high)
     return Bar(cell.label, cell.cell.server, found.median, *ends, cell.budget(figure))
 
 

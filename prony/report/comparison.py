@@ -77,23 +77,14 @@ class Comparison(Compared):
     charts = ("bounds",)
 
     def ranking(self, part: PartView) -> list[CellView]:
-        """Best first."""
-        figure = part.asked_figure
-        sign = 1 if lower_is_better(figure) else -1
-
-        def place(cell: CellView) -> tuple[bool, float]:
-            found = cell.figure(figure)
-            return found is None, 0.0 if found is None else sign * found.median
-
-        return sorted(part.cells, key=place)
+        return best_first(part)
 
     def winner(self, part: PartView, figure: str) -> str | None:
         return best(part, figure)
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
         if len(part.servers) > 2 and part.pairs:
-            order = [cell.cell.server for cell in self.ranking(part) if cell.counting]
-            return tuple(later_once(ranked(part, order)[:most]))
+            return tuple(later_once(ranked(part)[:most]))
         tails = [p for p in part.pairs if p.figure == "p99_ms" != part.asked_figure and p.differs]
         return _in_order([*telling(part), *tails], most) or of_cells(part)
 
@@ -156,6 +147,18 @@ class SameServer(Shape):
 # -- sentences
 
 
+def best_first(part: PartView) -> list[CellView]:
+    """Cells with a figure, best first; the others after them."""
+    figure = part.asked_figure
+    sign = 1 if lower_is_better(figure) else -1
+
+    def place(cell: CellView) -> tuple[bool, float]:
+        found = cell.figure(figure)
+        return found is None, 0.0 if found is None else sign * found.median
+
+    return sorted(part.cells, key=place)
+
+
 def telling(part: PartView) -> list[PairView]:
     """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
     main = [pair for pair in part.pairs if pair.figure == part.asked_figure]
@@ -166,10 +169,11 @@ def _in_order(found: Sequence[PairView], most: int) -> tuple[str, ...]:
     return tuple(later_once([within(pair.where, pair.sentence) for pair in found[:most]]))
 
 
-def ranked(part: PartView, order: Sequence[str]) -> list[str]:
-    """Of several servers, best first: whom the best one is shown to differ from, the closest one first; who
-    is not shown to differ from it; and the worst p99.
+def ranked(part: PartView) -> list[str]:
+    """Of several servers: whom the best one is shown to differ from, the closest one first; who is not shown
+    to differ from it; and the worst p99.
     """
+    order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
     figure = part.asked_figure

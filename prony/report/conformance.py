@@ -75,8 +75,8 @@ def as_json(done: Sequence[Conformance]) -> ConformanceOut:
     return ConformanceOut(
         passed=not any(one.failed for one in done),
         servers=[
-            ServerOut.made(
-                one, passed=not one.failed, checks=[CheckOut.made(result) for result in one.results]
+            ServerOut.filled(
+                one, passed=not one.failed, checks=[CheckOut.filled(result) for result in one.results]
             )
             for one in done
         ],

@@ -28,7 +28,7 @@ ENDS = ("value_ms", "low_ms", "high_ms")
 
 def to_json(view: ResultView) -> out.ResultOut:
     """Everything about one stored experiment."""
-    return out.ResultOut.made(
+    return out.ResultOut.filled(
         view,
         note=view.plan.note,
         command=view.plan.command,
@@ -48,11 +48,11 @@ def to_json(view: ResultView) -> out.ResultOut:
 def _part(part: PartView) -> out.PartOut:
     laws = [_law(server, law, part) for server, law in part.laws.items() if law is not None]
     asked, explained = part.part.cross_check, part.explanation
-    return out.PartOut.made(
+    return out.PartOut.filled(
         part.part,
         part,
         conforms=part.usable if part.trials or part.failure else None,
-        explanations=[] if explained is None else list(map(out.ExplanationOut.made, explained.servers)),
+        explanations=[] if explained is None else list(map(out.ExplanationOut.filled, explained.servers)),
         differences=[] if explained is None else list(explained.differences),
         cells=[_cell(cell) for cell in part.cells],
         aa=part.aa,
@@ -70,7 +70,7 @@ def _cell(cell: CellView) -> out.CellOut:
     trial = cell.cell.trial
     names = dict.fromkeys([*(name for one in cell.counting for name in one.figures), *NAMED])
     figures = {name: found for name in names if (found := cell.figure(name)) is not None}
-    return out.CellOut.made(
+    return out.CellOut.filled(
         cell,
         cell.cell,
         workload=trial.workload.name,
@@ -79,7 +79,7 @@ def _cell(cell: CellView) -> out.CellOut:
         not_conforming=cell.why_not,
         uncertainty={name: off for name in figures if (off := cell.uncertainty(name)) is not None},
         budget=[
-            out.BudgetOut.made(line, figure=name)
+            out.BudgetOut.filled(line, figure=name)
             for name in BUDGETED
             if name in figures
             for line in cell.budget(name)
@@ -101,7 +101,7 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
     window = measured(evidence)
     shown = window if printed else None
     response = None if shown is None else shown.response_time
-    return out.TrialOut.made(
+    return out.TrialOut.filled(
         trial,
         trial.record,
         not_conforming=[out.NotConformingOut(code=code, reason=why) for code, why in trial.reasons],
@@ -112,7 +112,7 @@ def _trial(trial: TrialView, *, repeated: bool = False) -> out.TrialOut:
         duration_s=window.duration_s if window is not None else None,
         figures=dict(trial.estimates),
         budget=[
-            out.BudgetOut.made(line.finding, line.bias, figure=name, source=line.finding.check)
+            out.BudgetOut.filled(line.finding, line.bias, figure=name, source=line.finding.check)
             for name in (*BUDGETED, *CAPACITY)
             if name in trial.figures or name in CAPACITY
             for line in trial.judgement.budget(name)
@@ -136,7 +136,7 @@ def _times(histogram: Histogram | None, evidence: Evidence) -> out.TimesOut:
 
 def _percentiles(trial: TrialView) -> dict[str, out.PercentileOut]:
     return {
-        name: out.PercentileOut.made(
+        name: out.PercentileOut.filled(
             found,
             **{end: value if math.isfinite(value := getattr(found, end)) else None for end in ENDS},
             above_ms=found.above_ms if math.isinf(found.value_ms) else None,
@@ -157,7 +157,7 @@ def _counters(trial: TrialView) -> out.CountsOut:
     }
     if window is None:
         return out.CountsOut(**whole)
-    return out.CountsOut.made(
+    return out.CountsOut.filled(
         window,
         requests=window.completed,
         errors={kind: n for kind, n in window.errors.items() if n},
@@ -169,7 +169,7 @@ def _counters(trial: TrialView) -> out.CountsOut:
 
 def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:
     users = sorted({cell.users for cell in part.of(server) if cell.users is not None})
-    return out.LawOut.made(
+    return out.LawOut.filled(
         law,
         server=server,
         rate_1_per_s=law.rate_1,
@@ -181,13 +181,13 @@ def _law(server: str, law: Scaling, part: PartView) -> out.LawOut:
 
 
 def _search(search: SearchView) -> out.SearchOut:
-    return out.SearchOut.made(
+    return out.SearchOut.filled(
         search,
         search.found,
         end=None if search.found.end is None else search.found.end.value,
         sentence=capacity_words(search),
         tried=[
-            out.TriedOut.made(one, trial=one.trial.record.id, outcome=one.outcome.value)
+            out.TriedOut.filled(one, trial=one.trial.record.id, outcome=one.outcome.value)
             for one in search.tried
         ],
     )

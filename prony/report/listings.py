@@ -51,7 +51,7 @@ class ListedOut(Out):
     @classmethod
     def of(cls, one: FoundExperiment) -> ListedOut:
         """From the store."""
-        return cls.made(
+        return cls.filled(
             one,
             title=one.name,
             created=one.created.isoformat(),

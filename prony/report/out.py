@@ -13,7 +13,7 @@ class Out(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, ser_json_inf_nan="null")
 
     @classmethod
-    def made(cls, *of: object, **given: Any) -> Self:
+    def filled(cls, *of: object, **given: Any) -> Self:
         """What is `given`, and of these values each attribute that is called as one of the other fields."""
         others = cls.model_fields.keys() - given.keys()
         found = {name: getattr(one, name) for one in of for name in others if hasattr(one, name)}

@@ -58,7 +58,7 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
         prony_version=__version__,
         limits=dict(limits),
         trials=[
-            RejudgedTrialOut.made(
+            RejudgedTrialOut.filled(
                 one.record,
                 conformed=one.before.conforms,
                 conforms=one.after.conforms,
@@ -72,7 +72,7 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
 
 def _change(change: Change) -> ChangeOut:
     before, after = change.kinds
-    return ChangeOut.made(change.shown, before=before, after=after)
+    return ChangeOut.filled(change.shown, before=before, after=after)
 
 
 def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged], console: Console) -> None:

@@ -31,7 +31,6 @@ from prony.report.aa import OnRecord
 from prony.report.cell_view import Condition, Spread, Uncertainty
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
-from prony.report.gate import GateView
 from prony.report.hosts import HostLine
 from prony.report.listings import (
     DoctorOut,
@@ -44,7 +43,7 @@ from prony.report.listings import (
 )
 from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
-from prony.report.result import PairView, PositionView, ServerView, SharedView
+from prony.report.result import GateView, PairView, PositionView, ServerView, SharedView
 from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.report.trial_tables import StepLine, TimePart
 

@@ -193,4 +193,4 @@ def _range(found: Spread | None, figure: str) -> str:
 
 def to_json(found: TwoResults) -> TwoResultsOut:
     """The same as a model of the contract."""
-    return TwoResultsOut.made(found, results=list(map(SideOut.made, found.sides)))
+    return TwoResultsOut.filled(found, results=list(map(SideOut.filled, found.sides)))

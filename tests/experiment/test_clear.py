@@ -20,7 +20,7 @@ from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import quick_trial
-from prony.report.reading import figure_pairs
+from prony.report.pairs import figure_pairs
 from tests.judge.factory import healthy
 from tests.report import factory
 from tests.report.factory import record

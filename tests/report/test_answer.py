@@ -15,16 +15,16 @@ from prony.judge.finding import Bias, Finding
 from prony.report.answer import (
     MOST_CONDITIONS,
     MOST_ROWS,
-    MOST_SENTENCES,
     Answer,
     AnswerPart,
     answer,
     provided,
-    ranked,
-    sentences,
 )
 from prony.report.cell_view import HEADLINE
+from prony.report.comparison import ranked
 from prony.report.result import PairView, PartView, ResultView
+from prony.report.shape import MOST_SENTENCES
+from prony.report.shapes import shape_of
 from prony.report.terminal import render
 
 from . import factory
@@ -133,7 +133,7 @@ def test_of_two_servers_the_pair_is_the_answer_and_of_one_its_figure() -> None:
         published=False,
     )
     pair = next(pair for pair in part_of(view).pairs if pair.figure == HEADLINE)
-    assert sentences(part_of(view))[0] == pair.sentence
+    assert shape_of(part_of(view)).sentences(part_of(view))[0] == pair.sentence
     (alone,) = first(factory.foreign_load()).sentences
     assert alone.startswith("7,49")
     assert "server-cpu" in alone
@@ -151,7 +151,7 @@ def test_a_figure_that_nothing_bounds_above_is_at_least_so_much() -> None:
 def test_servers_that_send_different_responses_are_not_compared() -> None:
     differ = Finding(check="content", code="different", conforms=False, reason="96 bytes and 64 bytes")
     part = replace(part_of(factory.experiment()), findings=(differ,), pairs=())
-    (said,) = sentences(part)
+    (said,) = shape_of(part).sentences(part)
     assert said.endswith("96 bytes and 64 bytes")
 
 

@@ -80,7 +80,7 @@ def test_controls_take_no_part() -> None:
     view = factory.experiment([good, control], ["spring-tomcat"])
     assert len(view.cells[0].counting) == 1
     assert conforming(view) == "the trial conforms"
-    assert not_conforming(only(view)) is None
+    assert not not_conforming(only(view))
 
 
 def test_spread_is_median_and_range_and_knows_no_nan() -> None:
@@ -239,8 +239,7 @@ def test_a_disturbed_trial_that_was_repeated_stays_on_record_and_out_of_every_fi
     assert [t.record.id for t in cell.superseded] == [first.record.id]
     assert view.conforms
     assert any("spring-tomcat" in warning for warning in view.warnings)
-    text = not_conforming(only(view))
-    assert text is not None
+    (text,) = not_conforming(only(view))
     assert len(text.lines) == 1
     assert text.lines[0].endswith("run again")
     conforms = next(

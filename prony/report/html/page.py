@@ -159,8 +159,8 @@ def host_facts(view: ResultView) -> list[tuple[str, str]]:
 
 
 def conditions(view: ResultView) -> tuple[str, ...]:
-    """What a report cannot know beyond what its checks say, in sentences, the most important first: some of it
-    always, some because of this host and this plan.
+    """What a report cannot know beyond what its checks say, the most important first: some of it always, some
+    because of this host and this plan.
     """
     said = [_of_load(view), *_host(view), *_always(view)]
     return tuple(sentence for sentence in said if sentence)
