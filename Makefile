@@ -4,6 +4,7 @@ SHELL := bash
 .DEFAULT_GOAL := help
 PYTHON ?= python3
 VENV := .venv
+PACKAGES := $(wildcard packages/*)
 BIN := $(VENV)/bin
 STAMPS := .stamps
 # Not by the jobs of this make: it runs few things at once, and cargo as many as there are CPUs.
@@ -44,9 +45,9 @@ $(STAMPS)/engine-$(PROFILE): $(ENGINE_SOURCES) | $(STAMPS)/toolchains
 	@touch $@
 
 # The build backend finds the engine built. .venv has that of one profile.
-$(STAMPS)/installed-$(PROFILE): $(STAMPS)/venv $(STAMPS)/engine-$(PROFILE) pyproject.toml packaging/prony_build.py packaging/prony.data/scripts/prony
+$(STAMPS)/installed-$(PROFILE): $(STAMPS)/venv $(STAMPS)/engine-$(PROFILE) pyproject.toml $(PACKAGES:=/pyproject.toml) packaging/prony_build.py packaging/prony.data/scripts/prony
 	@rm -f $(STAMPS)/installed-*
-	PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--profile $(PROFILE)" $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation -e .
+	PATH="$(CURDIR)/$(BIN):$$PATH" MATURIN_PEP517_ARGS="--profile $(PROFILE)" $(BIN)/pip install --quiet --no-compile --no-deps --no-build-isolation -e . $(PACKAGES:%=-e ./%)
 	@touch $@
 
 servers: setup ## Build every server below servers/ (Maven, npm, pip), each once for the content of its sources
@@ -107,7 +108,7 @@ lint-rust:
 lint-python:
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy prony tests bench tools
+	$(BIN)/mypy prony $(wildcard packages/*/prony_*) tests bench tools
 
 format: setup ## Let rustfmt and ruff write
 	$(BARE_CARGO) fmt --all --manifest-path engine/Cargo.toml
@@ -158,7 +159,8 @@ peers: ## Other load generators for comparing: Artillery from npm, JMeter from M
 	$(PYTHON) tools/fetch.py artillery jmeter oha
 
 lock: ## Resolve requirements/lock.txt and the lock files of servers anew (hashes, no registry address)
-	$(PIP_COMPILE) --extra explain --extra hosts --extra postgresql --extra serve --extra parquet --extra elasticsearch --output-file=requirements/lock.txt pyproject.toml requirements/dev.in
+	$(PYTHON) tools/extras.py > requirements/extras.in
+	$(PIP_COMPILE) --extra postgresql --output-file=requirements/lock.txt pyproject.toml requirements/extras.in requirements/dev.in
 	for name in postgresql ziglang; do $(PIP_COMPILE) --output-file=tools/pinned/$$name/requirements.txt tools/pinned/$$name/requirements.in; done
 	cd servers/sanic && $(PIP_COMPILE) --output-file=requirements.txt requirements.in
 	cd servers/koa && npm install --package-lock-only --omit-lockfile-registry-resolved --no-audit --no-fund

@@ -23,7 +23,7 @@ from prony.errors import EnvironmentFault, PronyError
 from prony.evidence.engine import Window
 from prony.judge.histogram import Decoded, decode
 from prony.load.engine import find_engine
-from prony.peers.kernel import start_pinned
+from prony_peers.kernel import start_pinned
 
 PERCENTILES = (50.0, 75.0, 90.0, 99.0, 99.9)
 DRIVERS = ("io_uring", "epoll")

@@ -20,15 +20,15 @@ from prony.evidence.hosts import HostEvidence
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence
 from prony.judge.judging import judge
-from prony.load.clock import ClockEstimate
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.facts import load_facts
 from prony.load.reference import reference_server
-from prony.load.shares import shared
-from prony.load.together import EnginesTogether
 from prony.plan.load import ClosedLoad, Connections
 from prony.plan.workload import Workload, from_url
+from prony_hosts.load.clock import ClockEstimate
+from prony_hosts.load.shares import shared
+from prony_hosts.load.together import EnginesTogether
 
 USERS = 32
 RECORDED_S = 3.0
@@ -131,9 +131,9 @@ def actors(batches: Sequence[list[dict[str, Any]]], hosts: int, stack: ExitStack
     """One Dask actor per host, in two other processes, called over TLS by the laboratory's own way."""
     from distributed import Client, LocalCluster
 
-    from prony.hosts.facts import facts
-    from prony.hosts.file import HostsFile
-    from prony.hosts.laboratory import Attached, Laboratory, Remote
+    from prony_hosts.facts import facts
+    from prony_hosts.file import HostsFile
+    from prony_hosts.laboratory import Attached, Laboratory, Remote
 
     cluster = stack.enter_context(
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, security=True)

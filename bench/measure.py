@@ -15,7 +15,7 @@ from bench.disturbance import Disturbance
 from bench.nghttpd import Nghttpd
 from bench.server import Certificate, Counts, ReferenceServer
 from bench.tools import Claim, LoadGenerator, NotOffered, PeerLoad
-from prony.peers.kernel import process_cpu_s, process_gone, start_pinned, wait
+from prony_peers.kernel import process_cpu_s, process_gone, start_pinned, wait
 
 END_GRACE_S = 10.0
 """A tool that has not ended so long after its time is killed and said not to offer the case."""

@@ -13,8 +13,8 @@ from types import TracebackType
 
 from bench.server import BODY, Certificate
 from prony.errors import EnvironmentFault
-from prony.peers.base import on_path
-from prony.peers.kernel import process_cpu_s, start_pinned
+from prony.server.cache import on_path
+from prony_peers.kernel import process_cpu_s, start_pinned
 
 INSTALL = "apt-get install nghttp2-server"
 STREAMS = 10_000

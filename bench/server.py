@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from prony.errors import EnvironmentFault
 from prony.load.engine import find_engine
-from prony.peers.kernel import process_cpu_s, start_pinned
+from prony_peers.kernel import process_cpu_s, start_pinned
 
 BODY = "Hello, World!"
 TIMEOUT_S = 20.0

@@ -19,8 +19,8 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.host.affinity import pin_self
 from prony.host.partition import partition
 from prony.host.resource_limits import raise_descriptors
-from prony.peers.base import on_path
-from prony.peers.kernel import process_cpu_s
+from prony.server.cache import on_path
+from prony_peers.kernel import process_cpu_s
 
 MEASURED_FROM = 1 / 3
 """The part of a run that is warm-up, at most MAX_WARM_S."""

@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from prony.compare.trend import changes
+from prony_serve.trends.levels import changes
 
 NIGHTS, EACH = 50, 3
 SPREAD = 0.01

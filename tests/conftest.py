@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import importlib.util
 import os
+import re
 import signal
 import sys
 from collections.abc import Generator
@@ -25,6 +28,12 @@ settings.register_profile(
 )
 settings.load_profile("prony")
 
+MISSING = [
+    folder.name
+    for folder in (Path(__file__).parents[1] / "packages").glob("*/prony_*")
+    if importlib.util.find_spec(folder.name) is None
+]
+"""Packages beside the laboratory: without them its own tests are the rest."""
 _pressed: list[int] = []
 
 
@@ -47,7 +56,24 @@ def pytest_unconfigure() -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """True leaves it out, None leaves that to the others."""
-    return is_left_out(collection_path, config.option.markexpr, Path(__file__).parent) or None
+    left_out = is_left_out(collection_path, config.option.markexpr, Path(__file__).parent)
+    return left_out or (collection_path.suffix == ".py" and needs_a_package(collection_path)) or None
+
+
+@functools.cache
+def needs_a_package(file: Path) -> bool:
+    """Whether it, or a module of the tests that it imports, needs a package that is not installed."""
+    text = file.read_text(encoding="utf-8") if MISSING and file.is_file() else ""
+    if any(re.search(rf"^\s*(?:from|import) {name}\b", text, re.MULTILINE) for name in MISSING):
+        return True
+    tests = Path(__file__).parent
+    named = re.findall(r"^from (tests(?:\.\w+)*|\.) import (\([^)]*\)|.*)$", text, re.MULTILINE)
+    for module, names in named:
+        folder = file.parent if module == "." else tests.joinpath(*module.split(".")[1:])
+        found = [folder.with_suffix(".py"), *(folder / f"{one}.py" for one in re.findall(r"\w+", names))]
+        if any(needs_a_package(one) for one in found):
+            return True
+    return False
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prony.peers.base import installed
+from prony.server.cache import installed
 
 FETCHED = "tools/fetch.py {}, which `make test` runs"
 PROGRAMS = {

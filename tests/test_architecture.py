@@ -1,4 +1,6 @@
-"""The map of the laboratory in docs/architecture.md names every package, and imports only go up it."""
+"""The map of the laboratory in docs/architecture.md names every package, and imports only go up it; what can
+be left out is imported by nothing that stays.
+"""
 
 from __future__ import annotations
 
@@ -36,24 +38,51 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted", "markup", "patterns")
-"""Modules of `prony.frontends` that every front end may import."""
+SHARED = ("base", "counted", "exports", "markup", "patterns")
+"""Modules of `prony_frontends` that every front end may import."""
+NO_TOOLS = ("command", "importing", "exports")
+"""Of `prony_frontends`, what is no front end."""
+ALLOWED = {"prony_selftest": {"prony_explain", "prony_peers"}}
+"""Which package beside the laboratory imports which other one."""
+
+
+def imported_by(file: Path) -> Iterator[str]:
+    """Names of modules."""
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{one.name}" for one in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (one.name for one in node.names)
+
+
+def beside() -> dict[str, Path]:
+    """The packages beside the laboratory, by the name by which they are imported."""
+    return {folder.name: folder for folder in (ROOT / "packages").glob("*/prony_*") if folder.is_dir()}
+
+
+def test_what_can_be_left_out_is_imported_by_nothing_that_stays() -> None:
+    found = beside()
+    assert len(found) == 6
+    for name, folder in {"prony": ROOT / "prony", **found}.items():
+        allowed = {name, *ALLOWED.get(name, ())}
+        wrong = [
+            f"{file.relative_to(ROOT)} imports {module}"
+            for file in sorted(folder.rglob("*.py"))
+            for module in imported_by(file)
+            if (root := module.partition(".")[0]) in found and root not in allowed
+        ]
+        assert wrong == []
 
 
 def front_end_imports() -> Iterator[tuple[str, str, Path]]:
-    """Package of `prony.frontends`, the module of `prony.frontends` that it imports, and where."""
-    folder = ROOT / "prony" / "frontends"
+    """Front end, the module of `prony_frontends` that it imports, and where."""
+    folder = ROOT / "packages" / "prony-frontends" / "prony_frontends"
     for file in sorted(folder.rglob("*.py")):
-        package = file.relative_to(folder).parts[0]
-        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("prony.frontends"):
-                module = (node.module or "").split(".")[2:]
-                for name in module[:1] or [one.name for one in node.names]:
-                    yield package, name, file
-            elif isinstance(node, ast.Import):
-                for one in node.names:
-                    if one.name.startswith("prony.frontends."):
-                        yield package, one.name.split(".")[2], file
+        package = file.relative_to(folder).with_suffix("").parts[0]
+        for module in imported_by(file):
+            names = module.split(".")
+            if names[0] == "prony_frontends" and len(names) > 1 and package not in NO_TOOLS:
+                yield package, names[1], file
 
 
 def test_a_front_end_imports_no_other() -> None:

@@ -2,7 +2,7 @@
 
 `tools/fetch.py NAME…`: what the PATH has already is left alone; the others are installed in the versions of
 `tools/pinned/NAME` by the tool that their ecosystem has for it (npm, Maven, pip, cargo), side by side.
-`prony/peers/base.py` and `tests/programs.py` find them there. Needs nothing but Python: it runs beside `make
+`installed` (prony/server/cache.py) finds them there. Needs nothing but Python: it runs beside `make
 setup`.
 """
 

@@ -25,6 +25,7 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 ENGINE = "prony-engine"
+OWN = "prony"
 PLATFORM = "x86_64-unknown-linux-gnu"
 """No crate is for one of the two architectures alone."""
 ALLOWED = frozenset(
@@ -153,7 +154,8 @@ def packages(root: Path) -> list[Component]:
                 installed = metadata.distribution(wanted.name)
             except metadata.PackageNotFoundError:
                 raise Unclear(f"{wanted.name} is not installed beside {sys.executable}: make setup") from None
-            found[name] = Component("pypi", name, installed.version, licence_of(installed.metadata))
+            if name.partition("-")[0] != OWN:
+                found[name] = Component("pypi", name, installed.version, licence_of(installed.metadata))
             needed = map(Requirement, installed.requires or ())
             left += [one for one in needed if one.marker is None or one.marker.evaluate({"extra": extra})]
     return sorted(found.values())

@@ -27,6 +27,7 @@ from typing import Any
 ENGINE = "prony-engine"
 WITHIN_S = 30.0
 """From `pip install` in an empty folder to the figures of a load, with pip's cache warm."""
+NOT_IN_CORE = ("distributed", "starlette", "altair", "asyncssh", "vl_convert", "pyarrow")
 SERVER = "sanic"
 """Of the catalogue, one that is built with what pip needs anyway."""
 FOR_SCRIPTS = ("lua_pushinteger", "luaL_newstate")
@@ -148,6 +149,10 @@ def installed(wheel: Path, folder: Path) -> list[str]:
     place, venv = environment(folder)
     begun_s = time.monotonic()
     place.run(venv / "bin" / "pip", "install", "--quiet", wheel.resolve())
+    heavy = (venv / "lib").glob("python*/site-packages")
+    present = {one.name.lower() for folder in heavy for one in folder.iterdir()}
+    if found := sorted(set(NOT_IN_CORE) & present):
+        raise Wrong(f"{wheel.name} installs {', '.join(found)}, which belong to other packages")
     pip_s = time.monotonic() - begun_s
     prony = venv / "bin" / "prony"
     with served(venv / "bin" / ENGINE, place) as url:

@@ -101,6 +101,10 @@ def build(names: Sequence[str], to: Path, source: Path, built: Path) -> list[Pat
             continue
         words = f"--zig --target {TARGETS[name]} --compatibility {PLATFORM}"
         made.append(hook("build_wheel", to, source, env | {"MATURIN_PEP517_ARGS": words}))
+    for package in sorted((source / "packages").iterdir()):
+        options = ("--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", to, package)
+        run(sys.executable, "-m", "pip", "wheel", *options, cwd=source)
+        made += to.glob(f"{package.name.replace('-', '_')}-*.whl")
     version = tomllib.loads((source / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     bill = to / f"prony-{version}.cdx.json"
     bill.write_text(json.dumps(sbom.document(source), indent=1) + "\n", encoding="utf-8")

@@ -5,11 +5,11 @@ not know what was measured about it.
 from bench.cases import EVIDENCE
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta
-from prony.peers.ab import Ab
-from prony.peers.base import Claim, Command, LoadGenerator, NotOffered, PeerLoad
-from prony.peers.h2load import H2load
-from prony.peers.oha import Oha
-from prony.peers.wrk import Wrk
+from prony_peers.ab import Ab
+from prony_peers.base import Claim, Command, LoadGenerator, NotOffered, PeerLoad
+from prony_peers.h2load import H2load
+from prony_peers.oha import Oha
+from prony_peers.wrk import Wrk
 
 TOOLS: tuple[LoadGenerator, ...] = (
     *(Wrk(), Ab(), H2load(), Oha(), Vegeta(), Prony("io_uring"), Prony("epoll")),

@@ -11,7 +11,7 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import Counters, Window
 from prony.judge.histogram import decode
 from prony.load.engine import engine_version, find_engine
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line
 
 PLAN_REFUSED = 2
 """The engine's exit code for a plan that it cannot run (docs/engine.md)."""

@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from prony.peers.base import Claim, Command, NotOffered, PeerLoad, last_line, on_path, output_of
+from prony.server.cache import on_path
+from prony_peers.base import Claim, Command, NotOffered, PeerLoad, last_line, output_of
 
 REPORT_TIMEOUT_S = 60.0
 

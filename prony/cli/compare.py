@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import typer
 
+from prony import seams
 from prony.cli import options
 from prony.cli.command import measures
 from prony.cli.common import Common
@@ -107,9 +108,8 @@ def _machines(common: Common) -> int:
     """On how many machines each server is measured."""
     if common.hosts is None:
         return 1
-    from prony.hosts.file import read
-
-    return max(1, len(read(common.hosts).servers))
+    count: int = seams.need(seams.HOOKS, "hosts", "--hosts").machines(common.hosts)
+    return max(1, count)
 
 
 def _check_servers(words: list[str], named: list[Server], *, machines: int) -> None:

@@ -16,9 +16,8 @@ from pathlib import Path
 from types import FrameType
 
 import typer
-from typer.core import TyperCommand
 
-from prony import redaction
+from prony import redaction, seams
 from prony.cli import (
     aa,
     about,
@@ -26,23 +25,16 @@ from prony.cli import (
     compare,
     compare_results,
     doctor,
-    explain,
-    frontends,
     gate,
-    hosts,
-    importing,
+    lazily,
     load,
     report,
     results,
     run,
-    second_opinion,
-    selftest,
-    serve,
     servers,
     sweep,
 )
 from prony.errors import ExitCode, PronyError
-from prony.frontends import names, summary
 from prony.report.delivery import silence
 from prony.report.printable import printable
 
@@ -52,6 +44,7 @@ SUMMARY = "Measure web servers under load, and print a number only with the evid
 
 app = typer.Typer(
     name="prony",
+    cls=lazily.Group,
     help=SUMMARY,
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -67,35 +60,20 @@ app.command("sweep", short_help="How does it scale with the number of users?")(s
 app.command("capacity", short_help="The highest rate at which an objective holds.")(capacity.command)
 app.command("aa", short_help="How often is a server called different from itself?")(aa.command)
 app.command("gate", short_help="Is this build no worse than that one?")(gate.command)
-app.command("second-opinion", short_help="Cross-check with other load generators.")(second_opinion.command)
+lazily.elsewhere(app, "second-opinion")
 app.add_typer(servers.app, name="servers", short_help="List, build and check the servers.")
-app.add_typer(hosts.app, name="hosts", short_help="Several hosts: check, start and end them.")
-app.command("explain", short_help="Where does its CPU time go?")(explain.command)
+lazily.elsewhere(app, "hosts")
+lazily.elsewhere(app, "explain")
 app.command("doctor", short_help="Is this host fit to measure, and what to do.")(doctor.command)
-app.command("selftest", short_help="Are injected faults detected, without false alarms?")(selftest.command)
+lazily.elsewhere(app, "selftest")
 app.add_typer(results.app, name="results", short_help="List, show, export and import stored results.")
 app.command("compare-results", short_help="Two results beside each other.")(compare_results.command)
 app.command("report", short_help="The HTML page of a stored experiment.")(report.command)
-app.command("serve", short_help="All results in a browser, with trends.")(serve.command)
-app.command("import", short_help="Another tool's script as a plan file.")(importing.command)
+lazily.elsewhere(app, "serve")
+lazily.elsewhere(app, "import")
 
-
-class _FrontEnd(TyperCommand):
-    """A line in `prony --help`; the front end itself is not imported (see `main`)."""
-
-    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
-        return summary(str(self.name))
-
-
-def _listed(name: str) -> None:
-    def unread() -> int:
-        return frontends.command([name])
-
-    app.command(name, cls=_FrontEnd)(unread)
-
-
-for _name in names():
-    _listed(_name)
+for _name in seams.names(seams.FRONT_ENDS):
+    lazily.front_end(app, _name)
 
 
 def _version(context: typer.Context, wanted: bool) -> None:
@@ -139,8 +117,9 @@ def main() -> int:
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # as nohup leaves it
         signal.signal(signal.SIGHUP, _terminate)
     try:
-        if frontends.is_front_end(sys.argv[1:]):
-            return frontends.command(sys.argv[1:])
+        words = sys.argv[1:]
+        if words and words[0] in seams.names(seams.FRONT_ENDS):
+            return int(seams.need(seams.FRONT_ENDS, words[0], f"prony {words[0]}")(words))
         code = app(standalone_mode=False)
         if code == ExitCode.INTERRUPTED:  # the parser's library turns an interrupt into this code
             return _interrupted()

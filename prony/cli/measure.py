@@ -7,11 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from prony import seams
 from prony.cli import options
 from prony.cli.against import exported
-from prony.cli.attaching import may_attach
 from prony.cli.common import Common
-from prony.cli.listening import listening
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 
     from prony.experiment.experiment import Experiment
     from prony.experiment.targets import Targets
-    from prony.experiment.testbed import Progress, Testbed
-    from prony.hosts.testbed import HostsTestbed
+    from prony.experiment.testbed import Hosts, Progress, Testbed
     from prony.plan.plan import Plan, Skipped
     from prony.report.result import ResultView
     from prony.store import ExperimentRow, Store
@@ -91,7 +89,7 @@ def _measured(
     plan: Plan,
     common: Common,
     progress: Progress,
-    hosts: HostsTestbed | None,
+    hosts: Hosts | None,
     *,
     skip_unmeetable: bool | None,
     where: Where | None,
@@ -126,7 +124,7 @@ def _measured(
 
 
 def _checked(
-    plan: Plan, common: Common, where: Where | None, hosts: HostsTestbed | None
+    plan: Plan, common: Common, where: Where | None, hosts: Hosts | None
 ) -> tuple[Plan, list[Skipped], Targets, Testbed]:
     """The plan as the options want it, what this host lacks for it, its servers, and the host."""
     from prony.experiment import requirements
@@ -200,30 +198,15 @@ def resume(
         stored = stored.model_copy(update={"repeat_disturbed": common.repeat_disturbed})
     theirs = None if against is None else exported(against, stored, as_json=common.json)
     with attached_hosts(common.continuing(stored)) as hosts:
-        return _resumed(row, stored, store, common, hosts, dry_run, also, theirs)
+        return resumed(row, stored, store, common, hosts, dry_run, also, theirs)
 
 
-def explain(which: str, common: Common) -> int:
-    """Add an explained trial to each cell of a stored experiment, and run what is missing of them."""
-    from prony.experiment.explaining import explained
-    from prony.experiment.stored import resumable, with_credentials
-    from prony.store import Store
-
-    store = Store.open(common.db)
-    row, stored = resumable(store, which)
-    plan = explained(with_credentials(stored, None), store.trials(row.id))
-    with attached_hosts(common.continuing(stored)) as hosts:
-        may_attach(plan, common, several_hosts=hosts is not None)
-        store.update_plan(row.id, plan.as_stored())
-        return _resumed(row, plan, store, common, hosts, dry_run=False, also=None, theirs=None)
-
-
-def _resumed(
+def resumed(
     row: ExperimentRow,
     stored: Plan,
     store: Store,
     common: Common,
-    hosts: HostsTestbed | None,
+    hosts: Hosts | None,
     dry_run: bool,
     also: Also | None,
     theirs: ResultView | None,
@@ -274,28 +257,18 @@ def _shown(store: Store, which: str, common: Common, also: Also | None, against:
 
 
 @contextmanager
-def attached_hosts(
-    common: Common, say: Callable[[str], None] = lambda _line: None
-) -> Iterator[HostsTestbed | None]:
+def attached_hosts(common: Common, say: Callable[[str], None] = lambda _line: None) -> Iterator[Hosts | None]:
     """The hosts of --hosts for the time of the command; None without it. Raises PronyError."""
     if common.hosts is None:
         yield None
         return
     if common.server_cpus is not None or common.client_cpus is not None:
         raise UsageError("--server-cpus and --client-cpus are of one host; with --hosts write cpus: there")
-    from prony.hosts.extra import require
-
-    require()
-    from prony.hosts import file
-    from prony.hosts.attach import attached
-    from prony.hosts.testbed import HostsTestbed
-
-    found = file.read(common.hosts)
-    with attached(found, say=say) as laboratory:
-        yield HostsTestbed(laboratory, found, common.hosts)
+    with seams.need(seams.HOOKS, "hosts", "--hosts").attached(common.hosts, say) as hosts:
+        yield hosts
 
 
-def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: HostsTestbed | None) -> Testbed:
+def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Hosts | None) -> Testbed:
     """These hosts; without them this one, with the CPUs that the options or the plan name."""
     if hosts is not None:
         from prony.experiment.testbed import Testbed
@@ -311,6 +284,32 @@ def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: HostsTestbe
         services=any(server.has_services for server in servers),
         theirs=frozenset[int]().union(*(server.placement().all_cpus for server in servers)),
     )
+
+
+def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
+    """Returns when every server that is to be explained may be attached to. Raises UsageError where one may
+    not, EnvironmentFault where the package that explains is not installed.
+    """
+    if common.attach or any(cell.explain for cell in plan.cells):
+        seams.need(seams.HOOKS, "attaching", "--explain")(plan, common, several_hosts=several_hosts)
+
+
+@contextmanager
+def listening(common: Common, progress: Progress, store: Store) -> Iterator[Progress]:
+    """The screen, and whoever else hears of an experiment while it runs, as one. Raises PronyError before
+    anything is measured.
+    """
+    from prony.experiment.listeners import Listeners
+
+    more = seams.found(seams.HOOKS, "listeners")
+    if more is None:
+        for option, given in (("--metrics", common.metrics), ("--push", common.push)):
+            if given is not None:
+                seams.need(seams.HOOKS, "listeners", option)
+        yield Listeners(progress)
+        return
+    with more(common, progress, store) as others:
+        yield Listeners(progress, *others)
 
 
 @contextmanager

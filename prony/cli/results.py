@@ -6,11 +6,12 @@ from pathlib import Path
 
 import typer
 
-from prony.cli import exporting, options, publishing, pushing, rejudge, results_list, results_prune
+from prony.cli import exporting, lazily, options, publishing, rejudge, results_list, results_prune
 from prony.cli.showing import show as show_result
 from prony.errors import UsageError
 
 app = typer.Typer(
+    cls=lazily.Group,
     help="List, show, tag, judge again, export, publish, import and prune stored results.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -84,7 +85,7 @@ app.command("prune")(results_prune.command)
 
 app.command("export")(exporting.export)
 app.command("publish")(publishing.command)
-app.command("push")(pushing.push)
+lazily.elsewhere(app, "push", "results")
 
 
 @app.command("import")

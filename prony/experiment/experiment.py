@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from prony import seams
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
 from prony.experiment.cell_progress import Settled
-from prony.experiment.explaining import Explaining
 from prony.experiment.processes import Processes
 from prony.experiment.recording import begin, ready, until_ended
 from prony.experiment.targets import Targets
@@ -25,6 +25,7 @@ from prony.plan.part import Part
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
 from prony.store import Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
+from prony.trial.profiling import Profilers
 
 if TYPE_CHECKING:
     from prony.experiment.blocks import Group
@@ -59,7 +60,7 @@ class Experiment:
     _said: set[str] = field(default_factory=set)
     """Notes on blocks that were not run."""
     _processes: Processes = field(default_factory=Processes)
-    _explaining: Explaining = field(default_factory=Explaining)
+    _profilers: Profilers | None = None
     _settled: Settled = field(default_factory=Settled)
 
     def run(self) -> str:
@@ -123,7 +124,8 @@ class Experiment:
                     self.progress.note(f"skipped {cell.server}: {fault}")
                 failed.append(requirements.skipped(cell, str(fault)))
         if any(cell.explain for cell in cells):
-            self._explaining.prepare([self.targets.of(cell) for cell in cells], self.progress.build)
+            self._profilers = seams.need(seams.HOOKS, "profilers", "--explain")()
+            self._profilers.prepare([self.targets.of(cell) for cell in cells], self.progress.build)
         if failed:
             self.plan = requirements.without(self.plan, failed)
 
@@ -134,7 +136,7 @@ class Experiment:
         self._attempts = Counter(index_of(trial.record) for trial in stored)
         self._ended = {_key(trial) for trial in stored if _whole(trial)}
         with until_ended(self.store, self.identifier):
-            trials = Trials(self.identifier, self.store, self.testbed, self.progress, self._explaining)
+            trials = Trials(self.identifier, self.store, self.testbed, self.progress, self._profilers)
             if self.plan.budget_s is not None:
                 self._budget = Budget.of(self.plan.budget_s, [one.record for one in stored])
             try:

@@ -14,6 +14,7 @@ from prony.evidence.trial import TrialRecord
 from prony.host.partition import beside
 from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Judgement
+from prony.plan.plan import Plan
 from prony.plan.target import Target
 from prony.plan.workload import Workload
 from prony.server.spec import HttpVersion
@@ -53,7 +54,22 @@ class Progress(Protocol):
 
 
 class Hosts(Protocol):
-    """Several hosts in place of this one (prony.hosts.testbed)."""
+    """Several hosts in place of this one."""
+
+    @property
+    def partition(self) -> CpuPartition:
+        """Of the first server's host and the first load host, for what is said before a trial."""
+
+    @property
+    def limits(self) -> Limits:
+        """Of the load hosts together."""
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of all hosts in their roles."""
+
+    def placed(self, plan: Plan) -> Plan:
+        """The plan as these hosts run it. Raises UsageError for what several hosts cannot do."""
 
     def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:
         """A server of the catalogue on the host that is to launch it, one at a URL on the host where it runs;

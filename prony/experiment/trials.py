@@ -17,7 +17,6 @@ from prony.evidence.trial import Evidence, TrialRecord
 from prony.experiment.calibrating import Calibrations
 from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
-from prony.experiment.explaining import Explaining
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.affinity import pin_self
 from prony.judge import external_causes
@@ -31,6 +30,7 @@ from prony.store import Store
 from prony.targets import ServerUnderTest
 from prony.trial.places import Places
 from prony.trial.process import SharedProcess
+from prony.trial.profiling import Profilers
 from prony.trial.run import run_trial
 
 MOST_SCRIPT_CHARACTERS = 1_000_000
@@ -57,8 +57,8 @@ class Trials:
     store: Store
     testbed: Testbed
     progress: Progress
-    explaining: Explaining = field(default_factory=Explaining)
-    """Profilers for explained trials."""
+    profilers: Profilers | None = None
+    """For explained trials."""
     _calibrations: Calibrations = field(default_factory=Calibrations)
 
     def run(
@@ -99,7 +99,7 @@ class Trials:
             seed=seed,
             steady=steady,
             process=process,
-            profile=self.explaining.collector() if scheduled.kind == "explained" else None,
+            profile=self.profilers.collector() if self.profilers and scheduled.kind == "explained" else None,
         )
         secrets = credentials_of(cell)
         if outcome.fault is not None and faults_end_it and not _measured(outcome.evidence):

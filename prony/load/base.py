@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from prony.errors import EnvironmentFault
 from prony.evidence.engine import EngineReport, IntervalRow, Mark, Ready
 from prony.load.contract import EngineLoad
+
+
+class HostLost(EnvironmentFault):
+    """An engine on another host that cannot be reached any more; its text is one sentence with the reason."""
 
 
 class Engine(Protocol):

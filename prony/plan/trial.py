@@ -160,7 +160,7 @@ class TrialPlan(Record):
     after: Stage | None = None
     """One that begins when this one has ended."""
     beside: tuple[str, ...] = ()
-    """Other load generators (prony.peers) that offer the same load to the same process, in shuffled order,
+    """Other load generators that offer the same load to the same process, in shuffled order,
     some before and some after this one.
     """
     scaling_probe: bool = True

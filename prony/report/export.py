@@ -52,7 +52,7 @@ def _part(part: PartView) -> out.PartOut:
         part.part,
         part,
         conforms=part.usable if part.trials or part.failure else None,
-        explanations=[] if explained is None else list(map(out.ExplanationOut.filled, explained.servers)),
+        explanations=[] if explained is None else list(explained.servers),
         differences=[] if explained is None else list(explained.differences),
         cells=[_cell(cell) for cell in part.cells],
         aa=part.aa,

@@ -22,7 +22,7 @@ from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.explained import explanations
+from prony.report.explained import explained
 from prony.report.result import PartView, ResultView, ServerView
 from prony.report.shapes import SHAPES
 from prony.report.shared import shared_views
@@ -145,7 +145,7 @@ def _part(
         skipped=tuple(one for one in plan.skipped if one.part == part.name),
         failure=_failure(plan, part, bool(own)),
         shared=shared_views(cells, part.share_process) if part.search is None else (),
-        explanation=explanations(cells),
+        explanation=explained(cells),
         seed=plan.seed,
         ended=ended,
     )

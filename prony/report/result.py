@@ -18,13 +18,13 @@ from prony.compare.position import PositionEffect
 from prony.compare.scaling import Scaling
 from prony.compare.shared import CarryOver, LoadRatio
 from prony.evidence.host import CpuPartition, Fingerprint
-from prony.explain.explanation import ExplanationView
 from prony.judge.finding import Finding
 from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
 from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
+from prony.report.explained import Explained
 from prony.store.rows import Note
 
 
@@ -201,7 +201,7 @@ class PartView:
     """Of a comparison of one workload and load: variance within and between processes."""
     aa_on_record: OnRecord | None = None
     """Of a comparison: the stored A/A experiment that fits."""
-    explanation: ExplanationView | None = None
+    explanation: Explained | None = None
     """Where CPU time goes; None where no trial ran with a profiler."""
     seed: int = 0
     """Of the plan."""

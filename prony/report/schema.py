@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from prony import seams
 from prony.compare.cross_check import Opinion
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate as LawEstimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import ProcessFacts
-from prony.explain.budget import Budget
-from prony.explain.cost import ProfilerCost
-from prony.explain.difference import Difference
-from prony.explain.explanation import Allocated
-from prony.explain.slow import SlowRequests
 from prony.judge.estimate import Estimate
 from prony.judge.finding import Finding, Plateau
 from prony.plan.cell import PublishedFigures
@@ -44,7 +40,6 @@ from prony.report.listings import (
 from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
 from prony.report.result import GateView, PairView, PositionView, ServerView, SharedView
-from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.report.trial_tables import StepLine, TimePart
 
 
@@ -232,25 +227,6 @@ class CrossCheckOut(Out):
     left_out: dict[str, str] = Field(description="tool -> why it did not run")
 
 
-class ExplanationOut(Out):
-    """Where the CPU time of a server's requests goes, of one more trial with a profiler."""
-
-    server: str
-    where: str = Field(description="workload and load, where a part explains several")
-    profiler: str = Field(description="name and version; empty where none could be used")
-    event: str
-    cost: ProfilerCost = Field(description="what the profiler changed, as shares")
-    budget: Budget | None = Field(description="CPU time per request by part; the parts add up to cpu_us")
-    per_request: dict[str, float] = Field(
-        description="counters of the explained trial per request, but for collections_per_1000"
-    )
-    allocated: list[Allocated] = Field(description="the classes of which most bytes were allocated")
-    slow: SlowRequests | None = Field(
-        default=None, description="what ran beside the slowest requests, as shares; null: not known"
-    )
-    missing: list[str] = Field(description="what could not be said, and what it would take")
-
-
 class PartOut(Out):
     """Cells that are read together."""
 
@@ -261,9 +237,11 @@ class PartOut(Out):
     conforms: bool | None = Field(
         description="whether everything asked has a figure; null where an interrupt came before its turn"
     )
-    explanations: list[ExplanationOut] = Field(default_factory=list, description="empty unless asked for")
-    differences: list[Difference] = Field(
-        default_factory=list, description="of explained servers: CPU time per request, attributed to parts"
+    explanations: list[dict[str, Any]] = Field(
+        default_factory=list, description="of explained servers: where CPU time goes (schema: explanation)"
+    )
+    differences: list[dict[str, Any]] = Field(
+        default_factory=list, description="of pairs of them, attributed to parts (schema: difference)"
     )
     failure: str = Field(description="why a part that follows another was not run; else empty")
     cells: list[CellOut]
@@ -360,14 +338,16 @@ def json_schema() -> dict[str, Any]:
         "results": ListOut.model_json_schema(by_alias=True),
         "prune": PruneOut.model_json_schema(by_alias=True),
         "compare-results": TwoResultsOut.model_json_schema(by_alias=True),
-        "trend": TrendOut.model_json_schema(by_alias=True),
-        "trends": SeriesListOut.model_json_schema(by_alias=True),
         "conformance": ConformanceOut.model_json_schema(by_alias=True),
         "rejudge": RejudgedOut.model_json_schema(by_alias=True),
         "hosts-check": HostsCheckOut.model_json_schema(by_alias=True),
         "dry-run": DryRunOut.model_json_schema(by_alias=True),
         "doctor": DoctorOut.model_json_schema(by_alias=True),
         "servers": ServersOut.model_json_schema(by_alias=True),
+        **{
+            name: TypeAdapter(seams.found(seams.SCHEMAS, name)).json_schema(by_alias=True)
+            for name in seams.names(seams.SCHEMAS)
+        },
     }
 
 

@@ -12,7 +12,6 @@ from rich.console import Console, RenderableType
 from rich.text import Text
 
 from prony.judge.finding import Kind
-from prony.report import explained
 from prony.report.answer import Answer, answer, provided, quick_words
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
@@ -47,7 +46,7 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
         if part.largest:
             out.text(Text(part.largest, style="yellow"), 2 if several else 0)
     for one in () if details else view.parts:
-        for block in explained.blocks(one.explanation):
+        for block in one.explanation.blocks if one.explanation is not None else ():
             out.block(block)
     for line in (*provided(found), *view.warnings):
         out.text(Text(line, style="dim"))
@@ -87,7 +86,7 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
         out.text(Text(part.failure, style=KIND_STYLE[Kind.NOT_CONFORMING]), 2)
     for block in (
         *blocks(part),
-        *explained.blocks(part.explanation),
+        *(part.explanation.blocks if part.explanation is not None else ()),
         *hosts(part),
         *not_conforming(part),
         *left_out(part),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from prony.errors import EnvironmentFault
@@ -42,3 +43,20 @@ def prune(folder: Path, pattern: str, keep: int) -> list[Path]:
         except FileNotFoundError:
             continue
     return [path for _, path in sorted(entries, reverse=True)[keep:]]
+
+
+def on_path(name: str) -> Path | None:
+    """A program of this name on the PATH."""
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def installed(name: str, package: str | None = None) -> Path | None:
+    """On the PATH, else in the cache, where tools/fetch.py (`make peers`) puts the package."""
+    if (found := on_path(name)) is not None:
+        return found
+    try:
+        fetched = cache_dir("programs") / (package or name) / "bin" / name
+    except EnvironmentFault:
+        return None
+    return fetched if fetched.exists() else None

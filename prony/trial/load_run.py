@@ -13,8 +13,7 @@ from typing import Any
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerWindow
-from prony.load.base import Engine
-from prony.load.handle import HostLost
+from prony.load.base import Engine, HostLost
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from prony.evidence.profile import Profile
+from prony.targets.base import OnLine, ServerUnderTest
 
 
 class ProfileCollector(Protocol):
@@ -22,3 +23,13 @@ class ProfileCollector(Protocol):
 
     def detach(self) -> None:
         """Leave the server alone; may be called at any time, twice as well."""
+
+
+class Profilers(Protocol):
+    """The profilers of an experiment, of which some must be fetched."""
+
+    def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
+        """Fetch what these servers need. A profiler that cannot be had is said by the profile."""
+
+    def collector(self) -> ProfileCollector:
+        """For one explained trial."""

@@ -10,20 +10,21 @@ ready, and only settles.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal, TypeVar
 
+from prony import seams
 from prony.errors import EnvironmentFault
 from prony.evidence.engine import REQUEST_FAILED, EngineReport, Mark
 from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
-from prony.load.base import Engine
+from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad, Slowest, engine_load
-from prony.load.handle import HostLost
 from prony.load.short import complaint
 from prony.plan.load import DRAIN_S, ClosedLoad, WholeRun
 from prony.plan.stage import Stage
@@ -32,7 +33,6 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
-from prony.trial import peer_tools
 from prony.trial.facts import trial_facts
 from prony.trial.load_run import (
     INTERRUPTED,
@@ -280,7 +280,7 @@ class _Trial:
             theirs = server.cpus()
             client, apart = self.surroundings.partition.client, self.surroundings.places.apart
             self._sides = CpuPartition(server=theirs, client=client, apart=apart) if theirs else None
-        before, after = peer_tools.around(self.plan.beside, self.seed)
+        before, after = around(self.plan.beside, self.seed)
         places = self.surroundings.places
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
@@ -310,9 +310,10 @@ class _Trial:
         for name in tools:
             if self._interrupted or server.exit_description() is not None:
                 return
+            run_tool = seams.need(seams.HOOKS, "peers", "a second opinion")
             self.listener.phase(name, self.plan.measured_s)
             cpus = self.surroundings.partition.client
-            self._beside += (peer_tools.run_tool(name, self.plan, server, cpus, self.seed),)
+            self._beside += (run_tool(name, self.plan, server, cpus, self.seed),)
 
     def _worth_keeping_s(self) -> float:
         """How much of a measured part outlives an interrupt: a minute, or half of a shorter whole run; all of
@@ -598,3 +599,11 @@ class _Trial:
             clean_stop=clean_stop,
             hosts=self.surroundings.places.evidence(),
         )
+
+
+def around(tools: Sequence[str], seed: int) -> tuple[list[str], list[str]]:
+    """The other tools that run before Prony's own load, and those that run after it, in shuffled order."""
+    order = random.Random(seed).sample([None, *tools], len(tools) + 1)
+    own = order.index(None)
+    before, after = order[:own], order[own + 1 :]
+    return [one for one in before if one], [one for one in after if one]

@@ -11,10 +11,10 @@ from bench.cases import CASES, Case
 from bench.tools import TOOLS, LoadGenerator, NotOffered, PeerLoad
 from bench.tools.prony import Prony
 from bench.tools.vegeta import Vegeta, read_report
-from prony.peers.ab import Ab
-from prony.peers.h2load import H2load
-from prony.peers.oha import Oha
-from prony.peers.wrk import Wrk
+from prony_peers.ab import Ab
+from prony_peers.h2load import H2load
+from prony_peers.oha import Oha
+from prony_peers.wrk import Wrk
 
 WRK = """Running 2s test @ http://127.0.0.1:8080/
   1 threads and 64 connections

@@ -18,9 +18,9 @@ from prony.errors import EnvironmentFault
 from prony.host.affinity import granted_cpus
 from prony.host.partition import partition
 from prony.load.engine import find_engine
-from prony.peers.h2load import H2load
-from prony.peers.kernel import start_pinned, wait
-from prony.peers.wrk import Wrk
+from prony_peers.h2load import H2load
+from prony_peers.kernel import start_pinned, wait
+from prony_peers.wrk import Wrk
 
 pytestmark = pytest.mark.e2e
 CLOSED = next(case for case in CASES if case.name == "closed-64")

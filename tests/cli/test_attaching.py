@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from prony.cli import attaching
 from prony.errors import UsageError
 from prony.plan.target import Url
+from prony_explain import attaching
 from tests.processes import started
 
 AT = Url(url="http://127.0.0.1:9")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from prony.cli import capacity, compare, load, main, run, second_opinion, sweep
+from prony.cli import capacity, compare, load, main, run, sweep
 from prony.cli.common import Common
 from prony.errors import UsageError
 from prony.plan import workload
@@ -19,6 +19,7 @@ from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.part import Follow, Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch, Target, Url
+from prony_peers import command as second_opinion
 from tests.experiment.conftest import trial_plan
 
 EVERYWHERE = {

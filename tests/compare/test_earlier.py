@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prony.compare.earlier import against_earlier
-from prony.selftest.statistics import Rate
+from prony_selftest.statistics import Rate
 
 
 def experiment(rng: np.random.Generator, trials: int, between: float, within: float) -> list[float]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from prony.compare import otava
-from prony.compare.trend import FEWEST, FEWEST_EACH, changes
 from prony.errors import EnvironmentFault
+from prony_serve.trends import otava
+from prony_serve.trends.levels import FEWEST, FEWEST_EACH, changes
 
 needs_otava = pytest.mark.skipif(not otava.is_installed(), reason=f"Apache Otava is missing: {otava.INSTALL}")
 

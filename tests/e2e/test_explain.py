@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from prony.explain.slow import requests_of
 from prony.store import Store
+from prony_explain.slow import requests_of
 from tests.e2e.conftest import SHORTEST, Here, Lab
 from tests.load.test_load_models import server
 

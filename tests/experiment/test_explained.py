@@ -7,16 +7,17 @@ from typing import Any
 import pytest
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.experiment import explaining, trials
+from prony.experiment import trials
 from prony.experiment.baseline import stored_base
 from prony.experiment.clear import Ended
-from prony.experiment.explaining import Explaining, explained
 from prony.plan.cell import Cell
 from prony.plan.load import SteadyWindow
 from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan
 from prony.report.reading import result_view
 from prony.store import StoredTrial
+from prony_explain import explaining
+from prony_explain.explaining import Explaining, explained
 from tests.experiment.conftest import Answer, Bench, cell, plan
 from tests.store.store_samples import FINGERPRINT
 
@@ -131,8 +132,8 @@ def test_a_profiler_that_cannot_be_fetched_is_said_by_the_profile(
     monkeypatch: pytest.MonkeyPatch, fault: Exception, said: str
 ) -> None:
     monkeypatch.undo()
-    from prony.explain.processes import Chosen
-    from prony.explain.profilers.base import Unavailable
+    from prony_explain.processes import Chosen
+    from prony_explain.profilers.base import Unavailable
 
     def fails(_on_line: object) -> Any:
         raise fault

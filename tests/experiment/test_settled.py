@@ -6,11 +6,11 @@ from collections import Counter
 
 import pytest
 
-from prony.experiment.explaining import Explaining
 from prony.judge.finding import Bias
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad, OpenLoad
 from prony.plan.part import Part
+from prony_explain.explaining import Explaining
 from tests.experiment.conftest import Answer, Bench, cell, finding, plan
 
 

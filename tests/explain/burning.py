@@ -19,9 +19,9 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.evidence.profile import Sampling
-from prony.explain.profilers.async_profiler import AsyncProfiler
-from prony.explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
 from prony.server.build import async_profiler, quiet
+from prony_explain.profilers.async_profiler import AsyncProfiler
+from prony_explain.profilers.base import Profiled, Profiler, Schedule, Unavailable
 
 
 @contextmanager

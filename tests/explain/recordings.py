@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from unittest.mock import patch
 
-from prony.report import jfr_chunk
-from prony.report.jfr_chunk import EVENT, TYPES, Chunk, Method, _numbers, _sized
+from prony_explain.exports import jfr_chunk
+from prony_explain.exports.jfr_chunk import EVENT, TYPES, Chunk, Method, _numbers, _sized
 
 _WAIT = (
     ("startTime", "long", "t"),

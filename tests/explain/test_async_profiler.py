@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 
 from prony.evidence.profile import Stack
-from prony.explain import attach
-from prony.explain.attach import NotAttached
-from prony.explain.processes import ProcessEnded
-from prony.explain.profilers.async_profiler import FOLDERS, LIBRARY, TAKEN_OFF, AsyncProfiler
-from prony.explain.profilers.base import BEYOND_S, Schedule, Unavailable, ended_early
+from prony_explain import attach
+from prony_explain.attach import NotAttached
+from prony_explain.processes import ProcessEnded
+from prony_explain.profilers.async_profiler import FOLDERS, LIBRARY, TAKEN_OFF, AsyncProfiler
+from prony_explain.profilers.base import BEYOND_S, Schedule, Unavailable, ended_early
 from tests.explain.recordings import Wait, recording
 
 WINDOW_S = 1000.0
@@ -272,7 +272,7 @@ def test_a_recording_that_cannot_be_read_costs_a_sentence(
     profiler: AsyncProfiler, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     profiler.attach()
-    monkeypatch.setattr("prony.explain.profilers.async_profiler.MOST_RECORDED_BYTES", 100)
+    monkeypatch.setattr("prony_explain.profilers.async_profiler.MOST_RECORDED_BYTES", 100)
     found = profiler.profile(schedule())
     assert found.cpu is not None
     assert found.allocation is not None

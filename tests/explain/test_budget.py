@@ -8,12 +8,12 @@ import pytest
 
 from prony.evidence.profile import Counters, Sampling, sampling
 from prony.evidence.server import CgroupThrottle
-from prony.explain.budget import Budget, Estimate, budget, cost, shares
-from prony.explain.collector import CPU_SLICES, SAMPLES, SLICES
-from prony.explain.cost import TrialCost
-from prony.explain.explanation import LEAST_SEEN, Measured, explain, seen_share
-from prony.explain.per_request import of_trial, per_request
-from prony.explain.rules import Part, rules_for
+from prony_explain.budget import Budget, Estimate, budget, cost, shares
+from prony_explain.collector import CPU_SLICES, SAMPLES, SLICES
+from prony_explain.cost import TrialCost
+from prony_explain.explanation import LEAST_SEEN, Measured, explain, seen_share
+from prony_explain.per_request import of_trial, per_request
+from prony_explain.rules import Part, rules_for
 from tests.judge.factory import healthy
 
 from .profiles import STAGED, costs, profile, recorded, staged

@@ -13,11 +13,11 @@ import pytest
 from prony.errors import EnvironmentFault
 from prony.evidence.profile import Profile, sampling
 from prony.evidence.server import ProcessSample
-from prony.explain.collector import Collector, interval_s
-from prony.explain.explanation import seen_share
-from prony.explain.per_request import per_request
-from prony.explain.processes import Chosen, CpuTime, ProcessEnded, choose, runtime_of
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony_explain.collector import Collector, interval_s
+from prony_explain.explanation import seen_share
+from prony_explain.per_request import per_request
+from prony_explain.processes import Chosen, CpuTime, ProcessEnded, choose, runtime_of
+from prony_explain.profilers.base import Profiled, Schedule, Slices, Unavailable
 from tests.processes import started
 
 
@@ -61,7 +61,7 @@ class FakeProfiler:
 
 @pytest.fixture(autouse=True)
 def without_perf(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prony.explain.counters.shutil.which", lambda _name: None)
+    monkeypatch.setattr("prony_explain.counters.shutil.which", lambda _name: None)
 
 
 def collected(
@@ -135,7 +135,7 @@ def test_system_calls_that_cannot_be_counted_cost_a_sentence(monkeypatch: pytest
     def fails(*_: object) -> None:
         raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr("prony.explain.counters.count_calls", fails)
+    monkeypatch.setattr("prony_explain.counters.count_calls", fails)
     found = collected(FakeProfiler())
     assert "system calls were not counted: OSError: [Errno 24] Too many open files" in found.missing
     assert found.cpu is not None
@@ -162,7 +162,7 @@ def test_the_cpu_time_is_that_of_the_processes_that_were_sampled(
         )
     )
     collector = Collector(lambda _chosen: profiler)
-    monkeypatch.setattr("prony.explain.collector.choose", lambda _pids: chosen)
+    monkeypatch.setattr("prony_explain.collector.choose", lambda _pids: chosen)
     monkeypatch.setattr(CpuTime, "of", lambda _chosen: next(readings))
     collector.attach([os.getpid()])
     collector.begin(0.2)
@@ -285,8 +285,8 @@ def test_a_profiler_is_told_the_interval_for_what_the_server_uses(monkeypatch: p
     profiler = FakeProfiler()
     collector = Collector(lambda _chosen: profiler)
     with monkeypatch.context() as patched:
-        patched.setattr("prony.explain.collector.choose", lambda _pids: chosen)
-        patched.setattr("prony.explain.collector.proc.sample", sample)
+        patched.setattr("prony_explain.collector.choose", lambda _pids: chosen)
+        patched.setattr("prony_explain.collector.proc.sample", sample)
         collector.attach([os.getpid()])
     collector.begin(0.2)
     collector.end()

@@ -8,8 +8,8 @@ import pytest
 
 from prony.evidence.host import HostRow
 from prony.evidence.trial import Evidence, Phase, WarmUp
-from prony.explain.before import LEAST_ROWS, MOST_ROWS, AgainstBefore, against_before
-from prony.explain.cost import ProfilerCost, TrialCost, profiler_cost
+from prony_explain.before import LEAST_ROWS, MOST_ROWS, AgainstBefore, against_before
+from prony_explain.cost import ProfilerCost, TrialCost, profiler_cost
 from tests.judge import factory as f
 
 WINDOW = 10

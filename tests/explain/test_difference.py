@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from prony.explain.budget import shares
-from prony.explain.difference import Difference, Side, difference
-from prony.explain.rules import Part, rules_for
+from prony_explain.budget import shares
+from prony_explain.difference import Difference, Side, difference
+from prony_explain.rules import Part, rules_for
 
 from .profiles import costs, staged
 

@@ -8,9 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from prony.evidence.profile import Stack, TimelineEvent, sampling
-from prony.explain.bars import MOST_MARKS, budget_bars, timeline
-from prony.explain.budget import budget, shares
-from prony.explain.flame import (
+from prony_explain.bars import MOST_MARKS, budget_bars, timeline
+from prony_explain.budget import budget, shares
+from prony_explain.flame import (
     MOST_BOXES,
     MOST_DEPTH,
     Node,
@@ -23,7 +23,7 @@ from prony.explain.flame import (
     readable,
     tree,
 )
-from prony.explain.rules import Part, rules_for
+from prony_explain.rules import Part, rules_for
 
 from .profiles import STAGED, recorded
 

@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from prony.explain import inspector
-from prony.explain.inspector import Inspector
+from prony_explain import inspector
+from prony_explain.inspector import Inspector
 from tests.ports import refusing
 
 

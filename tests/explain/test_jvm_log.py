@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.explain import attach
-from prony.explain.attach import NotAttached
-from prony.explain.profilers import jvm_log
-from prony.explain.profilers.jvm_log import Heap, JvmLog
+from prony_explain import attach
+from prony_explain.attach import NotAttached
+from prony_explain.profilers import jvm_log
+from prony_explain.profilers.jvm_log import Heap, JvmLog
 
 ZGC = """\
 [100500000000ns][gc,phases      ] GC(0) Pause Mark Start 0.012ms

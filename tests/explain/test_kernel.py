@@ -11,11 +11,11 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.evidence.profile import Profile, Sampling, Stack, sampling
-from prony.explain.budget import shares
-from prony.explain.kernel import cpu_samples, scaled, with_kernel
-from prony.explain.profilers.base import Profiled, Schedule, Slices, Unavailable
-from prony.explain.profilers.with_kernel import WithKernel
-from prony.explain.rules import Part, rules_for
+from prony_explain.budget import shares
+from prony_explain.kernel import cpu_samples, scaled, with_kernel
+from prony_explain.profilers.base import Profiled, Schedule, Slices, Unavailable
+from prony_explain.profilers.with_kernel import WithKernel
+from prony_explain.rules import Part, rules_for
 
 NODE = rules_for("node")
 PYTHON = rules_for("python")

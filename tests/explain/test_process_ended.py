@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from prony.explain import attach, counters, inspector
-from prony.explain.attach import NotAttached
-from prony.explain.inspector import Inspector, NotOpened
-from prony.explain.processes import ProcessEnded, cause, ended
-from prony.explain.profilers.perf import Perf
+from prony_explain import attach, counters, inspector
+from prony_explain.attach import NotAttached
+from prony_explain.inspector import Inspector, NotOpened
+from prony_explain.processes import ProcessEnded, cause, ended
+from prony_explain.profilers.perf import Perf
 from tests.explain.burning import killing, profiled, running
 from tests.processes import started
 

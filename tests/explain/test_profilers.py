@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from prony.evidence.profile import MOST_EVENTS, Profile, sampling
-from prony.explain import counters
-from prony.explain.profilers import async_profiler, jvm_log, node, perf, py_spy
-from prony.explain.profilers.base import Schedule, Unavailable, collapsed
 from prony.host.proc import cpus_text
+from prony_explain import counters
+from prony_explain.profilers import async_profiler, jvm_log, node, perf, py_spy
+from prony_explain.profilers.base import Schedule, Unavailable, collapsed
 
 
 def schedule(*ends_s: float) -> Schedule:
@@ -222,8 +222,8 @@ def test_counting_that_cannot_begin_leaves_no_descriptor_open(monkeypatch: pytes
     def fails(*_: object, **__: object) -> None:
         raise OSError(11, "Resource temporarily unavailable")
 
-    monkeypatch.setattr("prony.explain.counters.shutil.which", lambda _name: "/usr/bin/perf")
-    monkeypatch.setattr("prony.explain.counters.subprocess.Popen", fails)
+    monkeypatch.setattr("prony_explain.counters.shutil.which", lambda _name: "/usr/bin/perf")
+    monkeypatch.setattr("prony_explain.counters.subprocess.Popen", fails)
     before = sorted(Path("/proc/self/fd").iterdir())
     with pytest.raises(OSError, match="temporarily unavailable"):
         counters.count_calls([os.getpid()], lambda _wait_s: True, 0.1)
@@ -295,9 +295,9 @@ def test_perf_records_by_cpu_where_it_may(monkeypatch: pytest.MonkeyPatch) -> No
             command, 0 if "-p" in command and not refuses else 255, "", "No permission\n"
         )
 
-    monkeypatch.setattr("prony.explain.profilers.perf.shutil.which", lambda _name: "/usr/bin/perf")
-    monkeypatch.setattr("prony.explain.profilers.perf.tool.ask_version", lambda *_: "6.1")
-    monkeypatch.setattr("prony.explain.profilers.perf.subprocess.run", run)
+    monkeypatch.setattr("prony_explain.profilers.perf.shutil.which", lambda _name: "/usr/bin/perf")
+    monkeypatch.setattr("prony_explain.profilers.perf.tool.ask_version", lambda *_: "6.1")
+    monkeypatch.setattr("prony_explain.profilers.perf.subprocess.run", run)
     pid = os.getpid()
     perf.Perf([pid]).attach()
     by_cpu, by_thread = asked

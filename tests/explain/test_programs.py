@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.explain import collector
-from prony.explain.profilers import perf, py_spy
-from prony.explain.profilers.base import BEYOND_S, Profiler, Schedule, Unavailable
-from prony.explain.profilers.program import CLOSED, Program
+from prony_explain import collector
+from prony_explain.profilers import perf, py_spy
+from prony_explain.profilers.base import BEYOND_S, Profiler, Schedule, Unavailable
+from prony_explain.profilers.program import CLOSED, Program
 
 WINDOW_S = 1000.0
 
@@ -122,9 +122,9 @@ def test_a_process_that_py_spy_may_not_read_is_said_with_what_allows_it(
         refusal = f"\nError: Permission Denied: try {len(tried)}\nReason: EPERM\n"
         return subprocess.CompletedProcess(command, 1, "", refusal)
 
-    monkeypatch.setattr("prony.explain.profilers.py_spy.shutil.which", lambda _name: "/usr/bin/py-spy")
-    monkeypatch.setattr("prony.explain.profilers.py_spy.tool.ask_version", lambda *_: "0.4")
-    monkeypatch.setattr("prony.explain.profilers.py_spy.subprocess.run", run)
+    monkeypatch.setattr("prony_explain.profilers.py_spy.shutil.which", lambda _name: "/usr/bin/py-spy")
+    monkeypatch.setattr("prony_explain.profilers.py_spy.tool.ask_version", lambda *_: "0.4")
+    monkeypatch.setattr("prony_explain.profilers.py_spy.subprocess.run", run)
     with pytest.raises(Unavailable) as raised:
         py_spy.PySpy(7).attach()
     assert str(raised.value) == (

@@ -15,13 +15,13 @@ from typing import Any
 
 import pytest
 
-from prony.explain import attach
-from prony.explain.inspector import Inspector, NotOpened
-from prony.explain.profilers.base import Schedule, Unavailable
-from prony.explain.profilers.jvm_log import JvmLog
-from prony.explain.profilers.node import NodeProfiler
-from prony.explain.profilers.perf import Perf
-from prony.explain.profilers.py_spy import PySpy
+from prony_explain import attach
+from prony_explain.inspector import Inspector, NotOpened
+from prony_explain.profilers.base import Schedule, Unavailable
+from prony_explain.profilers.jvm_log import JvmLog
+from prony_explain.profilers.node import NodeProfiler
+from prony_explain.profilers.perf import Perf
+from prony_explain.profilers.py_spy import PySpy
 from tests.explain.burning import (
     BURNS,
     java,

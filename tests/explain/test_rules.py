@@ -9,7 +9,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.evidence.profile import sampling
-from prony.explain.rules import Part, Place, defaults, read, rules_for
+from prony_explain.rules import Part, Place, defaults, read, rules_for
 
 from .profiles import SERVERS, STAGED, THREAD, recorded
 

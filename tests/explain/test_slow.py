@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from prony.evidence.profile import MOST_EVENTS, LockWait, LockWaits, Profile, Stalls, TimelineEvent
-from prony.explain.slow import (
+from prony_explain.slow import (
     Beside,
     Requests,
     SlowRequests,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.explain import stalls
+from prony_explain import stalls
 
 PID = 7
 
@@ -95,7 +95,7 @@ def test_a_thread_that_begins_counts_from_its_first_reading(
 def test_readings_that_take_long_are_fewer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, waited_ns=0, throttled_us=0, read_bytes=0)
     clock = itertools.count(step=0.002)
-    monkeypatch.setattr("prony.explain.stalls.time.thread_time", lambda: next(clock))
+    monkeypatch.setattr("prony_explain.stalls.time.thread_time", lambda: next(clock))
     waits: list[float] = []
     stalls.watch([PID], changing([lambda: None] * 2, waits), time.monotonic(), 10.0, root=tmp_path)
     assert waits == pytest.approx([stalls.STEP_S, 0.1, 0.1])

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 
 from prony.judge.finding import Bias, Kind
-from prony.metrics.figures import in_base_units
 from prony.report import exports
 from prony.report.delivery import as_plain
-from prony.report.documents import EXPERIMENTS, INTERVALS, LONGEST, TRIALS, documents
 from prony.report.export import to_json
+from prony_serve.documents import EXPERIMENTS, INTERVALS, LONGEST, TRIALS, documents
+from prony_serve.metrics.figures import in_base_units
 from tests.programs import program
 from tests.report import factory
 

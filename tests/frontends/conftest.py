@@ -15,12 +15,9 @@ from typing import Any
 import pytest
 
 from prony.cli.common import Common
-from prony.cli.frontends import offers
 from prony.evidence.engine import EngineReport, Window
 from prony.evidence.trial import StageReport
 from prony.experiment.testbed import Progress, Testbed
-from prony.frontends.base import Asked, Context, Translated, explain
-from prony.frontends.jmeter import requests
 from prony.judge.limits import CheckLimits
 from prony.load import reference
 from prony.load.contract import EngineLoad, engine_load
@@ -31,6 +28,9 @@ from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
 from prony.store import Store
 from prony.trial.stages import offer_stage
+from prony_frontends.base import Asked, Context, Translated, explain
+from prony_frontends.command import offers
+from prony_frontends.jmeter import requests
 from tests import command
 
 

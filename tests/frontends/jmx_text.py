@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prony.frontends.base import Translated
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.arguments import Wishes
-from prony.frontends.jmeter.translate import of_tree
 from prony.plan.trial import TrialPlan
+from prony_frontends.base import Translated
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.arguments import Wishes
+from prony_frontends.jmeter.translate import of_tree
 
 ARGUMENTS = (
     '<elementProp name="HTTPsampler.Arguments" elementType="Arguments">'

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.ab import FRONT_END, _files, html, layout, run, translate
-from prony.frontends.ab.arguments import AbArguments, parse
-from prony.frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
-from prony.frontends.base import Refused, openssl_name
+from prony_frontends.ab import FRONT_END, _files, html, layout, run, translate
+from prony_frontends.ab.arguments import AbArguments, parse
+from prony_frontends.ab.figures import AbFigures, AbTimes, TimeDistribution
+from prony_frontends.base import Refused, openssl_name
 from tests.frontends.conftest import Front, Served, offered
 from tests.programs import program
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.ab import run
+from prony_frontends.ab import run
 from tests.frontends.conftest import Front, Served, quick_desk
 from tests.programs import program
 

@@ -12,12 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.cli import frontends, importing
 from prony.cli.common import Common
-from prony.cli.frontends import divided
 from prony.errors import EnvironmentFault, UsageError
 from prony.experiment import calibrating
-from prony.frontends.base import Ran, Refused, Translated, exit_code, explain, say_judgement
 from prony.judge.finding import Bias, Finding, Judgement, Kind
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, Connections, OpenLoad, SteadyWindow, WholeRun
@@ -28,6 +25,10 @@ from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
 from prony.store import StoredJudgement, StoredTrial
+from prony_frontends import command as frontends
+from prony_frontends import importing
+from prony_frontends.base import Ran, Refused, Translated, exit_code, explain, say_judgement
+from prony_frontends.command import divided
 from tests import command
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import front_end, front_ends, names, summary
+from prony_frontends import front_end, front_ends, names, summary
 from tests import command
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "frontends.md").read_text(encoding="utf-8")

@@ -16,18 +16,18 @@ from pathlib import Path
 import pytest
 
 from prony.evidence.engine import EngineReport
-from prony.frontends import ab, fhb, wrk
-from prony.frontends.base import Translated
 from prony.judge.limits import CheckLimits
 from prony.plan.load import ClosedLoad, SteadyWindow, WholeRun
 from prony.plan.planfile_read import find, read
 from prony.plan.step import Step
 from prony.plan.trial import TrialPlan
-from prony.report.exports.wrk import COLUMNS
 from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
 from prony.server.probe import http_probe, status_probe
+from prony_frontends import ab, fhb, wrk
+from prony_frontends.base import Translated
+from prony_frontends.exports.wrk import COLUMNS
 from tests.frontends.conftest import Served, changed, moved, offered, quick_desk
 
 SCRIPTS = Path(__file__).parents[2] / "plans" / "scripts"

@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.fhb import FRONT_END, run, translate
-from prony.frontends.fhb.arguments import parse
-from prony.frontends.fhb.figures import FhbFigures, figures, report
 from prony.plan.load import ClosedLoad, SteadyWindow
+from prony_frontends.fhb import FRONT_END, run, translate
+from prony_frontends.fhb.arguments import parse
+from prony_frontends.fhb.figures import FhbFigures, figures, report
 from tests.entries import requests
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served

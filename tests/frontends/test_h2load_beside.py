@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.h2load import FRONT_END
+from prony_frontends.h2load import FRONT_END
 from tests.frontends.conftest import Served, quick_desk
 from tests.programs import program
 

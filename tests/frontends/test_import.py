@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from prony.cli.importing import tool_line
 from prony.errors import UsageError
-from prony.frontends import front_end
-from prony.frontends.ab import run, translate
-from prony.frontends.base import explain
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.planfile_read import find
+from prony_frontends import front_end
+from prony_frontends.ab import run, translate
+from prony_frontends.base import explain
+from prony_frontends.importing import tool_line
 from tests import command
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, explained, from_file, offered

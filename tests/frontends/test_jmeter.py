@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused, Translated, explain
-from prony.frontends.jmeter import jmx, summary
-from prony.frontends.jmeter.arguments import Wishes, parse
-from prony.frontends.jmeter.functions import LONGEST_S, KnownValues
-from prony.frontends.jmeter.listeners import COLUMNS
 from prony.plan.load import ClosedLoad, OpenLoad, WholeRun
 from prony.plan.step import Block
+from prony_frontends import jmeter
+from prony_frontends.base import Refused, Translated, explain
+from prony_frontends.jmeter import jmx, summary
+from prony_frontends.jmeter.arguments import Wishes, parse
+from prony_frontends.jmeter.functions import LONGEST_S, KnownValues
+from prony_frontends.jmeter.listeners import COLUMNS
 from tests.entries import requests
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, explained
@@ -237,7 +237,7 @@ def test_what_is_no_test_plan_is_one_sentence(content: bytes) -> None:
     ],
 )
 def test_functions_and_variables(raw: str, becomes: str) -> None:
-    from prony.frontends.jmeter.functions import Text
+    from prony_frontends.jmeter.functions import Text
 
     values = KnownValues({"known": "yes"}, users=2, variables={"b": Text.of("1")})
     assert values.text(raw, jmx.JmxNode("x", {}, 1, "p.jmx")).engine == becomes

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused
-from prony.frontends.jmeter.arguments import Wishes
 from prony.load.contract import engine_plan
 from prony.plan.step import Block, Step, pauses
+from prony_frontends.base import Refused
+from prony_frontends.jmeter.arguments import Wishes
 from tests.entries import requests
 from tests.frontends.conftest import as_asked, explained
 from tests.frontends.jmx_text import element, flag, found, load_of, prop, sampler, translated_of, variables

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.translate import of_tree
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.translate import of_tree
 from tests.frontends.conftest import explained
 from tests.frontends.jmx_text import PLANS, document, element, found, posted, prop, sampler
 

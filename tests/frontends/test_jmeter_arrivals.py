@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter.arrivals import ARRIVALS, FREE_FORM
-from prony.frontends.jmeter.translate import JMeterPlan
 from prony.plan.load import OpenLoad
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter.arrivals import ARRIVALS, FREE_FORM
+from prony_frontends.jmeter.translate import JMeterPlan
 from tests.frontends.conftest import Served, explained, offered, quick_desk
 from tests.frontends.jmx_text import element, prop, sampler
 from tests.frontends.test_jmeter_groups import document, plan

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
+from prony_frontends import jmeter
 from tests.frontends.conftest import quick_desk
 from tests.frontends.jmx_text import document, element, flag, found, prop, repeated, sampler, variables
 from tests.frontends.real_jmeter import exits, needs_jmeter

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from prony.frontends.base import Refused, Translated
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.conditions import script
-from prony.frontends.jmeter.functions import KnownValues, Text
 from prony.plan.think import Think
+from prony_frontends.base import Refused, Translated
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.conditions import script
+from prony_frontends.jmeter.functions import KnownValues, Text
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
     document,
@@ -134,7 +134,7 @@ def plan_file(folder: Path, content: bytes) -> Path:
 
 
 def read(content: bytes, folder: Path) -> Translated:
-    from prony.frontends import jmeter
+    from prony_frontends import jmeter
 
     return jmeter.translate(["-n", "-t", str(plan_file(folder, content))])
 

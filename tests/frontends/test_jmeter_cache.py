@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Translated
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.step import Step
 from prony.plan.target import Url
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Cache, Workload
+from prony_frontends import jmeter
+from prony_frontends.base import Translated
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,

@@ -11,9 +11,9 @@ from urllib.parse import unquote_plus
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
 from prony.trial.rendering import Values
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
 from tests.entries import requests
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import ARGUMENTS, document, load_of, prop, repeated, sampler, variables

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter.resources import DEEPEST
 from prony.plan.step import Block, Step
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter.resources import DEEPEST
 from tests.frontends.conftest import explained, quick_desk
 from tests.frontends.jmx_text import (
     document,

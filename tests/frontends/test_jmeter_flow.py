@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter.arguments import Wishes
-from prony.frontends.jmeter.functions import LONGEST_S
 from prony.plan.load import WholeRun
 from prony.plan.step import Block
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter.arguments import Wishes
+from prony_frontends.jmeter.functions import LONGEST_S
 from tests.entries import requests
 from tests.frontends.conftest import explained, quick_desk
 from tests.frontends.jmx_text import (

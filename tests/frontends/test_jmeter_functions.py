@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import translate
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import translate
 from tests.entries import requests
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (

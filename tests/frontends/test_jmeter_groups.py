@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.translate import JMeterPlan, of_tree
 from prony.plan.load import ClosedLoad, WholeRun
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.translate import JMeterPlan, of_tree
 from tests.frontends.conftest import Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, found, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.translate import of_tree
 from prony.plan.step import Step
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.translate import of_tree
 from tests.entries import requests
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import (

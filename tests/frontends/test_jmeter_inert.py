@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import jmx, scripts
-from prony.frontends.jmeter.arguments import USAGE, Wishes
-from prony.frontends.jmeter.translate import of_tree
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import jmx, scripts
+from prony_frontends.jmeter.arguments import USAGE, Wishes
+from prony_frontends.jmeter.translate import of_tree
 from tests.entries import requests
 from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, sampler, translated_of
 

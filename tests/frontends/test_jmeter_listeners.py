@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from prony.experiment.testbed import Progress
-from prony.frontends import jmeter
-from prony.frontends.base import Asked, Translated
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.listeners import COLUMNS, RowsFile, Wanted
-from prony.frontends.jmeter.translate import JMeterPlan, of_tree
+from prony_frontends import jmeter
+from prony_frontends.base import Asked, Translated
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.listeners import COLUMNS, RowsFile, Wanted
+from prony_frontends.jmeter.translate import JMeterPlan, of_tree
 from tests.frontends.conftest import QuickDesk, Served, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, prop, repeated, sampler, variables
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter, markup
-from prony.frontends.base import Refused
+from prony_frontends import jmeter, markup
+from prony_frontends.base import Refused
 from tests.frontends.conftest import explained, quick_desk
 from tests.frontends.jmx_text import (
     document,

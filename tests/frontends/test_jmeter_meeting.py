@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import translate
 from prony.plan.load import ClosedLoad, WholeRun
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import translate
 from tests.frontends.conftest import explained, offered
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
+from prony_frontends import jmeter
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,

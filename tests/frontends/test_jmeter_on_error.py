@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.translate import of_tree
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.translate import of_tree
 from tests.frontends.conftest import Front, Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, document, element, flag, load_of, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
 from prony.plan.step import Block
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
 from tests.frontends.conftest import Served, explained, offered, quick_desk
 from tests.frontends.jmx_text import (
     document,

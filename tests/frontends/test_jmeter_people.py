@@ -13,8 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from prony.evidence.engine import EngineReport
-from prony.frontends import jmeter
-from prony.frontends.base import Translated
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.target import Url
 from prony.plan.think import Think
@@ -24,6 +22,8 @@ from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import status_probe
+from prony_frontends import jmeter
+from prony_frontends.base import Translated
 from tests.frontends.conftest import offered
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 

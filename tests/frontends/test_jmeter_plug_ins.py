@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.base import Refused, Translated
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.translate import of_tree
+from prony_frontends.base import Refused, Translated
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.translate import of_tree
 from tests.frontends.jmx_text import document, element, flag, prop, sampler
 
 RANDOM_ROWS = "com.blazemeter.jmeter.RandomCSVDataSetConfig"

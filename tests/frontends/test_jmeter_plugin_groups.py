@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import jmx, plugin_groups
-from prony.frontends.jmeter.plugin_groups import CONCURRENCY, STEPPING, ULTIMATE
-from prony.frontends.jmeter.translate import JMeterPlan, of_tree
 from prony.plan.load import ClosedLoad
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import jmx, plugin_groups
+from prony_frontends.jmeter.plugin_groups import CONCURRENCY, STEPPING, ULTIMATE
+from prony_frontends.jmeter.translate import JMeterPlan, of_tree
 from tests.frontends.conftest import Served, explained, quick_desk
 from tests.frontends.jmx_text import PLANS, element, flag, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_plug_ins, run_jmeter

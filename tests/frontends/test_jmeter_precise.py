@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused, Translated
-from prony.frontends.jmeter.functions import LONGEST_S
-from prony.frontends.jmeter.precise import BURST_PER_S, MOST_PHASES
 from prony.plan.blocks import Pace
 from prony.plan.step import Block
+from prony_frontends.base import Refused, Translated
+from prony_frontends.jmeter.functions import LONGEST_S
+from prony_frontends.jmeter.precise import BURST_PER_S, MOST_PHASES
 from tests.frontends.conftest import Served, explained, offered
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
 from tests.frontends.conftest import Served, offered
 from tests.frontends.jmx_text import (
     ARGUMENTS,

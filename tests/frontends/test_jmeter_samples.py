@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.jmeter.marks import MARK
-from prony.frontends.jmeter.outline import Style, outlines
-from prony.frontends.jmeter.samples import Chain, Made, samples
 from prony.load.request_log import LoggedRequest
 from prony.plan.blocks import Condition, Loop
 from prony.plan.response import Resources
 from prony.plan.step import Block, Entry, Step
 from prony.plan.workload import Scenario, Workload
+from prony_frontends import jmeter
+from prony_frontends.jmeter.marks import MARK
+from prony_frontends.jmeter.outline import Style, outlines
+from prony_frontends.jmeter.samples import Chain, Made, samples
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import document, element, flag, prop, repeated, sampler
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

@@ -8,10 +8,10 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import statements, translate
-from prony.frontends.jmeter.expression_values import NotPlain
 from prony.plan.step import Block, Entry, Step
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import statements, translate
+from prony_frontends.jmeter.expression_values import NotPlain
 from tests.frontends.conftest import offered
 from tests.frontends.jmx_text import (
     document,

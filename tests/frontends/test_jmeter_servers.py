@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
 from prony.judge.checks.connections import expected_connections
 from prony.load.contract import engine_plan
 from prony.load.facts import load_facts
 from prony.plan.workload import Cookies, GivenCookie
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
 from tests.entries import requests
 from tests.frontends.conftest import as_asked, explained, quick_desk
 from tests.frontends.jmx_text import document, element, flag, load_of, prop, repeated, sampler, translated_of

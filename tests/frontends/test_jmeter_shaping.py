@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.base import Refused
-from prony.frontends.jmeter import jmx
-from prony.frontends.jmeter.plugin_groups import CONCURRENCY
-from prony.frontends.jmeter.shaping import TIMER
-from prony.frontends.jmeter.translate import JMeterPlan, of_tree
 from prony.load.contract import engine_plan
 from prony.plan.blocks import Pace, PacePhase
 from prony.plan.load import ClosedLoad, WholeRun
 from prony.plan.step import Block
+from prony_frontends.base import Refused
+from prony_frontends.jmeter import jmx
+from prony_frontends.jmeter.plugin_groups import CONCURRENCY
+from prony_frontends.jmeter.shaping import TIMER
+from prony_frontends.jmeter.translate import JMeterPlan, of_tree
 from tests.frontends.conftest import Served, as_asked, explained, offered
 from tests.frontends.jmx_text import (
     PLANS,

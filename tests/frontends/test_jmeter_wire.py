@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
 from tests.entries import requests
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.jmx_text import (

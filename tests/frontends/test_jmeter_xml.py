@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import jmeter
-from prony.frontends.base import Refused
+from prony_frontends import jmeter
+from prony_frontends.base import Refused
 from tests.frontends.conftest import quick_desk
 from tests.frontends.jmx_text import document, element, flag, load_of, prop, repeated, sampler, translated_of
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter

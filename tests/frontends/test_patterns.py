@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from prony.frontends.patterns import NotTaken, pattern
 from prony.load.short import run_short
 from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
+from prony_frontends.patterns import NotTaken, pattern
 from tests.frontends.conftest import Served
 
 SAME = (

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends import names
 from prony.store import Store
+from prony_frontends import names
 from tests import command
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Served

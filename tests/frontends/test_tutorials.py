@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import front_end
+from prony_frontends import front_end
 from tests.frontends.conftest import offered, quick_desk
 from tests.frontends.real_jmeter import needs_jmeter, run_jmeter
 from tests.frontends.shop import Visits, shop

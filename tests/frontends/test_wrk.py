@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from prony.errors import UsageError
-from prony.frontends._wrk import layout
-from prony.frontends._wrk.arguments import WrongUsage, parse
-from prony.frontends.base import Refused
-from prony.frontends.counted import CountedValues
-from prony.frontends.wrk import run, translate
 from prony.plan.step import Step
+from prony_frontends._wrk import layout
+from prony_frontends._wrk.arguments import WrongUsage, parse
+from prony_frontends.base import Refused
+from prony_frontends.counted import CountedValues
+from prony_frontends.wrk import run, translate
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served
 from tests.programs import program

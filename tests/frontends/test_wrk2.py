@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends._wrk import layout
-from prony.frontends._wrk.arguments import WrongUsage
-from prony.frontends._wrk.run import figures
-from prony.frontends.base import Refused
-from prony.frontends.counted import CountedValues
-from prony.frontends.wrk2 import FRONT_END
 from prony.plan.load import OpenLoad
+from prony_frontends._wrk import layout
+from prony_frontends._wrk.arguments import WrongUsage
+from prony_frontends._wrk.run import figures
+from prony_frontends.base import Refused
+from prony_frontends.counted import CountedValues
+from prony_frontends.wrk2 import FRONT_END
 from tests.frontends.conftest import Served, explained, offered, quick_desk
 from tests.programs import program
 

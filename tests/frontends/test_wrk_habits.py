@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.wrk import run
+from prony_frontends.wrk import run
 from tests.frontends.conftest import Served, quick_desk
 from tests.frontends.test_wrk import requests_of, skeleton
 from tests.programs import program

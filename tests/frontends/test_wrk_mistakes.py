@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.wrk import run
+from prony_frontends.wrk import run
 from tests.frontends.conftest import Front, Served
 
 Serve = Callable[..., Served]

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prony.errors import PronyError, UsageError
-from prony.frontends.base import explain
-from prony.frontends.wrk import translate
 from prony.plan.load import WholeRun
+from prony_frontends.base import explain
+from prony_frontends.wrk import translate
 from tests import command
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Served, changed, from_file, offered, read_plan

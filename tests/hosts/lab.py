@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from prony.evidence.trial import TrialRecord
-from prony.hosts import certificates
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
 from prony.report.reading import load_result
 from prony.store import Store
+from prony_hosts import certificates
 from tests.hosts.rig import Rig
 
 BIN = Path(sys.executable).parent

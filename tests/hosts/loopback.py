@@ -13,11 +13,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from prony.hosts import certificates
-from prony.hosts.attach import start_scheduler
-from prony.hosts.file import HostsFile, read
-from prony.hosts.process import Lives, Settings
 from prony.server.sockets import free_port
+from prony_hosts import certificates
+from prony_hosts.attach import start_scheduler
+from prony_hosts.file import HostsFile, read
+from prony_hosts.process import Lives, Settings
 
 
 class Loopback:
@@ -61,7 +61,7 @@ class Loopback:
         identity = certificates.identity(self.certificates, certificates.ON_HOST)
         settings = Settings(self.file.lab.scheduler, self._lives, identity, name, role)
         process = subprocess.Popen(
-            [sys.executable, "-m", "prony.hosts.process"],
+            [sys.executable, "-m", "prony_hosts.process"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -15,17 +15,17 @@ import pytest
 from prony.conformance import suite
 from prony.errors import EnvironmentFault
 from prony.evidence.host import CpuPartition
-from prony.hosts import actors, server_host
-from prony.hosts.actor import Abandoned
-from prony.hosts.actors import LoadHost
-from prony.hosts.network_path import is_own
-from prony.hosts.server_host import ServerHost
 from prony.load.contract import EngineLoad
 from prony.plan.load import ClosedLoad
 from prony.plan.target import Launch, Url
 from prony.plan.workload import from_url
 from prony.server import tool
 from prony.server.launch import launch
+from prony_hosts import actors, server_host
+from prony_hosts.actor import Abandoned
+from prony_hosts.actors import LoadHost
+from prony_hosts.network_path import is_own
+from prony_hosts.server_host import ServerHost
 from tests.load.test_engine import Reference
 
 NEVER_S = 3600.0

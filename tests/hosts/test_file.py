@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from prony.cli.main import app
 from prony.errors import UsageError
-from prony.hosts.certificates import CA_KEY, LAB, ON_HOST, identity, make
-from prony.hosts.file import read, ssh_parts, transport_fault
+from prony_hosts.certificates import CA_KEY, LAB, ON_HOST, identity, make
+from prony_hosts.file import read, ssh_parts, transport_fault
 
 LAB_LINE = "lab: {scheduler: 'tcp://127.0.0.1:8786'}\n"
 
@@ -110,8 +110,8 @@ def test_a_worker_on_plain_tcp_does_not_listen_beyond_loopback(
 ) -> None:
     said = refusal(tmp_path, f"{LAB_LINE}load: [{{connect: a, listen: 0.0.0.0}}]\n")
     assert "tcp:// beyond loopback" in said
-    monkeypatch.setattr("prony.hosts.extra.require", lambda: None)
-    monkeypatch.setattr("prony.hosts.process.serve", lambda *_: None)
+    monkeypatch.setattr("prony_hosts.extra.require", lambda: None)
+    monkeypatch.setattr("prony_hosts.process.serve", lambda *_: None)
     words = ["hosts", "worker", "tcp://127.0.0.1:8786", "--listen", "0.0.0.0"]
     done = CliRunner().invoke(app, words)
     assert isinstance(done.exception, UsageError)
@@ -147,7 +147,7 @@ def test_certificates_are_the_owners_and_made_once(tmp_path: Path) -> None:
 
 
 def test_a_certificate_that_ran_out_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("prony.hosts.certificates.VALID_DAYS", 0)
+    monkeypatch.setattr("prony_hosts.certificates.VALID_DAYS", 0)
     make(tmp_path / "certs")
     with pytest.raises(UsageError, match="ran out on"):
         identity(tmp_path / "certs", LAB)

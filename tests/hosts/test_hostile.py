@@ -14,10 +14,10 @@ import pytest
 
 from prony.errors import EnvironmentFault
 from prony.host.check import HostCheck
-from prony.hosts import certificates
-from prony.hosts.actors import HostDescription, MeasuredHost
-from prony.hosts.attach import attached, start_scheduler
-from prony.hosts.certificates import LAB, ON_HOST, identity
+from prony_hosts import certificates
+from prony_hosts.actors import HostDescription, MeasuredHost
+from prony_hosts.attach import attached, start_scheduler
+from prony_hosts.certificates import LAB, ON_HOST, identity
 from tests.hosts.loopback import Loopback
 
 distributed = pytest.importorskip("distributed", reason="the extra hosts is not installed")
@@ -96,9 +96,9 @@ def test_what_a_worker_unpickles_is_not_run(hosts: Loopback, tmp_path: Path) -> 
 
 
 def test_a_name_that_is_unpickled_imports_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from prony.hosts import pickles
+    from prony_hosts import pickles
 
-    for module in ("prony.__main__", "prony.selftest.sections"):
+    for module in ("prony.__main__", "prony_selftest.sections"):
         monkeypatch.delitem(sys.modules, module, raising=False)
         with pytest.raises(pickles.Refused):
             pickles.loads(f"c{module}\nmain\n.".encode())
@@ -158,7 +158,7 @@ HEARTBEAT = {"address": "tls://127.0.0.1:1", "metrics": METRICS, "executing": {}
 
 async def stays(own: certificates.Identity, scheduler: str, *said: dict[str, Any]) -> bool:
     """Whether the scheduler keeps a worker that registers and then says this on its stream."""
-    from prony.hosts.node import HostWorker
+    from prony_hosts.node import HostWorker
 
     worker = HostWorker(
         scheduler, name="stranger", role="load", host="127.0.0.1", port=0, security=own.security(), facts={}

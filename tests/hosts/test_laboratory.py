@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,13 +13,13 @@ from types import SimpleNamespace
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.hosts import attach
-from prony.hosts.actor import HostActor, Lease
-from prony.hosts.check import HostProbe, check, clock_of
-from prony.hosts.facts import Facts, differs, facts, refusal
-from prony.hosts.laboratory import Laboratory, Remote
-from prony.hosts.liveness import Liveness
-from prony.load.handle import HostLost
+from prony.load.base import HostLost
+from prony_hosts import attach
+from prony_hosts.actor import HostActor, Lease
+from prony_hosts.check import HostProbe, check, clock_of
+from prony_hosts.facts import Facts, differs, facts, refusal
+from prony_hosts.laboratory import Laboratory, Remote
+from prony_hosts.liveness import Liveness
 from tests.hosts.loopback import Loopback
 
 PATIENCE_S = 60.0
@@ -95,7 +93,7 @@ def test_a_host_that_falls_silent_during_the_check_is_a_row(
         return begin(self, actor, name, *args)
 
     monkeypatch.setattr(Laboratory, "start", start)
-    monkeypatch.setattr("prony.hosts.check.LOOK_S", 0.01)
+    monkeypatch.setattr("prony_hosts.check.LOOK_S", 0.01)
     with Loopback(tmp_path, 2) as hosts:
         found = {(one.host, one.check.name): one.check for one in check(hosts.file, say=lambda _: None)}
     assert found["load-2", "actor"].status == "bad"
@@ -279,31 +277,3 @@ def test_silence_and_refusal_are_told_apart() -> None:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join(PATIENCE_S)
-
-
-def test_without_the_extra_there_is_one_sentence(tmp_path: Path) -> None:
-    """And without --hosts Dask is not imported: a Python that has none runs everything else."""
-    program = (
-        "import sys\n"
-        "for name in ('distributed', 'dask', 'asyncssh'): sys.modules[name] = None\n"
-        "import importlib.util as u\n"
-        "find = u.find_spec\n"
-        "u.find_spec = lambda name, *a: None if name in ('distributed', 'asyncssh') else find(name, *a)\n"
-        "from prony.cli.main import main\n"
-        "sys.exit(main())\n"
-    )
-
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=PATIENCE_S
-        )
-
-    assert run("servers", "--json").returncode == 0
-    file = tmp_path / "hosts.yaml"
-    file.write_text("lab: {scheduler: 'tcp://127.0.0.1:1'}\nload: [{connect: a}]\n", encoding="utf-8")
-    refused = run("hosts", "check", str(file))
-    assert refused.returncode == 4
-    assert refused.stderr == (
-        "prony: several hosts need distributed and asyncssh, which are not installed; "
-        "install them: pip install 'prony[hosts]'\n"
-    )

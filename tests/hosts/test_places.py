@@ -10,15 +10,8 @@ import pytest
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, CpuUse, HostRow, HostWindow, Limits, PortRange
-from prony.hosts import files
-from prony.hosts.file import HostsFile
-from prony.hosts.observed import HostedExternal
-from prony.hosts.places import HostedPlaces
-from prony.hosts.sampling import merged_rows, merged_window
-from prony.hosts.testbed import HostsTestbed, on_machines, refuse, together
-from prony.load.clock import ClockEstimate, RoundTrip
+from prony.load.base import HostLost
 from prony.load.contract import EngineLoad
-from prony.load.handle import HostLost
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, SteadyWindow
 from prony.plan.plan import MAIN, Plan, one_part
@@ -27,6 +20,13 @@ from prony.plan.target import Launch, TlsOptions, Url, launched
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Feeder, Workload, from_url
 from prony.targets import ExternalServer
+from prony_hosts import files
+from prony_hosts.file import HostsFile
+from prony_hosts.load.clock import ClockEstimate, RoundTrip
+from prony_hosts.observed import HostedExternal
+from prony_hosts.places import HostedPlaces
+from prony_hosts.sampling import merged_rows, merged_window
+from prony_hosts.testbed import HostsTestbed, on_machines, refuse, together
 
 GROUPS = HostsFile.model_validate(
     {

@@ -150,7 +150,7 @@ def children(hosts: Loopback) -> list[str]:
 def test_without_hosts_nothing_of_dask_is_imported() -> None:
     code = (
         "import sys; import prony.cli.main, prony.cli.measure, prony.experiment.experiment, prony.trial.run; "
-        "print([name for name in ('distributed', 'dask', 'asyncssh', 'prony.hosts') if name in sys.modules])"
+        "print([name for name in ('distributed', 'dask', 'asyncssh', 'prony_hosts') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

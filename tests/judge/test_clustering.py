@@ -12,7 +12,7 @@ from prony.judge.clustering import Seconds, design_effect
 from prony.judge.histogram import Decoded
 from prony.judge.percentiles import Times, percentile_series, planned_samples, useful_samples
 from prony.judge.times import NAMED, supported
-from prony.selftest.percentile_coverage import rows_of
+from prony_selftest.percentile_coverage import rows_of
 
 
 def effects(cluster: int, seed: int = 1, requests: int = 30_000) -> list[float]:

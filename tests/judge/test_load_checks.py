@@ -19,7 +19,7 @@ from prony.judge.finding import Finding, Kind
 from prony.judge.histogram import decode
 from prony.judge.limits import CheckLimits
 from prony.judge.times import NAMED
-from prony.load.adding import uniform_distance
+from prony_hosts.load.adding import uniform_distance
 from tests.judge import factory as f
 
 LIMITS = CheckLimits()

@@ -17,7 +17,7 @@ from prony.judge.percentiles import (
     rank_interval,
     useful_samples,
 )
-from prony.selftest.percentile_coverage import rows_of
+from prony_selftest.percentile_coverage import rows_of
 from tests.judge import factory as f
 
 

@@ -10,7 +10,7 @@ from prony.judge.checks.samples import SamplesLimits, samples
 from prony.judge.figures import figures
 from prony.judge.finding import Finding, Kind
 from prony.judge.histogram import decode
-from prony.selftest.percentile_coverage import rows_of
+from prony_selftest.percentile_coverage import rows_of
 from tests.judge import factory as f
 
 

@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from prony.load.clock import ClockEstimate
+from prony.load.base import HostLost
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
-from prony.load.handle import HostLost
+from prony_hosts.load.clock import ClockEstimate
 
 
 class EngineHere:

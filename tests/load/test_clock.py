@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.load.clock import STRETCHES, ClockEstimate, ClockEstimator, RoundTrip, fitted
+from prony_hosts.load.clock import STRETCHES, ClockEstimate, ClockEstimator, RoundTrip, fitted
 
 S = 1_000_000_000
 

@@ -14,13 +14,20 @@ from hypothesis import strategies as st
 
 from prony.evidence.engine import Counters, Gap, Histogram, IntervalRow, Ready, Window
 from prony.judge.checks.stall import StallLimits, stall
-from prony.load.adding import common_gaps, counted, merged_ready, merged_row, merged_window, uniform_distance
-from prony.load.clock import ClockEstimate
+from prony.load.base import HostLost
 from prony.load.contract import EngineLoad
-from prony.load.handle import HostLost
-from prony.load.together import EnginesTogether
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import from_url
+from prony_hosts.load.adding import (
+    common_gaps,
+    counted,
+    merged_ready,
+    merged_row,
+    merged_window,
+    uniform_distance,
+)
+from prony_hosts.load.clock import ClockEstimate
+from prony_hosts.load.together import EnginesTogether
 from tests.judge import factory as f
 
 LOAD = EngineLoad(url="http://h", workload=from_url("/"), load=ClosedLoad(users=2), cpus=(0,))

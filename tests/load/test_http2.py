@@ -8,13 +8,13 @@ import pytest
 from pydantic import ValidationError
 
 from prony.evidence.engine import Counters, Http2Counts
-from prony.load.adding import counted
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.facts import load_facts
 from prony.plan import workload
 from prony.plan.load import ClosedLoad, Connections, Load, OpenLoad, RatePhase
 from prony.plan.trial import quick_trial
 from prony.plan.workload import from_url
+from prony_hosts.load.adding import counted
 
 ARRIVALS = OpenLoad(phases=(RatePhase(duration_s=1, from_per_s=10, to_per_s=10),), max_users=60)
 

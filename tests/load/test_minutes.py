@@ -9,10 +9,10 @@ from prony.evidence.host import HostRow
 from prony.host import minutes as host_minutes
 from prony.judge.checks.steady import steady
 from prony.judge.limits import CheckLimits
-from prony.load.adding import merged_row
 from prony.load.minutes import merged, same_part
 from prony.steady.detector import full_rows
 from prony.thinning import FINE_ROWS, MERGED_ROWS, Thinned
+from prony_hosts.load.adding import merged_row
 from tests.judge import factory as f
 
 

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from prony.errors import UsageError
 from prony.load.contract import EngineLoad, Share, engine_plan
-from prony.load.shares import MOST_SLOTS, shared, slots
 from prony.plan.load import ClosedLoad, Load, OpenLoad
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
+from prony_hosts.load.shares import MOST_SLOTS, shared, slots
 
 WEIGHTS = st.lists(st.sampled_from([0.5, 1.0, 1.25, 2.0, 3.0, 7.0]), min_size=1, max_size=8)
 

@@ -11,17 +11,16 @@ from typing import Any
 import pytest
 
 from prony.errors import EnvironmentFault
-from prony.load import together
-from prony.load.base import Engine
+from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad
-from prony.load.handle import HostLost
 from prony.load.reference import reference_server
-from prony.load.shares import shared
-from prony.load.together import EnginesTogether
 from prony.plan.load import ClosedLoad, Load, OpenLoad
 from prony.plan.step import Step
 from prony.plan.workload import Scenario, Workload
 from prony.trial.load_run import READY_GRACE_S
+from prony_hosts.load import together
+from prony_hosts.load.shares import shared
+from prony_hosts.load.together import EnginesTogether
 from tests.load.hosts_at_hand import Canned, EngineHere
 
 WORKLOAD = Workload(name="w", scenarios=(Scenario(name="s", steps=(Step(name="get", path="/"),)),))

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from prony.metrics.exposition import CLASSIC, OPENMETRICS, Family, Sample, classic, negotiated, openmetrics
+from prony_serve.metrics.exposition import (
+    CLASSIC,
+    OPENMETRICS,
+    Family,
+    Sample,
+    classic,
+    negotiated,
+    openmetrics,
+)
 
 ODD = {"server": 'a"b\\c\nd'}
 FAMILIES = (

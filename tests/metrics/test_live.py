@@ -20,9 +20,9 @@ import pytest
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.engine import IntervalRow
 from prony.judge.finding import Bias, Finding, Judgement
-from prony.metrics.endpoint import address, served
-from prony.metrics.exposition import classic, openmetrics
-from prony.metrics.live import LiveMetrics
+from prony_serve.metrics.endpoint import address, served
+from prony_serve.metrics.exposition import classic, openmetrics
+from prony_serve.metrics.live import LiveMetrics
 from tests.e2e.conftest import Lab
 from tests.programs import program
 

@@ -15,15 +15,6 @@ from prony.errors import EnvironmentFault
 from prony.evidence.trial import ToolRun
 from prony.experiment.experiment import Experiment, remaining
 from prony.experiment.targets import Targets
-from prony.peers import PEERS, Claim, Command, LoadGenerator, NotOffered, PeerLoad
-from prony.peers.ab import Ab
-from prony.peers.artillery import Artillery
-from prony.peers.base import Offer
-from prony.peers.h2load import H2load
-from prony.peers.jmeter import Jmeter
-from prony.peers.oha import Oha
-from prony.peers.runner import run
-from prony.peers.wrk import Wrk
 from prony.plan.cell import cell_of
 from prony.plan.load import ClosedLoad, Connections, WholeRun
 from prony.plan.part import CrossCheck, Part
@@ -32,10 +23,20 @@ from prony.plan.target import Url
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import from_url
 from prony.report.progress import SilentProgress
-from prony.selftest.faults.other_tools import words
 from prony.server import proc
 from prony.store import Store
-from prony.trial import peer_tools
+from prony.trial.run import around
+from prony_peers import PEERS, Claim, Command, LoadGenerator, NotOffered, PeerLoad
+from prony_peers import around_trial as peer_tools
+from prony_peers.ab import Ab
+from prony_peers.artillery import Artillery
+from prony_peers.base import Offer
+from prony_peers.h2load import H2load
+from prony_peers.jmeter import Jmeter
+from prony_peers.oha import Oha
+from prony_peers.runner import run
+from prony_peers.wrk import Wrk
+from prony_selftest.faults.other_tools import words
 from tests import command as prony
 from tests.exit_codes import demanded_code
 from tests.frontends.conftest import Front, Served, front, serve  # noqa: F401 - fixtures
@@ -310,9 +311,7 @@ def test_a_tool_that_fails_is_no_failure_of_the_trial(
 
 def test_the_order_of_a_round_is_drawn_and_holds_each_tool_once() -> None:
     tools = ("a", "b", "c")
-    drawn = {
-        (tuple(before), tuple(after)) for before, after in (peer_tools.around(tools, n) for n in range(400))
-    }
+    drawn = {(tuple(before), tuple(after)) for before, after in (around(tools, n) for n in range(400))}
     assert all(sorted((*before, *after)) == list(tools) for before, after in drawn)
     assert len(drawn) == 24
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import jsonschema
 
-from prony.push.dashboards import CHARTS, saved_objects
-from prony.report.documents import INTERVALS, TRIALS, documents
+from prony_serve.documents import INTERVALS, TRIALS, documents
+from prony_serve.push.dashboards import CHARTS, saved_objects
 from tests.report import factory
 
 OBJECT = {

@@ -16,14 +16,14 @@ import pytest
 pytest.importorskip("opensearchpy", reason="opensearch-py is not installed: make setup")
 
 from prony.errors import UsageError
-from prony.push import setup
-from prony.push.cluster import BRIEF, Cluster, Patience
-from prony.push.connection import API_KEY_FILE
-from prony.push.faults import PushFault
-from prony.push.pushing import Pushed, PushTrials, push
-from prony.report.documents import EXPERIMENTS, INTERVALS, TRIALS, documents
 from prony.report.reading import load_result
 from prony.store import Store
+from prony_serve.documents import EXPERIMENTS, INTERVALS, TRIALS, documents
+from prony_serve.push import setup
+from prony_serve.push.cluster import BRIEF, Cluster, Patience
+from prony_serve.push.connection import API_KEY_FILE
+from prony_serve.push.faults import PushFault
+from prony_serve.push.pushing import Pushed, PushTrials, push
 from tests.exports.stored import keep
 from tests.push.far_end import FarEnd, far_end
 from tests.report import factory

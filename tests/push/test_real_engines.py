@@ -18,12 +18,12 @@ import pytest
 
 pytest.importorskip("opensearchpy", reason="opensearch-py is not installed: make setup")
 
-from prony.push.cluster import Cluster
-from prony.push.faults import PushFault
-from prony.push.pushing import push
-from prony.report.documents import INTERVALS, TRIALS, documents
 from prony.report.reading import load_result
 from prony.store import Store
+from prony_serve.documents import INTERVALS, TRIALS, documents
+from prony_serve.push.cluster import Cluster
+from prony_serve.push.faults import PushFault
+from prony_serve.push.pushing import push
 from tests.exports.stored import keep
 from tests.report import factory
 

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("opensearchpy", reason="opensearch-py is not installed: make setup")
 
-from prony.report.documents import EXPERIMENTS, TRIALS
+from prony_serve.documents import EXPERIMENTS, TRIALS
 from tests.e2e.conftest import Lab
 from tests.load.test_engine import Reference
 from tests.push.far_end import far_end

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.explain.flame import WIDTH
 from prony.report.html import render_html, write_text
 from prony.report.reading import load_exported
+from prony_explain.flame import WIDTH
 
 from . import factory
 from .browser import browsing, opened

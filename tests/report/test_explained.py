@@ -17,14 +17,16 @@ from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.plan.target import Launch
 from prony.report.delivery import as_plain
-from prony.report.explained import blocks, explanations
 from prony.report.export import to_json
-from prony.report.html.explained_chapter import silences, undrawn
-from prony.report.html.page import SCRIPT_HASH, render_html
+from prony.report.html.page import render_html, source_of
 from prony.report.reading import build
 from prony.report.result import ResultView
 from prony.report.schema import json_schema
 from prony.report.terminal import render
+from prony_explain.flame import SCRIPT
+from prony_explain.report.chapter import silences, undrawn
+from prony_explain.report.tables import blocks, explanations
+from prony_explain.report.view import explained
 from tests.explain.profiles import profile, recorded
 
 from . import factory
@@ -117,7 +119,7 @@ def test_the_terminal_tells_cost_budget_differences_and_what_is_missing() -> Non
 
 
 def test_a_costly_profiler_is_named_where_its_parts_and_differences_stand() -> None:
-    view = result().parts[0].explanation
+    view = explanations(result().parts[0].cells)
     assert view is not None
     first, second = view.servers
     changed = replace(view, servers=(replace(first, cost=replace(first.cost, costly=True)), second))
@@ -128,7 +130,7 @@ def test_a_costly_profiler_is_named_where_its_parts_and_differences_stand() -> N
 
 
 def test_a_page_says_which_flame_graphs_it_has_no_room_for() -> None:
-    view = result().parts[0].explanation
+    view = explanations(result().parts[0].cells)
     assert view is not None
     assert undrawn(view) == ()
     (said,) = undrawn(replace(view, differences=view.differences * 7))
@@ -139,7 +141,7 @@ def test_the_page_has_flame_graphs_and_only_their_script_may_run() -> None:
     page = render_html(result())
     assert page.count('class="flame"') == 3  # one each, and their difference
     assert page.count("<script>") == 1
-    assert f"script-src &#39;{SCRIPT_HASH}&#39;" in page
+    assert f"script-src &#39;{source_of(SCRIPT)}&#39;" in page
     plain = render_html(result(explained=False))
     assert "<script" not in plain
     assert "script-src" not in plain
@@ -195,8 +197,9 @@ def test_a_server_that_died_under_the_profiler_leaves_its_figures() -> None:
 
 def test_one_trial_each_has_a_budget_without_intervals_and_no_difference() -> None:
     view = result(blocks=1)
-    assert view.parts[0].explanation is not None
-    for one in view.parts[0].explanation.servers:
+    made = explanations(view.parts[0].cells)
+    assert made is not None
+    for one in made.servers:
         assert one.budget is not None
         assert one.budget.low_us is None
     assert "without an interval: that takes 3 trials each" in " ".join(terminal(view).split())
@@ -247,7 +250,7 @@ def with_slow_requests(view: ResultView) -> ResultView:
         )
         record = trial.record.model_copy(update={"evidence": evidence})
         cells.append(replace(cell, explained=(replace(trial, record=record),)))
-    return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explanations(cells)),))
+    return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explained(cells)),))
 
 
 def with_lock_waits(view: ResultView) -> ResultView:
@@ -265,7 +268,7 @@ def with_lock_waits(view: ResultView) -> ResultView:
     profile = evidence.profile.model_copy(update={"lock_waits": told})
     record = trial.record.model_copy(update={"evidence": evidence.model_copy(update={"profile": profile})})
     cells = [replace(first, explained=(replace(trial, record=record),)), *others]
-    return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explanations(cells)),))
+    return replace(view, parts=(replace(part, cells=tuple(cells), explanation=explained(cells)),))
 
 
 def test_waits_for_a_lock_beside_slow_requests_are_told_with_the_lock_and_drawn() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.report import journal as module
-from prony.report.journal import Journal
 from prony.store import running
+from prony_serve import journal as module
+from prony_serve.journal import Journal
 from tests.report import factory
 
 ID = "261122-aaaa"

@@ -23,7 +23,7 @@ from prony.store import Store, publishing, transfer
 from tests.report.page import Page
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = sorted(one for one in (ROOT / "docs" / "results").iterdir() if one.is_dir())
+FOLDERS = sorted(one for one in (ROOT / "docs" / "results").iterdir() if (one / "results.prony").is_file())
 FIGURE = re.compile(r"(?<![\w.,])(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+\.\d+)(?![\w.]*\d)")
 """A number with a separator of thousands or a decimal point, and no version."""
 

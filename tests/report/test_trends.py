@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from prony.errors import EnvironmentFault
-from prony.report.trends import Setting, TrendTrial, TrendView, change_words, direction, trend
+from prony_serve.trends.series import Setting, TrendTrial, TrendView, change_words, direction, trend
 
 OLD, NEW = Setting("aaaa", "21.0.5"), Setting("bbbb", "21.0.5")
 

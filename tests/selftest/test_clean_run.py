@@ -11,10 +11,10 @@ import pytest
 from prony.evidence.host import CpuPartition
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Finding, Judgement, Kind
-from prony.selftest.faults import clean_run, edited
-from prony.selftest.faults import trial as trials
-from prony.selftest.faults.clean_run import conclude, run_clean
-from prony.selftest.faults.model import Setup, SetupResult
+from prony_selftest.faults import clean_run, edited
+from prony_selftest.faults import trial as trials
+from prony_selftest.faults.clean_run import conclude, run_clean
+from prony_selftest.faults.model import Setup, SetupResult
 from tests.judge import factory as f
 
 QUIET, BUSY = 0.0, 0.3

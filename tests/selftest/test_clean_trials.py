@@ -9,7 +9,7 @@ import pytest
 
 from prony.judge.finding import Kind
 from prony.plan.load import ClosedLoad, SteadyWindow
-from prony.selftest.faults.clean_trials import (
+from prony_selftest.faults.clean_trials import (
     AT_URL,
     FAST_USERS,
     CleanTrial,
@@ -18,9 +18,9 @@ from prony.selftest.faults.clean_trials import (
     every_setup,
     fast_setups,
 )
-from prony.selftest.faults.model import Setup
-from prony.selftest.faults.trial import run_setup
-from prony.selftest.proportion import upper_bound
+from prony_selftest.faults.model import Setup
+from prony_selftest.faults.trial import run_setup
+from prony_selftest.proportion import upper_bound
 
 
 def test_fast_servers_are_there_in_every_kind_and_a_short_run_meets_them_all() -> None:

@@ -14,14 +14,14 @@ from prony.judge.finding import NO_BIAS
 from prony.judge.histogram import decode
 from prony.judge.judging import judge
 from prony.plan.load import SteadyWindow
-from prony.selftest.cover import held as held_module
-from prony.selftest.cover.claims import Claimed, claimed, creeping, is_false
-from prony.selftest.cover.held import Found, held, inside, plateaus
-from prony.selftest.cover.made import histogram
-from prony.selftest.cover.queue import Disturbance, World, run
-from prony.selftest.cover.staged import FAULTS
-from prony.selftest.cover.worlds import KINDS, LOADS, trial, truth
-from prony.selftest.faults.model import overlaps
+from prony_selftest.cover import held as held_module
+from prony_selftest.cover.claims import Claimed, claimed, creeping, is_false
+from prony_selftest.cover.held import Found, held, inside, plateaus
+from prony_selftest.cover.made import histogram
+from prony_selftest.cover.queue import Disturbance, World, run
+from prony_selftest.cover.staged import FAULTS
+from prony_selftest.cover.worlds import KINDS, LOADS, trial, truth
+from prony_selftest.faults.model import overlaps
 
 KIND = {kind.name: kind for kind in KINDS}
 

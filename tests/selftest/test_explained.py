@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from prony.evidence.profile import Counters
-from prony.selftest import explained
-from prony.selftest.explained import (
+from prony_selftest import explained
+from prony_selftest.explained import (
     STAGED,
     Ran,
     Staged,
@@ -17,7 +17,7 @@ from prony.selftest.explained import (
     explain_tables,
     share_row,
 )
-from prony.selftest.programs import NotRun
+from prony_selftest.programs import NotRun
 from tests.explain.profiles import costs, profile, staged
 
 PLAIN, DOUBLE = STAGED[0], STAGED[1]

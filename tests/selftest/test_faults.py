@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from prony.cli.main import app
 from prony.judge.finding import Bias, Judgement, Kind
-from prony.selftest.faults import clean_run, single_trial
-from prony.selftest.faults.catalogue import ENTRIES
-from prony.selftest.faults.clean_trials import CleanTrial, clean_trials_table
-from prony.selftest.faults.entries import ALL, run_number, titles
-from prony.selftest.faults.single_trial import EntryResult, markdown, run_entry
-from prony.selftest.faults.trial import run_setup
+from prony_selftest.faults import clean_run, single_trial
+from prony_selftest.faults.catalogue import ENTRIES
+from prony_selftest.faults.clean_trials import CleanTrial, clean_trials_table
+from prony_selftest.faults.entries import ALL, run_number, titles
+from prony_selftest.faults.single_trial import EntryResult, markdown, run_entry
+from prony_selftest.faults.trial import run_setup
 
 ISSUED = set(range(1, 48))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from prony.compare.noninferiority import Change
-from prony.selftest.gate_rule import (
+from prony_selftest.gate_rule import (
     KIND_ENOUGH,
     MARGIN,
     SLOWER,
@@ -17,9 +17,9 @@ from prony.selftest.gate_rule import (
     share,
     single_runs,
 )
-from prony.selftest.gate_runs import RealGate, gates_table
-from prony.selftest.unkind import UNKIND
-from prony.selftest.worlds import WORLDS, log_normal
+from prony_selftest.gate_runs import RealGate, gates_table
+from prony_selftest.unkind import UNKIND
+from prony_selftest.worlds import WORLDS, log_normal
 
 EVERY = [
     *(pytest.param(of_world(one), id=one.name) for one in WORLDS),

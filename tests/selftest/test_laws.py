@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from prony.cli.sweep import usual_trials
-from prony.selftest import laws
-from prony.selftest.laws import LAWS, coverage
+from prony_selftest import laws
+from prony_selftest.laws import LAWS, coverage
 
 
 def test_the_intervals_of_three_trials_per_number_cover() -> None:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from prony.judge.percentiles import useful_samples
-from prony.selftest.level_coverage import WORLDS as LEVEL_WORLDS
-from prony.selftest.level_coverage import level_coverage
-from prony.selftest.percentile_coverage import (
+from prony_selftest.level_coverage import WORLDS as LEVEL_WORLDS
+from prony_selftest.level_coverage import level_coverage
+from prony_selftest.percentile_coverage import (
     OVER_TRIALS,
     WORLDS,
     TimesWorld,

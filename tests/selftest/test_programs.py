@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.explain.processes import Chosen
-from prony.selftest import programs
-from prony.selftest.programs import NotRun, java, profiler, started
+from prony_explain.processes import Chosen
+from prony_selftest import programs
+from prony_selftest.programs import NotRun, java, profiler, started
 
 
 def python(text: str) -> list[str]:

@@ -1,4 +1,6 @@
-"""docs/truth.md has a place for the tables of every section, and columns that the code still prints."""
+"""docs/results/truth has a page for the tables of every section, with the columns that the code prints;
+docs/truth.md links to each.
+"""
 
 from __future__ import annotations
 
@@ -9,25 +11,31 @@ from pathlib import Path
 
 import pytest
 
-from prony.selftest import explained as explained_module
-from prony.selftest import slow as slow_module
-from prony.selftest import steady_tables as steady_tables_module
-from prony.selftest.cover import tables as cover_module
-from prony.selftest.cover.tables import claim_tables, cover_tables, use_tables
-from prony.selftest.cover.worlds import KINDS
-from prony.selftest.explained import explain_tables
-from prony.selftest.faults.clean_run import BUSY
-from prony.selftest.faults.entries import ALL
-from prony.selftest.faults.single_trial import markdown
-from prony.selftest.gate_rule import gate_tables
-from prony.selftest.laws import usl_table
-from prony.selftest.percentile_tables import percentile_tables
-from prony.selftest.sections import SECTIONS, marks
-from prony.selftest.shared_processes import shared_tables
-from prony.selftest.steady_tables import steady_tables
-from prony.selftest.tables import Repetitions, replace_between, statistics_tables
+from prony_selftest import explained as explained_module
+from prony_selftest import slow as slow_module
+from prony_selftest import steady_tables as steady_tables_module
+from prony_selftest.cover import tables as cover_module
+from prony_selftest.cover.tables import claim_tables, cover_tables, use_tables
+from prony_selftest.cover.worlds import KINDS
+from prony_selftest.explained import explain_tables
+from prony_selftest.faults.clean_run import BUSY
+from prony_selftest.faults.entries import ALL
+from prony_selftest.faults.single_trial import markdown
+from prony_selftest.gate_rule import gate_tables
+from prony_selftest.laws import usl_table
+from prony_selftest.percentile_tables import percentile_tables
+from prony_selftest.sections import SECTIONS, marks
+from prony_selftest.shared_processes import shared_tables
+from prony_selftest.steady_tables import steady_tables
+from prony_selftest.tables import Repetitions, replace_between, statistics_tables
 
-TRUTH = Path(__file__).resolve().parents[2] / "docs" / "truth.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+TRUTH = DOCS / "truth.md"
+
+
+def page(section: str) -> str:
+    """The page with the tables of a section."""
+    return (DOCS / "results" / "truth" / f"{section}.md").read_text(encoding="utf-8")
 
 
 def printed(section: str) -> str:
@@ -53,15 +61,16 @@ def printed(section: str) -> str:
     return usl_table(0.0) if section == "usl" else markdown([])
 
 
-def headings(page: str) -> list[str]:
+def headings(text: str) -> list[str]:
     """The heading row of every table."""
-    return [row for row, below in pairwise(page.splitlines()) if below.startswith("|---")]
+    return [row for row, below in pairwise(text.splitlines()) if below.startswith("|---")]
 
 
 @pytest.mark.parametrize("section", SECTIONS)
 def test_the_page_has_its_marks(section: str) -> None:
-    changed = replace_between(TRUTH.read_text(encoding="utf-8"), *marks(section), "\nTABLE\n")
+    changed = replace_between(page(section), *marks(section), "\nTABLE\n")
     assert changed.count("TABLE\n") == 1
+    assert f"(results/truth/{section}.md)" in TRUTH.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -90,7 +99,7 @@ def test_the_tables_of_the_page_have_the_columns_that_are_printed(
     short = tuple(replace(one, seconds=6.0) for one in (slow_module.STAGED[0], slow_module.STAGED[-1]))
     monkeypatch.setattr(slow_module, "STAGED", short)
     begin, end = marks(section)
-    _, _, rest = TRUTH.read_text(encoding="utf-8").partition(begin)
+    _, _, rest = page(section).partition(begin)
     wanted = headings(printed(section))
     assert wanted
     assert headings(rest.partition(end)[0]) == wanted
@@ -107,5 +116,5 @@ def test_the_page_lists_the_checks_that_a_busy_host_excuses() -> None:
 
 def test_the_catalogues_table_has_a_row_for_every_entry() -> None:
     begin, end = marks("catalogue")
-    table = TRUTH.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    table = page("catalogue").partition(begin)[2].partition(end)[0]
     assert tuple(int(number) for number in re.findall(r"^\| (\d+) \|", table, re.M)) == ALL

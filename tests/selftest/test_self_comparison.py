@@ -10,7 +10,7 @@ import pytest
 
 from prony.compare import Sample, comparison, ratio
 from prony.compare.false_differences import FalseDifferences, false_differences
-from prony.selftest.faults.several_trials import self_failures
+from prony_selftest.faults.several_trials import self_failures
 
 
 def made() -> FalseDifferences:

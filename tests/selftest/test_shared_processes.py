@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from prony.selftest.shared_processes import (
+from prony_selftest.shared_processes import (
     HONEST,
     WORLDS,
     SharedWorld,

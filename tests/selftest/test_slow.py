@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from prony.evidence.profile import EventKind
-from prony.explain.slow import NAMES, Beside, SlowRequests
-from prony.selftest import slow
-from prony.selftest.programs import NotRun
-from prony.selftest.slow import STAGED, Staged, row, slow_table
+from prony_explain.slow import NAMES, Beside, SlowRequests
+from prony_selftest import slow
+from prony_selftest.programs import NotRun
+from prony_selftest.slow import STAGED, Staged, row, slow_table
 
 STOPS, SLEEPS, _, HOLDS, BOTH = STAGED
 

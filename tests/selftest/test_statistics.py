@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from prony.compare import Looks
-from prony.selftest.sections import marks
-from prony.selftest.statistics import (
+from prony_selftest.sections import marks
+from prony_selftest.statistics import (
     TRUTH,
     Rate,
     coverage,
@@ -21,9 +21,9 @@ from prony.selftest.statistics import (
     unkind,
     until_clear,
 )
-from prony.selftest.tables import replace_between, table
-from prony.selftest.unkind import UNKIND, UnkindWorld
-from prony.selftest.worlds import ONE_SIDED, WORLDS, World, log_normal
+from prony_selftest.tables import replace_between, table
+from prony_selftest.unkind import UNKIND, UnkindWorld
+from prony_selftest.worlds import ONE_SIDED, WORLDS, World, log_normal
 
 BY_NAME = [pytest.param(world, id=world.name) for world in WORLDS]
 LOOKS = Looks(5, 12)
@@ -124,7 +124,7 @@ def test_tables_are_put_between_their_marks() -> None:
 
 
 def test_the_page_has_a_place_for_them_and_it_is_filled() -> None:
-    page = Path(__file__).parents[2].joinpath("docs", "truth.md").read_text(encoding="utf-8")
+    page = Path(__file__).parents[2].joinpath("docs/results/truth/statistics.md").read_text(encoding="utf-8")
     begin, end = marks("statistics")
     filled = page[page.index(begin) : page.index(end)]
     for name in [*(world.name for world in (*WORLDS, *ONE_SIDED)), *(world.name for world in UNKIND)]:

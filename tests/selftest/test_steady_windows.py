@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from prony.selftest.steady_tables import REPRODUCED, reproduced, share
-from prony.selftest.steady_windows import FULL, SEED, Lab, Server
+from prony_selftest.steady_tables import REPRODUCED, reproduced, share
+from prony_selftest.steady_windows import FULL, SEED, Lab, Server
 
 
 @pytest.mark.parametrize(("told", "server", "lab"), REPRODUCED)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from prony.store import Store
-from prony.web.access import Rules
-from prony.web.app import create
-from prony.web.site import Site
+from prony_serve.web.access import Rules
+from prony_serve.web.app import create
+from prony_serve.web.site import Site
 from tests.seeded_store import Seeded, seed
 
 from .client import Client

@@ -9,10 +9,10 @@ import pytest
 
 from prony.errors import UsageError
 from prony.store import Store
-from prony.web.access import COOKIE, Access, Rules, read_token
-from prony.web.app import create
-from prony.web.limiting import OVERALL, PER_ADDRESS, WINDOW_S, FailureLimit
-from prony.web.site import Site
+from prony_serve.web.access import COOKIE, Access, Rules, read_token
+from prony_serve.web.app import create
+from prony_serve.web.limiting import OVERALL, PER_ADDRESS, WINDOW_S, FailureLimit
+from prony_serve.web.site import Site
 
 from .client import Client
 from .conftest import reader

@@ -13,9 +13,9 @@ from prony.report.export import to_json
 from prony.report.listings import ListOut
 from prony.report.reading import load_result
 from prony.report.schema import ResultOut, TwoResultsOut
-from prony.report.trend_out import SeriesListOut, TrendOut
 from prony.store import Search, Store, transfer
-from prony.web.access import Rules
+from prony_serve.trends.out import SeriesListOut, TrendOut
+from prony_serve.web.access import Rules
 
 from .conftest import Shown, reader
 
@@ -136,7 +136,7 @@ def test_an_upload_that_is_too_large_is_refused_early(empty: Store) -> None:
 def test_an_export_that_unpacks_to_a_bomb_is_refused(
     empty: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("prony.web.api.EXPANDS_TO_BYTES", 2**20)
+    monkeypatch.setattr("prony_serve.web.api.EXPANDS_TO_BYTES", 2**20)
     bomb = gzip.compress(b'{"format": "prony-results", "version": 2, "x": "' + b"0" * 2**23 + b'"}\n')
     reply = reader(empty, Rules(token=TOKEN)).post("/api/results", bomb, **BEARER)
     assert reply.status in (413, 422)

@@ -10,8 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from prony.report.journal import Journal
 from prony.store import Search, Store, running
+from prony_serve.journal import Journal
 from tests.programs import program
 from tests.report.browser import Tab, browsing
 from tests.report.page import brightness

@@ -13,10 +13,10 @@ import pytest
 import uvicorn
 
 from prony.store import Store
-from prony.web import bodies, connections
-from prony.web.access import Rules
-from prony.web.app import create
-from prony.web.site import Site
+from prony_serve.web import bodies, connections
+from prony_serve.web.access import Rules
+from prony_serve.web.app import create
+from prony_serve.web.site import Site
 
 PATIENCE_S = 60.0
 TOKEN = "correct-horse-battery-staple"

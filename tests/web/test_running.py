@@ -16,17 +16,17 @@ import anyio
 import pytest
 
 from prony.evidence.engine import IntervalRow
-from prony.report.journal import Journal
 from prony.store import Search, running
-from prony.web import events
-from prony.web.events import Streams
+from prony_serve.journal import Journal
+from prony_serve.web import events
+from prony_serve.web.events import Streams
 from tests.report import factory
 
 from .conftest import Shown
 
 SCRIPT = """
 import sys, time
-from prony.report.journal import Journal
+from prony_serve.journal import Journal
 journal = Journal(sys.argv[1])
 journal.experiment_started(12, 600)
 journal.stored_as(sys.argv[2], "A run that is killed")

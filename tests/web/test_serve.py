@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -84,21 +83,3 @@ def test_it_answers_over_a_socket_and_ends_when_it_is_told(shown: Shown, tmp_pat
         connection.request("GET", "/api/results?limit=1", headers=authorized)
         assert len(json.loads(connection.getresponse().read())["experiments"]) == 1
         connection.close()
-
-
-def test_without_the_extra_one_sentence_says_how_to_get_it(tmp_path: Path) -> None:
-    hidden = tmp_path / "hidden"
-    hidden.mkdir()
-    (hidden / "sitecustomize.py").write_text(
-        "import importlib.util as u\n"
-        "found = u.find_spec\n"
-        "u.find_spec = lambda name, *more: None if name == 'starlette' else found(name, *more)\n"
-    )
-    command = [sys.executable, "-m", "prony", "serve", "--db", str(tmp_path / "r.db")]
-    env = os.environ | {"PYTHONPATH": str(hidden)}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False, env=env)
-    assert done.returncode == 4
-    assert done.stderr == (
-        "prony: prony serve needs starlette, which is not installed; "
-        "install them: pip install 'prony[serve]'\n"
-    )

@@ -8,11 +8,11 @@ from xml.etree import ElementTree
 
 import pytest
 
-from prony.compare import otava
-from prony.report.trends import TrendView
 from prony.store import Store
-from prony.web import site, trend_pages
-from prony.web.drawing import DrawnTrend, draw_trend
+from prony_serve.trends import otava
+from prony_serve.trends.series import TrendView
+from prony_serve.web import site, trend_pages
+from prony_serve.web.drawing import DrawnTrend, draw_trend
 
 from .conftest import Shown, reader
 

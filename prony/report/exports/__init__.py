@@ -1,6 +1,5 @@
-"""Formats for other programs: one module each, found by its name.
-
-A new format is a module in this folder that has a `FORMAT`; nothing else needs to know of it.
+"""Formats for other programs, found by their names: a module in this folder that has a `FORMAT`, or an entry
+point of another package (`prony.seams`).
 """
 
 from __future__ import annotations
@@ -10,6 +9,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import TYPE_CHECKING
+
+from prony import seams
 
 if TYPE_CHECKING:  # the command line lists the formats at every start: no statistics are imported for that
     from prony.report.result import ResultView
@@ -54,14 +55,20 @@ class Format:
 
 
 def names() -> tuple[str, ...]:
-    """All formats, by name; their modules are not imported."""
-    return tuple(sorted(module.name for module in iter_modules(__path__)))
+    """All formats, by name, those of packages that are not installed among them; nothing is imported."""
+    own = (module.name for module in iter_modules(__path__))
+    return tuple(sorted({*own, *seams.names(seams.EXPORTS)}))
 
 
 def named(name: str) -> Format:
-    """The format of this name. Raises KeyError when there is none."""
+    """The format of this name. Raises KeyError when there is none, EnvironmentFault where its package is not
+    installed.
+    """
     if name not in names():
         raise KeyError(name)
-    found = import_module(f"{__name__}.{name}").FORMAT
+    if any(module.name == name for module in iter_modules(__path__)):
+        found = import_module(f"{__name__}.{name}").FORMAT
+    else:
+        found = seams.need(seams.EXPORTS, name, f"the format {name}")
     assert isinstance(found, Format), f"{name} has no FORMAT"
     return found

@@ -8,11 +8,12 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from prony.judge.finding import Kind
-from prony.report import comparison, explained, history, pairs, tidy
+from prony.report import comparison, history, pairs, tidy
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, TrialView
+from prony.report.explained import TITLE
 from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import explained_chapter, ratio_rows, socket_drawings, sweep_drawings, values
+from prony.report.html import ratio_rows, socket_drawings, sweep_drawings, values
 from prony.report.html.drawings import Drawer, Drawing
 from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
 from prony.report.html.ratio_rows import RatioTable
@@ -103,32 +104,9 @@ def _legend(drawer: Drawer) -> tuple[Key, ...]:
 def _explained(part: PartView) -> Chapter:
     view = part.explanation
     if view is None:
-        return Chapter("explained", "Where CPU time goes", ())
-    drawn = explained_chapter.bars(view)
-    cost, *told = explained.blocks(view)
-    bars = [Charts((drawn[0],), drawn[1], "large")] if drawn is not None else []
-    items: list[Item] = [cost, *bars, *told]
-    for one in explained_chapter.flames(part):
-        said = (Lines("", one.said, listed=False),) if one.said else ()
-        items.append(Folded(one.heading, (Charts((one.drawing,), form="large"), *said)))
-    undrawn = explained_chapter.undrawn(view)
-    if undrawn:
-        items.append(Lines("", undrawn, listed=False))
-    lines = tuple(explained_chapter.timelines(part))
-    if lines:
-        partly = explained_chapter.partly_watched(part)
-        said = (Lines("", partly, listed=False),) if partly else ()
-        items.append(Folded("Collections, compilations and stalls", (Charts(lines, form="middle"), *said)))
-    allocated = explained_chapter.allocated_table(view)
-    if allocated is not None:
-        items.append(Folded("Allocated classes", (allocated,)))
-    lead = (
-        "CPU time of the server per request. The total is measured, without a profiler; its parts are the "
-        "shares of one more trial with one, of one process. In a flame graph a box is a function, its width "
-        "the CPU time of all that it called; the callers stand below. Click a box to enlarge it, and the "
-        "lowest one to see all again."
-    )
-    return Chapter("explained", "Where CPU time goes", tuple(items), lead)
+        return Chapter("explained", TITLE, ())
+    items = view.blocks if view.items is None else view.items()
+    return Chapter("explained", TITLE, tuple(items), view.lead)
 
 
 def _hosts(part: PartView) -> Chapter:

@@ -10,7 +10,6 @@ from importlib.resources import files
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prony.explain.flame import SCRIPT
 from prony.report.answer import AnswerPart, answer, label_lines, provided, quick_words
 from prony.report.blocks import Chapter
 from prony.report.html.chapters import Item, chapters, pictures
@@ -28,20 +27,21 @@ POLICY = f"{_NOTHING}; form-action 'none'"
 SITE_POLICY = f"{_NOTHING}; form-action 'self'"
 """On a site, whose part of the page has a form: the button that logs out."""
 
-SCRIPT_HASH = f"sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}"
-"""Of the flame graphs' script, as a policy names it."""
-
 
 def policy(view: ResultView, base: str = POLICY) -> str:
     """What the page may do. With flame graphs their script may run, and no other: it is named by its hash."""
-    if not explains(view):
-        return base
-    return f"{base}; script-src '{SCRIPT_HASH}'"
+    text = script(view)
+    return f"{base}; script-src '{source_of(text)}'" if text else base
 
 
-def explains(view: ResultView) -> bool:
-    """Whether the page has flame graphs."""
-    return any(part.explanation is not None for part in view.parts)
+def source_of(text: str) -> str:
+    """A script as a policy names it."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def script(view: ResultView) -> str:
+    """Of the flame graphs, where the page has some; else empty."""
+    return next((one.explanation.script for one in view.parts if one.explanation is not None), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
             labels=label_lines(view),
             kind_words=KIND_WORDS,
             parts=parts,
-            script=Markup(SCRIPT) if explains(view) else None,
+            script=Markup(script(view)) or None,
             places=places,
             marks={server: mark_of(place) for server, place in places.items()},
             subtitles={server.address: _subtitle(server) for server in view.servers},

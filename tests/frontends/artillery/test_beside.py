@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.artillery import run
+from prony_frontends.artillery import run
 from tests.frontends.artillery.test_run import counted, whoever_is_first
 from tests.frontends.conftest import Front, Served
 from tests.programs import program

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.artillery import run
 from prony.load.contract import engine_plan
+from prony_frontends.artillery import run
 from tests.frontends.artillery.test_run import requests
 from tests.frontends.artillery.test_translate import flow, script
 from tests.frontends.conftest import Served, as_asked, quick_desk

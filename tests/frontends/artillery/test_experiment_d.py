@@ -9,9 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.artillery import run
-from prony.frontends.artillery.translate import translate
-from prony.frontends.base import Translated
 from prony.judge.limits import CheckLimits
 from prony.plan.load import OpenLoad
 from prony.plan.planfile_read import find, read
@@ -21,6 +18,9 @@ from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
 from prony.server.probe import status_probe
+from prony_frontends.artillery import run
+from prony_frontends.artillery.translate import translate
+from prony_frontends.base import Translated
 from tests.frontends.conftest import Front, Served, changed, offered
 
 SCRIPT = str(Path(__file__).parents[3] / "plans" / "scripts" / "sync-vs-async.yml")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.artillery import run
-from prony.frontends.artillery.translate import translate
-from prony.frontends.base import Refused
+from prony_frontends.artillery import run
+from prony_frontends.artillery.translate import translate
+from prony_frontends.base import Refused
 from tests.frontends.artillery.test_run import requests
 from tests.frontends.conftest import Front, Served
 from tests.programs import program

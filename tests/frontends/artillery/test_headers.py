@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from prony.frontends.artillery import run
-from prony.frontends.artillery.translate import translate
+from prony_frontends.artillery import run
+from prony_frontends.artillery.translate import translate
 from tests.frontends.artillery.test_config import text
 from tests.frontends.artillery.test_jmespath import counted
 from tests.frontends.conftest import quick_desk

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.frontends.artillery import run
-from prony.frontends.base import Refused
 from prony.load import reference
 from prony.plan.step import Block
 from prony.plan.step import requests as steps_of
+from prony_frontends.artillery import run
+from prony_frontends.base import Refused
 from tests.frontends.artillery.test_config import text
 from tests.frontends.artillery.test_run import counted, requests
 from tests.frontends.artillery.test_translate import script

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prony.errors import UsageError
-from prony.frontends.artillery import json_patterns, run
-from prony.frontends.artillery.jmespath import checks
-from prony.frontends.artillery.script import of
-from prony.frontends.base import Refused
 from prony.plan.response import Expectation
+from prony_frontends.artillery import json_patterns, run
+from prony_frontends.artillery.jmespath import checks
+from prony_frontends.artillery.script import of
+from prony_frontends.base import Refused
 from tests.frontends.artillery.test_config import text
 from tests.frontends.conftest import quick_desk
 from tests.frontends.site import Response, site

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.artillery.translate import translate
-from prony.frontends.base import Refused
 from prony.plan.workload import MOST_STEPS
+from prony_frontends.artillery.translate import translate
+from prony_frontends.base import Refused
 from tests.frontends.artillery.test_run import requests
 from tests.frontends.conftest import Served, moved, offered
 from tests.programs import program

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.artillery import script
-from prony.frontends.artillery.script import parse
-from prony.frontends.artillery.translate import translate
 from prony.plan.step import Step
+from prony_frontends.artillery import script
+from prony_frontends.artillery.script import parse
+from prony_frontends.artillery.translate import translate
 from tests import command
 from tests.frontends.artillery.test_config import text
 

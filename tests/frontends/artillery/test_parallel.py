@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from prony.frontends.artillery import run
 from prony.plan.blocks import MOST_AT_ONCE
 from prony.plan.step import Block
+from prony_frontends.artillery import run
 from tests.frontends.artillery.test_config import text
 from tests.frontends.artillery.test_translate import script
 from tests.frontends.conftest import Front

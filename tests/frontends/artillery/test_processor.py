@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.artillery import run
-from prony.frontends.artillery.processor import NODES, THERE, Processor
-from prony.frontends.base import Refused
 from prony.load import reference
 from prony.plan.step import Block
+from prony_frontends.artillery import run
+from prony_frontends.artillery.processor import NODES, THERE, Processor
+from prony_frontends.base import Refused
 from tests.frontends.artillery.test_run import counted, requests
 from tests.frontends.artillery.test_translate import script
 from tests.frontends.conftest import Front, Served, explained
@@ -303,7 +303,7 @@ def test_an_endless_loop_ends_the_run(
     serve: Serve, front: Front, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # The package gives that name to the function.
-    translating = import_module("prony.frontends.artillery.translate")
+    translating = import_module("prony_frontends.artillery.translate")
     slow = translating.script_of
     monkeypatch.setattr(
         translating, "script_of",

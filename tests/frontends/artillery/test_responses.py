@@ -14,12 +14,12 @@ from threading import Thread
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.artillery import run
-from prony.frontends.artillery.paths import place, several
-from prony.frontends.artillery.script import of
-from prony.frontends.artillery.translate import translate
-from prony.frontends.base import Refused
 from prony.plan.step import Step
+from prony_frontends.artillery import run
+from prony_frontends.artillery.paths import place, several
+from prony_frontends.artillery.script import of
+from prony_frontends.artillery.translate import translate
+from prony_frontends.base import Refused
 from tests.frontends.conftest import quick_desk
 from tests.programs import program
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from prony.frontends.artillery import FRONT_END, run
-from prony.frontends.artillery.console import duration, padded
 from prony.targets.external import RunningExternal
+from prony_frontends.artillery import FRONT_END, run
+from prony_frontends.artillery.console import duration, padded
 from tests.frontends.artillery.scripts import BLOCKS, BLOCKS_EACH, REQUESTS_EACH, SESSIONS, WHOLE, written
 from tests.frontends.conftest import Front, Served
 from tests.programs import program

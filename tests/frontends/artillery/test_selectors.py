@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends import markup
-from prony.frontends.artillery import run
-from prony.frontends.artillery.translate import translate
-from prony.frontends.base import Refused
+from prony_frontends import markup
+from prony_frontends.artillery import run
+from prony_frontends.artillery.translate import translate
+from prony_frontends.base import Refused
 from tests.frontends.conftest import quick_desk
 from tests.frontends.site import Response, site
 from tests.programs import program

@@ -13,12 +13,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from prony.errors import PronyError, UsageError
-from prony.frontends.artillery import header_patterns, json_patterns
-from prony.frontends.artillery.flags import SWITCHES, USAGE, VALUES
-from prony.frontends.artillery.translate import translate
-from prony.frontends.base import Refused, Translated, explain
 from prony.plan.load import OpenLoad
 from prony.plan.step import Block, Entry, Step
+from prony_frontends.artillery import header_patterns, json_patterns
+from prony_frontends.artillery.flags import SWITCHES, USAGE, VALUES
+from prony_frontends.artillery.translate import translate
+from prony_frontends.base import Refused, Translated, explain
 from tests.entries import requests
 from tests.frontends.artillery.scripts import SESSIONS, WHOLE, written
 from tests.frontends.conftest import explained, from_file

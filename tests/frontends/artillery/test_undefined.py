@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.frontends.artillery import run
-from prony.frontends.artillery.translate import translate
 from prony.plan.think import Think
+from prony_frontends.artillery import run
+from prony_frontends.artillery.translate import translate
 from tests.frontends.artillery.test_run import requests
 from tests.frontends.conftest import Front, Served, moved, offered
 from tests.programs import program

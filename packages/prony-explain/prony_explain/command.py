@@ -1,0 +1,74 @@
+"""`prony explain`: where does a server's CPU time go?"""
+
+from __future__ import annotations
+
+import typer
+
+from prony.cli import options
+from prony.cli.command import measures
+from prony.cli.common import Common
+from prony.cli.launched import AskedTrial
+from prony.errors import UsageError
+
+TRIALS, QUICK_TRIALS = 3, 1
+
+
+@measures(without=("until_clear", "max_trials", "share_process", "budget", "hosts", "explain", "at_least"))
+def command(
+    what: str | None = typer.Argument(
+        None,
+        metavar="SERVER|ID",
+        help="A server that Prony starts (NAME, NAME:VARIANT, or a folder with a server.yaml), or a stored "
+        "experiment (an id or 'latest').",
+    ),
+    trials: int | None = typer.Option(
+        None, "--trials", help="Measured trials of a server beforehand [default: 3, quick: 1]."
+    ),
+    *,
+    asked: AskedTrial,
+    common: Common,
+) -> int:
+    """Explain a server: measured trials, then one with a profiler. Of a stored experiment each server is
+    explained under the load of its trials.
+    """
+    from prony.cli import measure, targets
+    from prony.plan.plan import one_part
+    from prony.store import Store
+
+    if what is None:
+        raise UsageError(f"name {targets.LAUNCHED}, or an experiment (prony results list)")
+    if what == "latest" or Store.open(common.db).has(what):
+        if trials is not None or asked != AskedTrial():
+            raise UsageError(
+                f"{what} is a stored experiment, whose load and trials are known: leave them out"
+            )
+        return _stored(what, common)
+    server = targets.server(
+        what, instead=f"prony explain starts its server; of this one use prony load {what} --explain"
+    )
+    trial = asked.trial([server])
+    count = options.trials(trials if trials is not None else (QUICK_TRIALS if asked.quick else TRIALS))
+    plan = one_part(
+        "explain",
+        f"{server.name}: {trial.workload.title or trial.workload.name}",
+        [server.cell(trial, count, explain=True)],
+        seed=options.seed(common.seed),
+        quick=asked.quick,
+    )
+    return measure.run(plan, common)
+
+
+def _stored(which: str, common: Common) -> int:
+    """Add an explained trial to each cell of a stored experiment, and run what is missing of them."""
+    from prony.cli import measure
+    from prony.experiment.stored import resumable, with_credentials
+    from prony.store import Store
+    from prony_explain.explaining import explained
+
+    store = Store.open(common.db)
+    row, stored = resumable(store, which)
+    plan = explained(with_credentials(stored, None), store.trials(row.id))
+    with measure.attached_hosts(common.continuing(stored)) as hosts:
+        measure.may_attach(plan, common, several_hosts=hosts is not None)
+        store.update_plan(row.id, plan.as_stored())
+        return measure.resumed(row, plan, store, common, hosts, dry_run=False, also=None, theirs=None)

@@ -1,0 +1,216 @@
+"""The difference of two servers' CPU time per request, attributed to parts. Pure functions.
+
+The intervals of the parts of one pair hold together (Bonferroni), so that a sentence may name whichever of
+them are clear. A part whose interval contains zero is not named: it stays in the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from prony_explain.budget import CONFIDENCE, MIN_TRIALS, Estimate, Shares, cost
+from prony_explain.rules import Part
+
+LEAST_US = 0.05
+"""Smaller differences round to nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartDifference:
+    """What one part contributes. `low_us` and `high_us`: 95 % over all parts of the pair."""
+
+    part: Part
+    us: float
+    low_us: float | None
+    high_us: float | None
+
+    @property
+    def shown(self) -> bool:
+        """Whether its interval excludes zero."""
+        return (
+            self.low_us is not None
+            and self.high_us is not None
+            and (self.low_us > 0 or self.high_us < 0)
+            and abs(self.us) >= LEAST_US
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """A count per request of both servers, beside the difference that it may explain."""
+
+    name: str
+    more: float
+    """Of the server that needs more CPU time."""
+    less: float
+    decimals: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """`more` minus `less`, in us of CPU time per request; the parts add up to `us`."""
+
+    more: str
+    """The server with the higher mean."""
+    less: str
+    us: float
+    low_us: float | None
+    high_us: float | None
+    more_us: float
+    less_us: float
+    parts: tuple[PartDifference, ...]
+    """The largest first."""
+    witnesses: tuple[Witness, ...]
+    sentence: str
+    where: str = ""
+    """Workload and load, where a part explains several."""
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval of the whole excludes zero."""
+        return self.low_us is not None and self.low_us > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One server of a pair."""
+
+    server: str
+    values_us: Sequence[float]
+    """Of its measured trials."""
+    shares: Shares
+    per_request: Mapping[str, float]
+    """Counters by name: `WITNESSES`."""
+
+
+WITNESSES: Mapping[str, tuple[str, int]] = {
+    "switches_voluntary": ("voluntary context switches per request", 2),
+    "switches_involuntary": ("involuntary context switches per request", 2),
+    "system_calls": ("system calls per request", 1),
+    "lock_waits_us": ("µs waiting for contended locks per request", 2),
+    "cpu_waits_us": ("µs waiting for a CPU per request", 1),
+    "throttled_us": ("µs throttled by the CPU quota per request", 2),
+    "allocated_bytes": ("bytes allocated per request", 0),
+    "collections_per_1000": ("collections per 1,000 requests", 3),
+    "collection_pauses_us": ("µs of pauses for collections per request", 2),
+    "faults": ("page faults per request", 3),
+    "request_bytes": ("bytes of the request", 0),
+    "response_bytes": ("bytes of the response", 0),
+    "tcp_segments": ("TCP segments per request", 2),
+    "tcp_opened": ("TCP connections opened per request", 3),
+}
+"""Counter -> what a reader calls it, and its decimals."""
+FAR_APART = 1.25
+"""A witness is given beside the sentence when one count is more than this many times the other."""
+
+
+def difference(a: Side, b: Side, *, where: str = "") -> Difference:
+    """Of the one that needs more, under a load that both had. Raises ValueError where a server has no
+    measured trial.
+    """
+    cost_a, cost_b = cost(a.values_us), cost(b.values_us)
+    if cost_b.value > cost_a.value:
+        a, b, cost_a, cost_b = b, a, cost_b, cost_a
+    whole = cost_a.minus(cost_b)
+    ends = whole.interval()
+    named = [part for part in Part if part in a.shares.parts or part in b.shares.parts]
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(named))
+    parts = []
+    for part in named:
+        one = cost_a.times(a.shares.parts.get(part, _none(a.shares)))
+        other = cost_b.times(b.shares.parts.get(part, _none(b.shares)))
+        apart = one.minus(other)
+        found = apart.interval(confidence)
+        low, high = found if found is not None else (None, None)
+        parts.append(PartDifference(part, apart.value, low, high))
+    parts.sort(key=lambda part: -abs(part.us))
+    result = Difference(
+        a.server,
+        b.server,
+        whole.value,
+        ends[0] if ends is not None else None,
+        ends[1] if ends is not None else None,
+        cost_a.value,
+        cost_b.value,
+        tuple(parts),
+        witnesses(a.per_request, b.per_request),
+        "",
+        where,
+    )
+    return replace(result, sentence=sentence(result))
+
+
+def _none(shares: Shares) -> Estimate:
+    """The share of a part without a sample: none, with the error of three samples (the rule of three)."""
+    error = 3 / max(3, shares.samples) / 2
+    return Estimate(0.0, error, shares.slices - 1) if shares.slices > 1 else Estimate(0.0)
+
+
+def witnesses(more: Mapping[str, float], less: Mapping[str, float]) -> tuple[Witness, ...]:
+    """The counters that both servers have."""
+    return tuple(
+        Witness(words, more[name], less[name], decimals)
+        for name, (words, decimals) in WITNESSES.items()
+        if name in more and name in less
+    )
+
+
+def sentence(found: Difference) -> str:
+    """What the intervals carry, and nothing else. What is not attributed explains nothing: it stands last."""
+    pair = f"{found.more} and {found.less}"
+    if found.low_us is None or found.high_us is None:
+        return (
+            f"{pair}: CPU time per request differs by {found.us:.1f} µs, without an interval: that takes "
+            f"{MIN_TRIALS} trials each"
+        )
+    size = f"{found.us:.1f} µs [{found.low_us:.1f}, {found.high_us:.1f}]"
+    shown = [part for part in found.parts if part.shown]
+    shown.sort(key=lambda part: part.part is Part.UNATTRIBUTED)
+    explains = any(part.part is not Part.UNATTRIBUTED for part in shown)
+    if not found.clear and not explains:
+        return (
+            f"{pair}: no difference in CPU time per request is shown ({found.more_us:.1f} and "
+            f"{found.less_us:.1f} µs; {size})"
+        )
+    head = (
+        f"{found.more} needs {size} more CPU time per request than {found.less}"
+        if found.clear
+        else f"{pair}: no difference in CPU time per request is shown ({size}), but in its parts"
+    )
+    if not explains:
+        return f"{head}; no part of it is shown by itself{_unattributed(shown)}"
+    told = [
+        f"{part.us:+.1f} {part.part.value} [{part.low_us:.1f}, {part.high_us:.1f}]{_beside(part.part, found)}"
+        for part in shown
+    ]
+    rest = found.us - sum(part.us for part in shown)
+    if len(shown) < len(found.parts) and abs(rest) >= LEAST_US:
+        told.append(f"{rest:+.1f} in parts that are not shown by themselves")
+    return f"{head}: {', '.join(told)}"
+
+
+def _unattributed(shown: Sequence[PartDifference]) -> str:
+    """Where nothing else is shown by itself."""
+    return "".join(
+        f", but {one.us:+.1f} is not attributed [{one.low_us:.1f}, {one.high_us:.1f}]" for one in shown
+    )
+
+
+_BESIDE: Mapping[Part, tuple[str, ...]] = {
+    Part.SCHEDULING: ("switches_voluntary", "lock_waits_us", "cpu_waits_us"),
+    Part.NETWORK: ("system_calls", "tcp_segments"),
+    Part.RUNTIME: ("allocated_bytes", "collection_pauses_us"),
+}
+
+
+def _beside(part: Part, found: Difference) -> str:
+    """The witness of a part, where both counts are known and far apart in the same direction."""
+    wanted = {WITNESSES[name][0] for name in _BESIDE.get(part, ())}
+    of = next((one.us for one in found.parts if one.part is part), 0.0)
+    said = []
+    for one in found.witnesses:
+        high, low = (one.more, one.less) if of > 0 else (one.less, one.more)
+        if one.name in wanted and high > FAR_APART * low and high >= 0.1:
+            said.append(f"{one.name} {one.more:,.{one.decimals}f} against {one.less:,.{one.decimals}f}")
+    return f" ({', '.join(said)})" if said else ""

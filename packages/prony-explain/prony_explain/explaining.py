@@ -1,0 +1,86 @@
+"""The profilers of an experiment's explained trials: fetched before its first trial, one collector for
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony.plan.plan import Plan
+from prony.store import StoredTrial
+from prony.targets import ServerUnderTest
+from prony.targets.base import OnLine
+from prony_explain.collector import Collector
+from prony_explain.processes import Chosen
+from prony_explain.profilers.base import Profiler, Unavailable, why
+
+
+@dataclass(slots=True)
+class Explaining:
+    """What was found of the profilers that must be fetched."""
+
+    _async_profiler: tuple[Path, str] | None = None
+    """Folder of its libraries, and its version."""
+    _why: str = "async-profiler was not fetched"
+
+    def prepare(self, targets: Sequence[ServerUnderTest], on_line: OnLine) -> None:
+        """Fetch what servers on a JVM need, and servers of which nothing is known. A profiler that cannot be
+        had is said by the profile: what is measured does not depend on it.
+        """
+        if any(one.built is None or one.built.jdk is not None for one in targets):
+            self.fetch(on_line)
+
+    def fetch(self, on_line: OnLine) -> None:
+        """What servers on a JVM need."""
+        from prony.server.build import async_profiler
+
+        try:
+            self._async_profiler = async_profiler(on_line)
+        except Exception as fault:  # of whatever kind: no measurement may be refused for it
+            self._why = f"async-profiler could not be fetched: {why(fault, 'fetching it')}"
+
+    def collector(self) -> Collector:
+        """For one explained trial."""
+        return Collector(self._find)
+
+    def _find(self, chosen: Chosen) -> Profiler:
+        match chosen.runtime:
+            case "jvm":
+                from prony_explain.profilers.async_profiler import AsyncProfiler
+
+                if self._async_profiler is None:
+                    raise Unavailable(self._why)
+                libraries, version = self._async_profiler
+                return AsyncProfiler(chosen.pid, libraries, version)
+            case "python":
+                from prony_explain.profilers import py_spy
+                from prony_explain.profilers.perf import Perf
+                from prony_explain.profilers.with_kernel import WithKernel
+
+                return WithKernel(py_spy.PySpy(chosen.pid), Perf((chosen.pid,)), py_spy.KERNEL)
+            case "node":
+                from prony_explain.profilers import node
+                from prony_explain.profilers.perf import Perf
+                from prony_explain.profilers.with_kernel import WithKernel
+
+                return WithKernel(node.NodeProfiler(chosen.pid), Perf((chosen.pid,)), node.KERNEL)
+            case "native":
+                from prony_explain.profilers.perf import Perf
+
+                return Perf(chosen.every)
+
+
+def explained(plan: Plan, trials: Sequence[StoredTrial]) -> Plan:
+    """The plan with an explained trial of each cell that has a measured one. Raises UsageError where there is
+    none.
+    """
+    measured = {one.record.cell for one in trials if one.record.kind == "trial"}
+    cells = tuple(
+        cell.model_copy(update={"explain": True}) if cell.id in measured else cell for cell in plan.cells
+    )
+    if not any(cell.explain for cell in cells):
+        raise UsageError("none of its trials was measured: there is nothing to explain")
+    return plan.model_copy(update={"cells": cells})

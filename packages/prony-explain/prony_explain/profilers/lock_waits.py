@@ -1,0 +1,177 @@
+"""Waits for contended locks from a recording of async-profiler: all of them as slices of stacks, the longest
+with their times. Pure.
+
+A recording's ticks are nanoseconds of CLOCK_MONOTONIC, the engine's clock, where async-profiler was asked
+for `clock=monotonic`. That they are is checked: the recording says when it began, and the caller knows
+between which moments it did.
+"""
+
+from __future__ import annotations
+
+import heapq
+from bisect import bisect_left
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from prony.evidence.profile import MOST_EVENTS, LockWait, LockWaits, Sampling, Stack, sampling
+from prony_explain.profilers.recording import Chunk, Unreadable, chunks
+
+MONITOR, PARK = "jdk.JavaMonitorEnter", "jdk.ThreadPark"
+LOCK_OF: Mapping[str, str] = {MONITOR: "monitorClass", PARK: "parkedClass"}
+TICKS_PER_S = 1_000_000_000
+JAVA: Mapping[str, str] = {
+    "Interpreted": "_[0]",
+    "JIT compiled": "_[j]",
+    "Inlined": "_[i]",
+    "C1 compiled": "_[1]",
+}
+"""Type of a frame -> how a stack marks it (`prony.evidence.profile.Stack`)."""
+KERNEL = "Kernel"
+LOCK_MARK = "_[i]"
+"""The lock's class is the last frame of a stack, marked as async-profiler does in its collapsed stacks."""
+CLASS_LIBRARY = ("java/", "jdk/", "sun/")
+"""Whose frames are on the way from the function that waits to the lock."""
+
+_Long = tuple[int, int, int, int, int]
+"""Duration and start in ticks; the numbers of thread, stack and class."""
+
+
+def read(
+    raw: bytes, begins_s: float, began_s: tuple[float, float], ends_s: Sequence[float]
+) -> tuple[Sampling, LockWaits]:
+    """Waits in slices, a wait in the one in which it ended, in ns; and the longest. Seconds of
+    CLOCK_MONOTONIC: `begins_s` of the window, from which what is returned counts; `began_s`: the recording
+    began between these; `ends_s` of the slices. Raises Unreadable.
+    """
+    try:
+        return _read(raw, begins_s, began_s, ends_s)
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as fault:
+        raise Unreadable(
+            f"waits that are laid out otherwise than expected: {type(fault).__name__}: {fault}"
+        ) from fault
+
+
+def _read(
+    raw: bytes, begins_s: float, began_s: tuple[float, float], ends_s: Sequence[float]
+) -> tuple[Sampling, LockWaits]:
+    ends = [round(end_s * TICKS_PER_S) for end_s in ends_s]
+    weights: list[dict[Stack, int]] = [{} for _ in ends]
+    longest: list[LockWait] = []
+    found = count = 0
+    for chunk in chunks(raw):
+        found += 1
+        if found == 1:
+            _check_clock(chunk, began_s)
+        named = _Names(chunk)
+        times: dict[tuple[int, int, int], int] = {}
+        most: list[_Long] = []
+        for kind, event in chunk.events(*LOCK_OF):
+            start, length = event["startTime"], event["duration"]
+            stack, lock = event["stackTrace"], event[LOCK_OF[kind]]
+            place = (min(bisect_left(ends, start + length), len(ends) - 1), stack, lock)
+            times[place] = times.get(place, 0) + length
+            _keep(most, (length, start, event["eventThread"], stack, lock))
+            count += 1
+        for (end, stack, lock), length in times.items():
+            frames = named.waits(stack, lock)
+            weights[end][frames] = weights[end].get(frames, 0) + length
+        longest += (named.wait(one, begins_s) for one in most)
+    if not found:
+        raise Unreadable("an empty file")
+    from_s = began_s[1]
+    starts_s = (from_s, *ends_s[:-1])
+    slices = [
+        (start_s - begins_s, end_s - begins_s, stacks)
+        for start_s, end_s, stacks in zip(starts_s, ends_s, weights, strict=True)
+    ]
+    return sampling("ns", slices), LockWaits(
+        from_s=from_s - begins_s, to_s=ends_s[-1] - begins_s, count=count, longest=_in_order(longest)
+    )
+
+
+def _in_order(waits: Iterable[LockWait]) -> tuple[LockWait, ...]:
+    """The longest of all chunks, by their start."""
+    kept = heapq.nlargest(MOST_EVENTS, waits, key=lambda one: one.duration_s)
+    return tuple(sorted(kept, key=lambda one: one.start_s))
+
+
+def _keep(most: list[_Long], one: _Long) -> None:
+    if len(most) < MOST_EVENTS:
+        heapq.heappush(most, one)
+    elif one > most[0]:
+        heapq.heapreplace(most, one)
+
+
+def _check_clock(chunk: Chunk, began_s: tuple[float, float]) -> None:
+    begun_s = chunk.begun_ticks / TICKS_PER_S
+    if chunk.ticks_per_s != TICKS_PER_S or not began_s[0] <= begun_s <= began_s[1]:
+        raise Unreadable(
+            f"the JVM's clock is another one than Prony's (it began at {begun_s:.3f} s with "
+            f"{chunk.ticks_per_s:,} ticks per second, expected {began_s[0]:.3f} to {began_s[1]:.3f} s and "
+            f"{TICKS_PER_S:,}); a time namespace of its own does that"
+        )
+
+
+class _Names:
+    """What the numbers of a chunk stand for."""
+
+    def __init__(self, chunk: Chunk) -> None:
+        self._constants = chunk.constants
+        self._stacks: dict[int, Stack] = {}
+
+    def waits(self, stack: int, lock: int) -> Stack:
+        """The stack of a wait, the lock's class last."""
+        return (*self._stack(stack), f"{self._dotted(lock)}{LOCK_MARK}")
+
+    def wait(self, one: _Long, begins_s: float) -> LockWait:
+        length, start, thread, stack, lock = one
+        return LockWait(
+            start_s=start / TICKS_PER_S - begins_s,
+            duration_s=length / TICKS_PER_S,
+            lock=self._dotted(lock),
+            where=_where(self._stack(stack)),
+            thread=self._thread(thread),
+        )
+
+    def _stack(self, number: int) -> Stack:
+        if number not in self._stacks:
+            frames = self._of("jdk.types.StackTrace", number).get("frames", ())
+            self._stacks[number] = tuple(self._frame(one) for one in reversed(frames))
+        return self._stacks[number]
+
+    def _frame(self, frame: Mapping[str, Any]) -> str:
+        method = self._of("jdk.types.Method", frame["method"])
+        owner, name = self._class(method.get("type", 0)), self._symbol(method.get("name", 0))
+        kind = self._of("jdk.types.FrameType", frame["type"]).get("description", "")
+        if kind in JAVA:
+            return f"{owner}.{name}{JAVA[kind]}"
+        if kind == KERNEL:
+            return f"{name}_[k]"
+        if name.startswith("/"):  # a function without a symbol has the path of its library for a name
+            return f"{name.rpartition('/')[2]}`[unknown]"
+        return f"{owner}`{name}" if owner else name
+
+    def _class(self, number: int) -> str:
+        return self._symbol(self._of("java.lang.Class", number).get("name", 0))
+
+    def _dotted(self, number: int) -> str:
+        return self._class(number).replace("/", ".") or "a lock without a name"
+
+    def _symbol(self, number: int) -> str:
+        return str(self._of("jdk.types.Symbol", number).get("string", ""))
+
+    def _thread(self, number: int) -> str:
+        thread = self._of("java.lang.Thread", number)
+        return str(thread.get("javaName") or thread.get("osName") or "")
+
+    def _of(self, kind: str, number: int) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self._constants.get(kind, {}).get(number, {})
+        return found
+
+
+def _where(stack: Stack) -> str:
+    """The Java function that waits: the innermost that is not the class library's, else the innermost."""
+    java = [one for one in stack if one.endswith(tuple(JAVA.values()))]
+    own = [one for one in java if not one.startswith(CLASS_LIBRARY)]
+    found = (own or java or [""])[-1]
+    return found[: -len(LOCK_MARK)].replace("/", ".")

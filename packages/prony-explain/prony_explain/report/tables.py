@@ -1,0 +1,264 @@
+"""Where the CPU time of a request goes, as tables and sentences: what the profiler cost, the budget by part,
+the differences of the pairs, and the counters beside them.
+
+Pure but for `explanations`, which reads the rules from the catalogue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.numbers import milliseconds
+from prony.plan.catalogue_roots import roots
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import HEADLINE, CellView, TrialView
+from prony_explain.before import against_before
+from prony_explain.budget import PartCost
+from prony_explain.cost import TrialCost
+from prony_explain.difference import WITNESSES
+from prony_explain.explanation import ExplanationView, Measured, differences, explain
+from prony_explain.per_request import of_trial
+from prony_explain.rules import Part, rules_for
+from prony_explain.slow import NAMES, Beside, Lock, requests_of, whole_percent
+
+CPU = "server_cpu_us_per_request"
+LEAST_NAMED = 0.01
+"""Packages and subsystems below this share of the cost are not listed by themselves."""
+MOST_NAMED = 5
+"""Per part, in the table of packages."""
+
+
+def explanations(cells: Sequence[CellView]) -> ExplanationView | None:
+    """Of the cells that have an explained trial; None where no cell has one."""
+    asked = [cell for cell in cells if cell.explained]
+    several = len({(c.cell.trial.workload.name, c.cell.trial.load_name) for c in asked}) > 1
+    found = []
+    for cell in asked:
+        trial = cell.explained[-1]
+        profile = trial.record.evidence.profile
+        measured = Measured(
+            [_trial_cost(one) for one in cell.counting], _trial_cost(trial), of_trial(trial.record.evidence)
+        )
+        runtime = profile.runtime if profile is not None else "native"
+        found.append(
+            explain(
+                cell.cell.server,
+                profile,
+                rules_for(runtime, cell.cell.server, roots("servers")),
+                measured,
+                where=f"{cell.cell.trial.workload.name}, {cell.cell.trial.load_name}" if several else "",
+                fault=trial.record.failure or "",
+                requests=requests_of(trial.record.evidence.engine, profile),
+            )
+        )
+    return ExplanationView(tuple(found), differences(found)) if found else None
+
+
+def _trial_cost(trial: TrialView) -> TrialCost:
+    return TrialCost(trial.figure(HEADLINE), trial.figure(CPU), against_before(trial.record.evidence))
+
+
+def blocks(view: ExplanationView | None) -> list[Block]:
+    """What a terminal and a page show."""
+    if view is None:
+        return []
+    made: list[Block | None] = [
+        cost_lines(view),
+        budget_table(view),
+        difference_lines(view),
+        witness_table(view),
+        slow_lines(view),
+        slow_table(view),
+        lock_table(view),
+        missing_lines(view),
+    ]
+    return [one for one in made if one is not None]
+
+
+def cost_lines(view: ExplanationView) -> Lines:
+    """What each profiler cost: it stands first, as it says what the rest is worth."""
+    lines = []
+    for one in view.servers:
+        if one.profiler:
+            event = f" ({one.event})" if one.event else ""
+            lines.append(f"{one.named}: {one.profiler}{event}; {one.cost.sentence}")
+    return Lines(
+        "Explanation", tuple(lines), note="one more trial per server with a profiler, in no figure above"
+    )
+
+
+def budget_table(view: ExplanationView) -> Table | None:
+    """CPU time per request by part; servers as columns."""
+    told = [one for one in view.servers if one.budget is not None]
+    if not told:
+        return None
+    rows: list[Row] = []
+    for part in Part:
+        costs = [next((c for c in one.budget.parts if c.part is part), None) for one in told if one.budget]
+        if any(costs):
+            rows.append(Row(part.value, tuple(map(_cost, costs))))
+            rows += _named(part, costs)
+    whole = tuple(
+        TableCell(f"{one.budget.cpu_us:.1f}", _between(one.budget.low_us, one.budget.high_us))
+        for one in told
+        if one.budget is not None
+    )
+    rows.append(Row("CPU time per request", whole))
+    return Table(
+        tuple(Column(one.named) for one in told),
+        (Section(tuple(rows)),),
+        title="CPU time per request by part",
+        note=f"µs; the mean of the measured trials × the shares of the profile, 95 %{_costly(view)}",
+        heading="Part",
+    )
+
+
+def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
+    """The packages and subsystems of a part, the most costly first."""
+    most: dict[str, float] = {}
+    for cost in costs:
+        for one in cost.names if cost is not None else ():
+            if one.name and one.share >= LEAST_NAMED:
+                most[one.name] = max(most.get(one.name, 0.0), one.us)
+    rows = []
+    for name in sorted(most, key=lambda name: -most[name])[:MOST_NAMED]:
+        values = [
+            next((one.us for one in cost.names if one.name == name), 0.0) if cost is not None else 0.0
+            for cost in costs
+        ]
+        rows.append(Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values)))
+    return [] if len(rows) == 1 and part.value == rows[0].label.removeprefix("· ") else rows
+
+
+def _cost(cost: PartCost | None) -> TableCell:
+    return (
+        TableCell("–") if cost is None else TableCell(f"{cost.us:.1f}", _between(cost.low_us, cost.high_us))
+    )
+
+
+def _between(low: float | None, high: float | None) -> str:
+    return f"{low:.1f} to {high:.1f}" if low is not None and high is not None else ""
+
+
+def difference_lines(view: ExplanationView) -> Lines | None:
+    """A sentence per pair."""
+    lines = tuple(f"{one.where}: {one.sentence}" if one.where else one.sentence for one in view.differences)
+    note = f"intervals of a pair's parts hold together{_costly(view)}"
+    return Lines("Differences in CPU time per request", lines, note=note, marked=True) if lines else None
+
+
+def witness_table(view: ExplanationView) -> Table | None:
+    """Counters per request, of the explained trials."""
+    told = [one for one in view.servers if one.per_request]
+    rows = [
+        Row(
+            words.removesuffix(" per request"),
+            tuple(
+                TableCell(f"{one.per_request[name]:,.{decimals}f}" if name in one.per_request else "–")
+                for one in told
+            ),
+        )
+        for name, (words, decimals) in WITNESSES.items()
+        if any(name in one.per_request for one in told)
+    ]
+    if not rows:
+        return None
+    columns = tuple(Column(one.named) for one in told)
+    return Table(
+        columns,
+        (Section(tuple(rows)),),
+        title="Per request",
+        note="counters of the kernel, the runtime and the engine in the explained trials",
+    )
+
+
+def slow_lines(view: ExplanationView) -> Lines | None:
+    """What ran beside the slowest requests of each server more often than by chance."""
+    lines = tuple(
+        f"{one.named}: {sentence}"
+        for one in view.servers
+        if one.slow is not None
+        for sentence in one.slow.sentences
+    )
+    note = "by chance: intervals of the same lengths anywhere in the window; no cause of any one request"
+    return Lines("Slow requests", lines, note=note, marked=True) if lines else None
+
+
+def slow_table(view: ExplanationView) -> Table | None:
+    """The shares of the slowest requests that ran beside each kind of event, with those by chance."""
+    told = [one for one in view.servers if one.slow is not None and one.slow.beside]
+    found = [{b.kind: b for b in one.slow.beside} for one in told if one.slow is not None]
+    rows = tuple(
+        Row(name, tuple(_beside(of.get(kind)) for of in found))
+        for kind, name in NAMES.items()
+        if any(kind in of for of in found)
+    )
+    if not rows:
+        return None
+    return Table(
+        tuple(Column(one.named) for one in told),
+        (Section(rows),),
+        title="Beside the slowest requests",
+        note="share of the slowest 0.1 %, 95 % over all rows, and the share by chance",
+        heading="Ran beside",
+    )
+
+
+def _beside(one: Beside | None) -> TableCell:
+    if one is None:
+        return TableCell("–")
+    if not one.events:
+        return TableCell("none happened")
+    low, high, chance = map(whole_percent, (one.low, one.high, one.chance))
+    return TableCell(f"{whole_percent(one.share)} %", f"{low} to {high}; by chance {chance} %")
+
+
+def lock_table(view: ExplanationView) -> Table | None:
+    """The locks for which threads waited while the slowest requests ran."""
+    locks = {
+        one.named: {lock.name: lock for beside in one.slow.beside for lock in beside.locks}
+        for one in view.servers
+        if one.slow is not None
+    }
+    told = [named for named, of in locks.items() if of]
+    names = dict.fromkeys(name for of in locks.values() for name in of)
+    if not told:
+        return None
+    rows = (Row(name, tuple(_lock(locks[named].get(name)) for named in told)) for name in names)
+    return Table(
+        tuple(map(Column, told)),
+        (Section(tuple(rows)),),
+        title="Waits for locks beside the slowest requests",
+        note="share of those that ran in the last slice of the window, in which waits are recorded; waits of "
+        "half the time of such a request and more",
+        heading="Lock and where",
+    )
+
+
+def _lock(one: Lock | None) -> TableCell:
+    if one is None:
+        return TableCell("–")
+    return TableCell(
+        f"{whole_percent(one.share)} %", f"{one.waits:,} waits, up to {milliseconds(one.longest_ms)}"
+    )
+
+
+def missing_lines(view: ExplanationView) -> Lines | None:
+    """What could not be said, and what it would take: once for all of whom it is true."""
+    of: dict[str, list[str]] = {}
+    for one in view.servers:
+        for what in one.missing:
+            of.setdefault(what, []).append(one.named)
+    lines = tuple(f"{_listed(names)}: {what}" for what, names in of.items())
+    return Lines("Not explained", lines, style="yellow") if lines else None
+
+
+def _costly(view: ExplanationView) -> str:
+    """Whose parts are shares of a process that the profiler changed too much."""
+    names = [one.named for one in view.servers if one.budget is not None and one.cost.costly]
+    return f"; the profiler changed what it saw by more than 10 %: {_listed(names)}" if names else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Names with their loads have commas of their own."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)

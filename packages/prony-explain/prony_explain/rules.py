@@ -1,0 +1,272 @@
+"""Which part of a server a frame of a stack belongs to: rules as values, read from YAML files.
+
+A frame takes the first rule that matches it, a stack the part of its innermost frame that has one. The rules
+of a server (`servers/*/explain.yaml`) stand before those of its runtime (`defaults/`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from fnmatch import translate
+from functools import cache
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import model_validator
+
+from prony.evidence.base import Record
+from prony.evidence.profile import Sampling
+from prony.plan.yamlfile import read_mapping, validate
+
+EXPLAIN_FILE = "explain.yaml"
+DEFAULTS_FILE = "defaults.yaml"
+JAVA = frozenset("ji01")
+"""Kinds of frames (`prony.evidence.profile.Stack`) that are Java methods."""
+SCRIPT, KERNEL = "s", "k"
+_FRAME = re.compile(r"^(?:(?P<place>[^`]*)`)?(?P<name>.*?)(?:_\[(?P<kind>[jik01s])\])?$", re.DOTALL)
+PACKAGE = "{package}"
+"""As the name of a rule: the first segments of the package that matched."""
+
+
+class Part(StrEnum):
+    """Where CPU time goes, in the order in which it is printed."""
+
+    APPLICATION = "application"
+    FRAMEWORK = "framework"
+    CONTAINER = "container"
+    RUNTIME = "runtime"
+    LIBRARY = "C library and TLS"
+    NETWORK = "kernel network"
+    SCHEDULING = "kernel scheduling and locks"
+    KERNEL = "other kernel"
+    UNATTRIBUTED = "not attributed"
+    PROFILER = "profiler"
+    """What is in no budget: the profiler's own work, and waits that it took for work."""
+
+
+class Rule(Record):
+    """Frames that belong to one part. Texts are names with `*` and `?`."""
+
+    part: Part | None = None
+    """None: the work is the caller's."""
+    name: str = ""
+    """Of the package or subsystem within the part; `{package}` takes it from the frame."""
+    holds: bool = False
+    """Whether all that is called from there, up to the kernel, counts as this too."""
+    java: tuple[str, ...] = ()
+    """Packages, with all below them; classes and methods likewise."""
+    script: tuple[str, ...] = ()
+    """Source files of Python and JavaScript, or `file:function`."""
+    kernel: tuple[str, ...] = ()
+    """Functions of the kernel."""
+    native: tuple[str, ...] = ()
+    """Functions of native code."""
+    library: tuple[str, ...] = ()
+    """File names of native libraries."""
+    thread: tuple[str, ...] = ()
+    """Names of threads: the whole of their work outside the kernel, as with `holds`."""
+
+    @model_validator(mode="after")
+    def _matches_something(self) -> Rule:
+        if not (self.java or self.script or self.kernel or self.native or self.library or self.thread):
+            raise ValueError("expected one of java, script, kernel, native, library, thread")
+        return self
+
+
+class Otherwise(Record):
+    """The place of a stack of which no frame has a part."""
+
+    part: Part
+    name: str = ""
+
+
+class RuleFile(Record):
+    """The content of an `explain.yaml`."""
+
+    rules: tuple[Rule, ...] = ()
+    """The first one that matches a frame counts."""
+    otherwise: Otherwise | None = None
+
+
+class Place(NamedTuple):
+    """A part, and the package or subsystem in it."""
+
+    part: Part
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame taken apart."""
+
+    place: str
+    name: str
+    kind: str
+
+    @classmethod
+    def of(cls, text: str) -> Frame:
+        """From `[place`]name[_[kind]]`."""
+        found = _FRAME.match(text)
+        if found is None:
+            return cls("", text, "")
+        return cls(found["place"] or "", found["name"], found["kind"] or "")
+
+    @property
+    def dotted(self) -> str:
+        """A Java method as source code writes it: package.Class.method."""
+        return self.name.replace("/", ".")
+
+
+class _Step(NamedTuple):
+    """What a stack has come to at one of its frames."""
+
+    place: Place | None
+    holds: bool
+    kernel: bool
+
+
+@dataclass(slots=True)
+class Rules:
+    """The rules that hold for one server, in order."""
+
+    rules: tuple[Rule, ...]
+    top: Place
+    """Of a stack of which no frame has a part."""
+    _made: dict[str, list[tuple[re.Pattern[str], int]]] = field(default_factory=dict)
+    _known: dict[str, tuple[Rule | None, str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for at, rule in enumerate(self.rules):
+            for kind in ("java", "script", "kernel", "native", "library", "thread"):
+                for text in getattr(rule, kind):
+                    below = r"(?=[.$:]|\Z)" if kind == "java" and not text.endswith("*") else ""
+                    pattern = translate(text).removesuffix(r"\Z").removesuffix(r"\z")
+                    end = below or r"\Z"
+                    self._made.setdefault(kind, []).append((re.compile(pattern + end), at))
+
+    def places(self, sampling: Sampling) -> list[Place]:
+        """The place of the stack that ends at each node of the samples' tree."""
+        steps: list[_Step] = []
+        for parent, name in zip(sampling.parents, sampling.names, strict=True):
+            steps.append(self._step(steps[parent] if parent >= 0 else None, sampling.frames[name]))
+        return [step.place or self.top for step in steps]
+
+    def place(self, stack: Sequence[str]) -> Place:
+        """The place of one stack, the outermost frame first."""
+        step: _Step | None = None
+        for frame in stack:
+            step = self._step(step, frame)
+        return self.top if step is None or step.place is None else step.place
+
+    def _step(self, above: _Step | None, text: str) -> _Step:
+        frame = Frame.of(text)
+        rule, name = self._rule(text, frame, root=above is None)
+        here = Place(rule.part, name) if rule is not None and rule.part is not None else None
+        inherited = above.place if above is not None else None
+        if frame.kind == KERNEL:
+            entered = above is None or not above.kernel
+            return _Step(here or (Place(Part.KERNEL) if entered else inherited), False, True)
+        if above is not None and above.holds and (here is None or here.part is not Part.PROFILER):
+            return _Step(inherited, True, False)
+        if rule is None or here is None:
+            return _Step(inherited, False, False)
+        return _Step(here, rule.holds or (above is None and bool(rule.thread)), False)
+
+    def _rule(self, text: str, frame: Frame, *, root: bool) -> tuple[Rule | None, str]:
+        """The first rule of this frame, and the name within its part."""
+        key = f"{root}{text}"
+        if key not in self._known:
+            self._known[key] = self._found(frame, root)
+        return self._known[key]
+
+    def _found(self, frame: Frame, root: bool) -> tuple[Rule | None, str]:
+        if frame.kind in JAVA:
+            asked = [("java", frame.dotted)]
+        elif frame.kind == SCRIPT:
+            asked = [("script", frame.place), ("script", f"{frame.place}:{frame.name}")]
+        elif frame.kind == KERNEL:
+            asked = [("kernel", _plain(frame.name))]
+        else:
+            asked = [("native", frame.name), ("library", frame.place)]
+            if root and frame.name.startswith("["):
+                asked.append(("thread", _thread(frame.name)))
+        found: list[int] = []
+        for kind, value in asked:
+            hits = (at for pattern, at in self._made.get(kind, ()) if value and pattern.match(value))
+            found += [at for at in (next(hits, None),) if at is not None]
+        if not found:
+            return None, ""
+        first = self.rules[min(found)]
+        return first, _package(frame) if first.name == PACKAGE else first.name
+
+
+def _plain(name: str) -> str:
+    """A kernel function without what the compiler appends: `.isra.0`, `.part.0`, `.constprop.0`."""
+    return re.split(r"\.(?:isra|part|constprop|cold)\b", name)[0]
+
+
+def _thread(name: str) -> str:
+    """`[GC Thread#0 tid=12]` -> `GC Thread#0`."""
+    return re.sub(r"\s+tid=\d+$", "", name.strip("[]"))
+
+
+def _package(frame: Frame) -> str:
+    """The library that a function belongs to, as its users name it."""
+    if frame.kind in JAVA:
+        packages = frame.name.split("/")[:-1]
+        long = packages[:1] and packages[0] in ("com", "org", "net", "io", "de", "ch", "jakarta", "javax")
+        return ".".join(packages[: 3 if long else 2])
+    _, inside, path = frame.place.replace("site-packages/", "node_modules/").rpartition("node_modules/")
+    segments = (path if inside else frame.place).split("/")
+    return "/".join(segments[: 2 if segments[0].startswith("@") else 1]).removesuffix(".py")
+
+
+def read(path: Path) -> RuleFile:
+    """One file of rules. Raises UsageError naming file, line and key."""
+    data, lines = read_mapping(path)
+    return validate(RuleFile, data, path, lines)
+
+
+@cache
+def defaults(runtime: str) -> tuple[RuleFile, ...]:
+    """Those of a runtime (jvm, python, node, native), of native code and of the kernel."""
+    made: list[RuleFile] = []
+    for name in dict.fromkeys((runtime, "native", "kernel")):
+        with as_file(files("prony_explain").joinpath("defaults", f"{name}.yaml")) as path:
+            if path.is_file():
+                made.append(read(path))
+    return tuple(made)
+
+
+def rules_for(runtime: str, server: str = "", roots: Iterable[Path] = ()) -> Rules:
+    """The rules of a server of the catalogue (its name, with or without a variant), of what it inherits, and
+    of its runtime. An unknown server has the runtime's alone.
+    """
+    own = [read(path) for path in _own(server.partition(":")[0], tuple(roots))]
+    every = [*own, *defaults(runtime)]
+    top = next((one.otherwise for one in every if one.otherwise is not None), None)
+    return Rules(
+        tuple(rule for one in every for rule in one.rules),
+        Place(top.part, top.name) if top is not None else Place(Part.APPLICATION),
+    )
+
+
+def _own(server: str, roots: Sequence[Path]) -> list[Path]:
+    """The server's file of rules and those of the runtimes that it inherits, as far as they exist."""
+    found: list[Path] = []
+    seen: set[str] = set()
+    name, file = server, "server.yaml"
+    while name and name not in seen and "/" not in name:
+        seen.add(name)
+        folder = next((root / name for root in roots if (root / name / file).is_file()), None)
+        if folder is None:
+            break
+        if (folder / EXPLAIN_FILE).is_file():
+            found.append(folder / EXPLAIN_FILE)
+        keys: Mapping[str, object] = read_mapping(folder / file)[0]
+        name, file = str(keys.get("runtime") or ""), DEFAULTS_FILE
+    return found

@@ -1,0 +1,192 @@
+"""wrk's command line as a value."""
+
+from __future__ import annotations
+
+import getopt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from prony import redaction
+from prony.errors import UsageError
+from prony_frontends.base import Addressed, Refused
+
+TOOL = "wrk"
+FEW_CONNECTIONS = "number of connections must be >= threads"
+USAGE = """\
+Usage: prony wrk <options> <url> [-- script arguments]
+
+  -c, --connections N   Connections that are kept open (default 10)
+  -d, --duration    T   How long to test (default 10s)
+  -t, --threads     N   Threads: the script's interpreters, and the groups of Req/Sec (default 2)
+  -s, --script      S   A script in Lua
+  -H, --header      H   A header of the request, 'Name: value' (repeatable)
+  -L, --latency         Print the latency distribution
+      --timeout     T   Longest wait for a response (default 2s)
+  -v, --version         Print the version
+
+Numbers may have a unit (1k, 1M, 1G), times too (2s, 2m, 2h).
+"""
+USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
+    "  -v, --version", "  -R, --rate        N   Requests per second, of all connections together (required)\n"
+    "  -D, --dist        D   Of the arrivals: fixed or exp (default fixed)\n"
+    "  -U, --u_latency       Print the latency that counts from the send, too\n  -v, --version"
+) + "Refused: --batch_latency, and other distributions.\n"  # fmt: skip
+_LONG = [
+    "connections=",
+    "duration=",
+    "threads=",
+    "script=",
+    "header=",
+    "latency",
+    "timeout=",
+    "help",
+    "version",
+]
+_SHORT = {"-c": "--connections", "-d": "--duration", "-t": "--threads", "-s": "--script", "-H": "--header",
+          "-L": "--latency", "-T": "--timeout", "-h": "--help", "-v": "--version"}  # fmt: skip
+_LONG_2 = [*_LONG, "rate=", "u_latency", "dist=", "batch_latency"]
+_SHORT_2 = {**_SHORT, "-R": "--rate", "-U": "--u_latency", "-D": "--dist", "-B": "--batch_latency"}
+_METRIC = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+_TIME = {"": 1, "s": 1, "m": 60, "h": 3600}
+LONGEST_S = 366 * 24 * 3600
+
+
+class WrongUsage(UsageError):
+    """wrk would print its usage, after this sentence."""
+
+
+@dataclass(slots=True)
+class WrkArguments(Addressed):
+    """What was asked for."""
+
+    url: str = ""
+    connections: int = 10
+    threads: int = 2
+    duration_s: int = 10
+    timeout_s: int = 2
+    script: Path | None = None
+    headers: dict[str, str] = field(default_factory=dict)
+    latency: bool = False
+    version: bool = False
+    rate_per_s: int | None = None
+    """Of wrk2: an open load."""
+    poisson: bool = False
+    uncorrected: bool = False
+    rest: tuple[str, ...] = ()
+    dropped: list[str] = field(default_factory=list)
+    """Headers that wrk does not send either."""
+
+    @property
+    def path(self) -> str:
+        """As wrk sends it: from the first slash after the host to the end of the URL, else a slash."""
+        behind_host = re.fullmatch(r"[^/]*//[^/?#]*(/.*)?.*", self.url, re.DOTALL)
+        return (behind_host and behind_host[1]) or "/"
+
+    @property
+    def open_connections(self) -> int:
+        """As wrk does, each thread has the same number; what is left over is not opened."""
+        return self.connections // self.threads * self.threads
+
+
+def parse(argv: Sequence[str], second: bool = False) -> WrkArguments:
+    """The arguments of wrk, or of wrk2. Raises WrongUsage for what it refuses, Refused for what Prony does
+    not do.
+    """
+    names = _SHORT_2 if second else _SHORT
+    try:
+        if second:
+            options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:R:D:ULBhv", _LONG_2)
+        else:
+            options, rest = getopt.gnu_getopt(list(argv), "c:d:t:s:H:T:Lhv", _LONG)
+    except getopt.GetoptError as fault:
+        raise WrongUsage(f"wrk: {fault.msg}") from fault
+    asked = WrkArguments()
+    for given, value in options:
+        _take(asked, names.get(given, given), given, value)
+    if asked.version and not rest:
+        return asked
+    if not rest:
+        raise WrongUsage("wrk: no URL was given")
+    asked.url, asked.rest = rest[0], tuple(rest[1:])
+    if "://" not in asked.url:
+        raise WrongUsage(f"invalid URL: {asked.url}")
+    if not asked.threads or not asked.duration_s:
+        raise WrongUsage("wrk: --threads and --duration must be at least 1")
+    if second and not asked.rate_per_s:
+        raise WrongUsage("Throughput MUST be specified with the --rate or -R option")
+    if asked.connections < asked.threads:
+        raise WrongUsage(FEW_CONNECTIONS)
+    if asked.threads > 1000:
+        raise Refused("--threads", TOOL, None, f"{asked.threads} threads", "use at most 1000")
+    return asked
+
+
+def _take(asked: WrkArguments, name: str, given: str, value: str) -> None:
+    if name == "--help":
+        raise WrongUsage("")
+    if name == "--version":
+        asked.version = True
+    elif name == "--latency":
+        asked.latency = True
+    elif name == "--script":
+        asked.script = _script(given, value)
+    elif name == "--header":
+        key, _, text = value.partition(":")
+        if not text.startswith(" "):
+            asked.dropped.append(value)
+            return
+        text = text[1:]
+        if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", key) or re.search(r"[\r\n]", text):
+            raise Refused(
+                "--header",
+                TOOL,
+                None,
+                f"'{redaction.beginning(value)}'",
+                "write a name, a colon, a blank and a value",
+            )
+        asked.headers[key] = text
+    elif name == "--connections":
+        asked.connections = _scaled(given, value, _METRIC)
+    elif name == "--threads":
+        asked.threads = _scaled(given, value, _METRIC)
+    elif name == "--duration":
+        asked.duration_s = _scaled(given, value, _TIME)
+        if asked.duration_s > LONGEST_S:
+            raise Refused("--duration", TOOL, None, value, "use at most a year")
+    elif name == "--rate":
+        asked.rate_per_s = _scaled(given, value, _METRIC)
+    elif name == "--u_latency":
+        asked.uncorrected = asked.latency = True
+    elif name == "--dist":
+        if value not in ("fixed", "exp"):
+            raise Refused("--dist", TOOL, None, f"'{value}'", "use fixed or exp")
+        asked.poisson = value == "exp"
+    elif name == "--batch_latency":
+        raise Refused("--batch_latency", TOOL, None, "latency of batches", "leave it out")
+    elif name == "--timeout":
+        asked.timeout_s = _scaled(given, value, _TIME)
+
+
+def _script(given: str, value: str) -> Path:
+    """The script, which every interpreter reads anew. Raises UsageError."""
+    script = Path(value)
+    if script.is_fifo():
+        raise UsageError(f"wrk: {value} can be read once only; write the script to a file for {given}")
+    if script.is_absolute() and script.parts[1] in ("dev", "proc"):
+        # A descriptor of this process, such as /dev/stdin: the engine has others.
+        script = script.resolve()
+    if not script.is_file():
+        raise UsageError(f"wrk: {value} cannot be opened; expected a script in Lua after {given}")
+    return script
+
+
+def _scaled(given: str, text: str, units: dict[str, int]) -> int:
+    """A whole number with a unit. Raises WrongUsage."""
+    found = re.fullmatch(r"(\d{1,15})([A-Za-z]?)", text)
+    if found is None or found[2].lower() not in units:
+        raise WrongUsage(
+            f"wrk: {given} is '{text}'; expected a whole number, such as 10 or 1{list(units)[1]}"
+        )
+    return int(found[1]) * units[found[2].lower()]

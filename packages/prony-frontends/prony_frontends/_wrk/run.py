@@ -1,0 +1,204 @@
+"""A run of wrk, and of wrk2, which has a rate: from the arguments to the exit code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import IO
+
+from pydantic import ValidationError
+
+from prony import redaction
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.engine import EngineReport, Histogram, Window
+from prony.judge.histogram import HistogramError, decode
+from prony.plan.load import ClosedLoad, Load, OpenLoad, WholeRun
+from prony.plan.script import Script
+from prony.plan.step import Step
+from prony.plan.target import TlsOptions
+from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import Workload
+from prony.report.progress import SilentProgress
+from prony_frontends._wrk import layout
+from prony_frontends._wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse
+from prony_frontends.base import Context, Refused, Translated
+from prony_frontends.counted import CountedValues
+from prony_frontends.exports.wrk import CONNECT, READ, TIMEOUT, WRITE
+
+FAILED = 1
+"""wrk's exit code for whatever goes wrong."""
+
+
+class BeginLines(SilentProgress):
+    """wrk's first lines, once the load has begun."""
+
+    def __init__(self, heading: str, stream: IO[str]) -> None:
+        self._heading, self._stream = heading, stream
+
+    def phase(self, name: str, expected_s: float | None) -> None:  # noqa: ARG002
+        """A part of the measurement begins."""
+        if name == "window":
+            self._stream.write(self._heading)
+            self._stream.flush()
+
+
+def translate(argv: Sequence[str], second: bool = False) -> Translated:
+    """The arguments of wrk, or of wrk2, as a load. Raises UsageError."""
+    asked = parse(argv, second)
+    if not asked.url:
+        raise WrongUsage("wrk: no URL was given")
+    return translated(asked)
+
+
+def translated(asked: WrkArguments) -> Translated:
+    """The same connections, time and requests. Raises UsageError for a request that cannot be sent."""
+    script = None
+    if asked.script is not None:
+        script = Script(
+            file=str(asked.script.absolute()), args=asked.rest, url=asked.url, threads=asked.threads
+        )
+    try:
+        step = Step.model_validate(
+            {"path": _literal(asked.path), "headers": {k: _literal(v) for k, v in asked.headers.items()}}
+        )
+        workload = Workload(name=TOOL, title=f"GET {asked.path}", steps=(step,))
+    except ValidationError as fault:
+        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"wrk: the request cannot be sent: {reason}") from fault
+    timeout_ms = max(1, asked.timeout_s * 1000)
+    trial = TrialPlan(
+        workload=workload,
+        load=_load(asked),
+        measured=WholeRun(duration_s=asked.duration_s),
+        warm_up=fixed(0.0),
+        request_timeout_ms=timeout_ms,
+        connect_timeout_ms=timeout_ms,
+        preflight=False,
+        script=script,
+        threads=asked.threads,
+        rate_groups=asked.threads,
+    )
+    target = asked.target.model_copy(update={"tls": TlsOptions(insecure=True)})
+    notes = [
+        f"the header '{text}' is left out, as by wrk: no blank after its colon" for text in asked.dropped
+    ]
+    if "?" in asked.url and "?" not in asked.path:
+        notes.append("the query of the URL is left out, as by wrk: no path before it")
+    if asked.open_connections != asked.connections:
+        notes.append(
+            f"{asked.connections} connections over {asked.threads} threads are {asked.open_connections}: "
+            "as in wrk each thread opens the same number"
+        )
+    return Translated(TOOL, target, trial, f"wrk {redaction.url(asked.url)}", tuple(notes))
+
+
+def _load(asked: WrkArguments) -> Load:
+    if asked.rate_per_s is None:
+        return ClosedLoad(users=asked.open_connections)
+    return OpenLoad(
+        rate_per_s=asked.rate_per_s,
+        arrivals="poisson" if asked.poisson else "constant",
+        max_users=asked.open_connections,
+        connections=asked.open_connections,
+        at_cap="wait",
+    )
+
+
+def _literal(text: str) -> str:
+    """Text in which nothing is a placeholder."""
+    return text.replace("${", "$${")
+
+
+def run(argv: Sequence[str], context: Context, second: bool = False) -> int:
+    """One run of wrk, or of wrk2, from the first line to the exit code."""
+    try:
+        asked = parse(argv, second)
+        made = translated(asked) if asked.url else None
+    except WrongUsage as fault:
+        if str(fault):
+            print(fault, file=context.stderr)
+        context.stdout.write(USAGE_2 if second else USAGE)
+        return FAILED
+    except Refused:
+        raise
+    except UsageError as fault:
+        print(fault, file=context.stderr)
+        return FAILED
+    if asked.version:
+        context.stdout.write(f"wrk 4.1.0 [prony {version('prony')}]\n")
+    if made is None:
+        return FAILED
+    if context.asked.explain:
+        return context.explained(made)
+    heading = layout.begin(asked.duration_s, redaction.url(asked.url), asked.threads, asked.connections)
+    # What a script prints before the load is known after it; at a terminal one is told at once that it began.
+    early = asked.script is None or context.stdout.isatty()
+    try:
+        ran = context.measure(made, BeginLines(heading if early else "", context.stdout))
+    except EnvironmentFault as fault:
+        print(f"wrk: {fault}", file=context.stderr)
+        return failed(str(fault))
+    report = ran.report
+    said = report.script
+    if said is not None:
+        context.stdout.write(said.printed_setup)
+    if not early:
+        context.stdout.write(heading)
+    if said is not None:
+        context.stdout.write(said.printed_run)
+    context.stdout.write(layout.report(figures(report, ran.window), asked.latency, second))
+    if asked.uncorrected:
+        sent = CountedValues.of(_times_us(ran.window.service_time))
+        context.stdout.write(
+            layout.recorded(sent, "Uncorrected Latency (measured without taking delayed starts into account)")
+        )
+    if said is None:
+        return context.end(ran)
+    context.stdout.write(said.printed_done)
+    if said.printed_left_out:
+        print("wrk: the script printed more than is kept (4 MiB); the rest was left out", file=context.stderr)
+    if said.error is not None:
+        print(said.error, file=context.stderr)
+    return context.end(ran, failed(said.error) if said.error is not None else 0)
+
+
+def failed(reason: str) -> int:
+    """The exit code: that of a script that ended itself, else wrk's for whatever goes wrong."""
+    left = re.search(r"\bos\.exit\((-?\d+)\) ended the script", reason)
+    return FAILED if left is None else int(left[1]) % 256
+
+
+def _times_us(histogram: Histogram | None) -> list[tuple[float, float]]:
+    """Time and how often it was seen. Raises EnvironmentFault for a histogram that cannot be read."""
+    if histogram is None:
+        return []
+    try:
+        times = decode(histogram)
+    except HistogramError as fault:
+        raise EnvironmentFault(f"the engine's histogram cannot be read: {fault}") from fault
+    return [(ns / 1000, n) for ns, n in zip(times.middle_ns.tolist(), times.counts.tolist(), strict=True)]
+
+
+def figures(report: EngineReport, window: Window) -> layout.WrkFigures:
+    """What wrk prints, from what the engine recorded."""
+    totals = report.totals
+
+    def errors(kinds: Sequence[str]) -> int:
+        return sum(totals.errors.get(kind, 0) for kind in kinds)
+
+    return layout.WrkFigures(
+        # Of an open load from when each was due.
+        latency_us=CountedValues.of(_times_us(window.latency or window.service_time)),
+        rates_per_s=CountedValues.of(report.rates or ()),
+        requests=totals.completed,
+        elapsed_s=report.elapsed_ms / 1000,
+        bytes_read=totals.bytes_received or 0,
+        errors={
+            "connect": errors(CONNECT),
+            "read": errors(READ),
+            "write": errors(WRITE),
+            "timeout": errors(TIMEOUT),
+        },
+        bad_status=sum(count for code, count in totals.status.items() if int(code) > 399),
+    )

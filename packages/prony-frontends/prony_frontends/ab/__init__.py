@@ -1,0 +1,250 @@
+"""`prony ab [flags] URL`: ApacheBench's command line and report."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import IO
+
+from prony import redaction
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.engine import IntervalRow
+from prony.load.request_log import read_log
+from prony.report.progress import SilentProgress
+from prony_frontends.ab import html, layout, logged
+from prony_frontends.ab.arguments import TOOL, USAGE, AbArguments, parse
+from prony_frontends.ab.figures import AbFigures, AbTimes, figures, length_lost, times_of
+from prony_frontends.ab.translate import request_headers, server_name, translated
+from prony_frontends.base import Context, FrontEnd, Ran, Refused, Translated, openssl_name
+
+WRONG_USAGE = 22
+"""ab's exit code for a command line that it does not take."""
+RESET, REFUSED, TIMED_OUT = 104, 111, 119
+"""ab's exit codes: those of the system's errors (70007 modulo 256 for a timeout)."""
+NO_NAME = 670_000
+"""What ab adds to the number of an error of names."""
+CONNECT_S = 5.0
+TOLERATED_CONNECTS = 10
+"""After this many failed connections ab gives up."""
+QUIET_BELOW = 150
+BARS = 10
+LEAST_STEP = 100
+MOST_KEPT = 1_000_000
+"""Requests whose times are kept one by one (some 150 MB in a temporary file); of more, histograms."""
+
+
+class Heartbeat(SilentProgress):
+    """ab's lines about every tenth of the requests. A second's worth comes at once."""
+
+    def __init__(self, asked: AbArguments, stream: IO[str]) -> None:
+        self._every = max(asked.requests // BARS, LEAST_STEP)
+        self._stream = stream
+        self._silent = asked.quiet or asked.requests <= QUIET_BELOW
+        self._completed = 0
+        self._next = self._every
+
+    def row(self, row: IntervalRow) -> None:
+        """A second has passed."""
+        self._completed += row.completed + row.failed
+        self._told(self._completed)
+
+    def _told(self, completed: int) -> None:
+        while not self._silent and self._next <= completed:
+            print(f"Completed {self._next} requests", file=self._stream, flush=True)
+            self._next += self._every
+
+    def ended(self, completed: int) -> None:
+        """The rest, and the end."""
+        self._told(completed)
+        if not self._silent:
+            print(f"Finished {completed} requests", file=self._stream, flush=True)
+
+    @property
+    def silent(self) -> bool:
+        """Whether dots stand in for the lines."""
+        return self._silent
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """ab's arguments as a load. Raises UsageError."""
+    return translated(parse(argv))
+
+
+def run(argv: Sequence[str], context: Context) -> int:
+    """One run, from the banner to the exit code."""
+    try:
+        asked = parse(argv)
+    except Refused:
+        raise
+    except UsageError as fault:
+        print(fault, file=context.stderr)
+        return WRONG_USAGE
+    if asked.help or asked.version:
+        context.stdout.write(USAGE if asked.help else layout.BANNER)
+        return 0
+    made = translated(asked)
+    if context.asked.explain:
+        return context.explained(made)
+    heartbeat = Heartbeat(asked, context.stderr)
+    context.stdout.write(html.BANNER if asked.html else layout.BANNER)
+    _begin(asked, heartbeat, context.stdout)
+    with tempfile.TemporaryDirectory(prefix="prony-ab-") as folder:
+        log = Path(folder) / "requests.csv" if _keeps_all(asked) else None
+        try:
+            ran = context.measure(made if log is None else made.logged(log), heartbeat)
+        except EnvironmentFault as fault:
+            told = _unreachable(asked)
+            if told is None:
+                raise
+            context.stdout.flush()
+            print(f"{told[0]}\nprony: {fault}", file=context.stderr)
+            return told[1]
+        requests = logged.kept(read_log(log)) if log is not None else []
+    totals = ran.report.totals
+    found = figures(asked, ran.window, totals)
+    found = logged.with_lengths(found, requests, asked.any_length, length_lost(totals))
+    _log(asked, ran, context.stdout)
+    broken = _broken(asked, ran, found)
+    if broken is not None:
+        sentence, code = broken
+        print(sentence, file=context.stderr)
+        if totals.completed:
+            print(f"Total of {totals.completed} requests completed", file=context.stdout)
+        return context.end(ran, code)
+    heartbeat.ended(found.complete)
+    if heartbeat.silent:
+        print("..done", file=context.stdout)
+    times = logged.times(requests) or times_of(ran.window, totals)
+    _print(_report(asked, ran, found, times), context.stdout)
+    unwritten = _files(asked, requests, times)
+    if unwritten is not None:
+        print(unwritten, file=context.stderr)
+        return context.end(ran, 1)
+    return context.end(ran, 1 if ran.interrupted else 0)
+
+
+def _files(asked: AbArguments, requests: list[logged.LoggedTimes], times: AbTimes | None) -> str | None:
+    """-e and -g; what ab says of the one that cannot be written."""
+    files: list[tuple[str, Path, Iterable[str]]] = []
+    if asked.csv is not None and times is not None:
+        files.append(("CSV", asked.csv, layout.csv(times.total)))
+    if asked.gnuplot is not None:
+        files.append(("gnuplot", asked.gnuplot, logged.gnuplot(requests)))
+    for what, path, lines in files:
+        try:
+            with path.open("w", encoding="utf-8") as file:
+                _print(lines, file)
+        except OSError as fault:
+            return f"Cannot open {what} output file: {fault.strerror}"
+    return None
+
+
+def _keeps_all(asked: AbArguments) -> bool:
+    """Whether every request is kept, as ab does; of very many only where a line for each is asked for."""
+    return asked.gnuplot is not None or asked.requests <= MOST_KEPT
+
+
+def _begin(asked: AbArguments, heartbeat: Heartbeat, out: IO[str]) -> None:
+    if not asked.html:
+        through = f"[through {asked.proxy}] " if asked.proxy is not None else ""
+        dots = "..." if heartbeat.silent else "\n"
+        out.write(f"Benchmarking {asked.target.host} {through}(be patient){dots}")
+    if asked.verbosity >= 2:
+        target = asked.target
+        path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
+        lines = [f"{asked.method or 'GET'} {path} HTTP/1.0"]
+        lines += [f"{name}: {value}" for name, value in request_headers(asked, target)]
+        head = redaction.text("\n".join(lines))
+        out.write("INFO: {} header == \n---\n{}\n\n\n---\n".format(asked.method or "GET", head))
+    out.flush()
+
+
+def _log(asked: AbArguments, ran: Ran, out: IO[str]) -> None:
+    """What -v asks for of the responses: the head of one, and how often each status came."""
+    totals = ran.report.totals
+    if asked.verbosity >= 2 and totals.first_head is not None:
+        out.write(f"LOG: header received:\n{totals.first_head}")
+    if asked.verbosity >= 3:
+        for code, count in sorted(totals.status.items()):
+            out.write(f"LOG: Response code = {code} ({count} responses)\n")
+
+
+def _broken(asked: AbArguments, ran: Ran, found: AbFigures) -> tuple[str, int] | None:
+    """What would have ended ab without a report, in its words, and its exit code."""
+    if ran.report.totals.errors.get("connect_refused", 0) and not asked.carry_on:
+        return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
+    if found.connect_failed > TOLERATED_CONNECTS:
+        return "\nTest aborted after 10 failures\n\napr_socket_connect(): Connection refused (111)", REFUSED
+    if ran.report.totals.errors.get("timeout", 0) and not asked.carry_on:
+        return "apr_pollset_poll: The timeout specified has expired (70007)", TIMED_OUT
+    if found.receive_failed and not asked.carry_on:
+        return "apr_socket_recv: Connection reset by peer (104)", RESET
+    return None
+
+
+def _unreachable(asked: AbArguments) -> tuple[str, int] | None:
+    """What ab says where there is no such host, or nobody listens, and its exit code; None: neither."""
+    host, port = asked.target.host, asked.target.port
+    if asked.proxy is not None:
+        host, _, text = asked.proxy.rpartition(":")
+        port = int(text)
+    try:
+        socket.create_connection((host, port), CONNECT_S).close()
+    except socket.gaierror as fault:
+        number = NO_NAME - (fault.errno or 0)
+        return f"apr_sockaddr_info_get() for {host}: {fault.strerror} ({number})", number % 256
+    except ConnectionRefusedError:
+        return f"apr_socket_recv: Connection refused ({REFUSED})", REFUSED
+    except OSError:
+        return None
+    return None
+
+
+def _report(asked: AbArguments, ran: Ran, found: AbFigures, times: AbTimes | None) -> Iterable[str]:
+    software = _header(ran.report.totals.first_head, "server")
+    if asked.html:
+        yield from html.page(asked, found, times, software)
+        return
+    yield from layout.head(asked, found, software, tuple(_tls(asked, ran)))
+    yield from layout.counts(asked, found)
+    if times is None:
+        return
+    yield from layout.connection_times(asked, times)
+    if asked.percentiles:
+        yield from layout.percentiles(times.total)
+
+
+def _header(head: str | None, wanted: str) -> str:
+    """The value of a header in the head of a response; nothing when it has none."""
+    for line in (head or "").splitlines()[1:]:
+        name, _, value = line.partition(":")
+        if name.strip().lower() == wanted:
+            return value.strip()
+    return ""
+
+
+def _tls(asked: AbArguments, ran: Ran) -> Iterable[str]:
+    """What the handshakes agreed on. The length of the server's key is not known, and is left at 0."""
+    if not asked.target.https or not ran.report.totals.tls_agreed:
+        return
+    agreed = ran.report.totals.tls_agreed[0]
+    bits = 128 if "AES_128" in agreed.cipher_suite else 256
+    yield f"SSL/TLS Protocol:       TLSv{agreed.version},{openssl_name(agreed.cipher_suite)},0,{bits}"
+    name = server_name(asked.target)
+    if name is not None:
+        yield f"TLS Server Name:        {name}"
+
+
+def _print(lines: Iterable[str], out: IO[str]) -> None:
+    for line in lines:
+        out.write(line + "\n")
+
+
+FRONT_END = FrontEnd(
+    name=TOOL,
+    usage=USAGE,
+    translate=translate,
+    run=run,
+)

@@ -1,0 +1,232 @@
+"""ab's command line as a value."""
+
+from __future__ import annotations
+
+import getopt
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from prony.errors import UsageError
+from prony.plan.target import parse_url
+from prony_frontends.base import Addressed, Refused
+
+TOOL = "ab"
+MOST_AT_ONCE = 20_000
+"""ab's own bound."""
+TIMED_REQUESTS = 50_000
+"""What -t implies for -n."""
+_FLAGS = "n:c:t:b:T:p:u:v:lrkVhwiIx:y:z:C:H:P:A:g:X:de:SqB:m:Z:f:E:s:"
+_VERSIONS = {"TLS1.2": "1.2", "TLS1.3": "1.3", "ALL": None}
+USAGE = """\
+Usage: prony ab [options] [http[s]://]hostname[:port]/path
+
+How much:
+    -n requests     Requests in all (default 1)
+    -c concurrency  Connections at once (default 1)
+    -t seconds      End after so long at the latest; implies -n 50000
+    -s seconds      Longest wait for a response (default 30)
+What is sent:
+    -i              HEAD in place of GET
+    -m method       Another method
+    -p file         POST this file; see -T
+    -u file         PUT this file; see -T
+    -T type         Content-type of the file (default text/plain)
+    -H 'Name: x'    A header line (repeatable)
+    -C name=value   A cookie; as in ab the last one given is sent
+    -A user:pass    Basic authentication
+    -P user:pass    Basic authentication for the proxy
+    -X host:port    Send everything through this proxy
+    -k              Keep connections alive (HTTP/1.0 with Connection: Keep-Alive)
+    -B address      Connect from this address of this host
+    -E file         Client certificate and key (PEM)
+    -f protocol     TLS1.2, TLS1.3 or ALL
+How it is counted and shown:
+    -l              The length of responses may vary
+    -r              Go on after a connection broke
+    -e file         Percentiles as CSV
+    -g file         A line per request, for gnuplot
+    -w              HTML tables; -x, -y, -z: attributes of table, tr, td
+    -d              No table of percentiles
+    -S              No standard deviations, medians and warnings
+    -q              No progress
+    -v level        2 shows the request, 3 the responses' status codes
+    -V              The version
+    -h              This text
+Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.
+"""
+
+
+@dataclass(slots=True)
+class AbArguments(Addressed):
+    """What was asked; the defaults are ab's."""
+
+    url: str = ""
+    requests: int = 1
+    concurrency: int = 1
+    limit_s: float | None = None
+    timeout_s: float = 30.0
+    method: str | None = None
+    body: Path | None = None
+    content_type: str = "text/plain"
+    headers: list[str] = field(default_factory=list)
+    cookie: str | None = None
+    authorizations: list[tuple[str, str]] = field(default_factory=list)
+    """Header name and user:password, in the order given."""
+    proxy: str | None = None
+    keep_alive: bool = False
+    source: str | None = None
+    certificate: Path | None = None
+    tls_version: str | None = None
+    any_length: bool = False
+    carry_on: bool = False
+    csv: Path | None = None
+    gnuplot: Path | None = None
+    html: bool = False
+    table: str = ""
+    row: str = ""
+    cell: str = ""
+    percentiles: bool = True
+    confidence: bool = True
+    quiet: bool = False
+    verbosity: int = 0
+    version: bool = False
+    help: bool = False
+
+
+def parse(argv: Sequence[str]) -> AbArguments:
+    """Raises UsageError for what ab would not take either, Refused for what only ab does."""
+    try:
+        given, rest = getopt.getopt(list(argv), _FLAGS)
+    except getopt.GetoptError as fault:
+        raise UsageError(f"ab: {fault.msg}; see prony ab -h") from fault
+    found = AbArguments()
+    for flag, value in given:
+        _take(found, flag, value)
+    if found.help or found.version:
+        return found
+    if len(rest) != 1:
+        _wrong(f"expected one URL at the end, found {' '.join(rest) or 'none'}")
+    found.url = _url(rest[0])
+    if found.concurrency > found.requests:
+        _wrong(
+            f"-c {found.concurrency} is more than -n {found.requests}; expected at most as many connections "
+            "as requests"
+        )
+    return found
+
+
+def _take(into: AbArguments, flag: str, value: str) -> None:
+    match flag:
+        case "-n":
+            into.requests = _whole(flag, value, 1, 2**31 - 1)
+        case "-c":
+            into.concurrency = _whole(flag, value, 1, MOST_AT_ONCE)
+        case "-t":
+            into.limit_s = _seconds(flag, value)
+            into.requests = TIMED_REQUESTS
+        case "-s":
+            into.timeout_s = _seconds(flag, value)
+        case "-v":
+            into.verbosity = _whole(flag, value, 0, 100)
+        case "-i":
+            _one_method(into, flag)
+            into.method = "HEAD"
+        case "-m":
+            into.method = value.upper()
+        case "-p" | "-u":
+            _one_method(into, flag)
+            into.method = "POST" if flag == "-p" else "PUT"
+            into.body = _file(flag, value)
+        case "-A":
+            into.authorizations.append(("Authorization", value.strip()))
+        case "-P":
+            into.authorizations.append(("Proxy-Authorization", value.strip()))
+        case "-f":
+            _tls_version(into, value)
+        case "-E":
+            into.certificate = _file(flag, value)
+        case "-e":
+            into.csv = _writable(flag, value)
+        case "-g":
+            into.gnuplot = _writable(flag, value)
+        case "-H":
+            into.headers.append(value)
+        case _:
+            _plain(into, flag, value)
+
+
+def _plain(into: AbArguments, flag: str, value: str) -> None:
+    """Flags that are kept as they come, or refused."""
+    texts = {"-T": "content_type", "-C": "cookie", "-X": "proxy", "-B": "source",
+             "-x": "table", "-y": "row", "-z": "cell"}  # fmt: skip
+    switches = {"-k": "keep_alive", "-l": "any_length", "-r": "carry_on", "-w": "html", "-q": "quiet",
+                "-V": "version", "-h": "help"}  # fmt: skip
+    unset = {"-d": "percentiles", "-S": "confidence"}
+    if flag in texts:
+        setattr(into, texts[flag], value)
+    elif flag in switches:
+        setattr(into, switches[flag], True)
+    elif flag in unset:
+        setattr(into, unset[flag], False)
+    else:
+        what, instead = {
+            "-b": (f"a socket buffer of {value} bytes", "leave it out: the kernel sizes buffers by itself"),
+            "-I": ("TLS without a server name", "leave it out, or name the server by its IP address"),
+            "-Z": (f"the cipher suites {value}", "leave it out, or choose the version with -f TLS1.2"),
+        }[flag]
+        raise Refused(flag, TOOL, None, what, instead)
+
+
+def _one_method(into: AbArguments, flag: str) -> None:
+    if into.method is not None:
+        _wrong(f"{flag} comes after another method ({into.method}); expected one of -i, -p, -u, or -m last")
+
+
+def _tls_version(into: AbArguments, value: str) -> None:
+    if value.upper() not in _VERSIONS:
+        raise Refused("-f", TOOL, None, f"the protocol {value}", "use TLS1.2, TLS1.3 or ALL")
+    into.tls_version = _VERSIONS[value.upper()]
+
+
+def _url(text: str) -> str:
+    plain = text if "://" in text else f"http://{text}"
+    parse_url(plain)
+    if "/" not in plain.partition("://")[2]:
+        _wrong(f"the URL '{text}' has no path; expected at least a slash at its end: {text}/")
+    return plain.partition("#")[0]
+
+
+def _whole(flag: str, text: str, least: int, most: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        _wrong(f"{flag} is '{text}'; expected a whole number")
+    if not least <= value <= most:
+        _wrong(f"{flag} is {value}; expected {least} to {most}")
+    return value
+
+
+def _seconds(flag: str, text: str) -> float:
+    return float(_whole(flag, text, 1, 7 * 24 * 3600))
+
+
+def _file(flag: str, text: str) -> Path:
+    path = Path(text)
+    if not path.is_file():
+        _wrong(f"{flag} names {text}, which is not a file that can be read")
+    return path
+
+
+def _writable(flag: str, text: str) -> Path:
+    path = Path(text)
+    place = path if path.exists() else path.absolute().parent
+    if path.is_dir() or not path.absolute().parent.is_dir() or not os.access(place, os.W_OK):
+        _wrong(f"{flag} names {text}, where no file can be written; name a file in a folder that is there")
+    return path
+
+
+def _wrong(sentence: str) -> NoReturn:
+    raise UsageError(f"ab: {sentence}; see prony ab -h")

@@ -1,0 +1,142 @@
+"""ab's command line into a load: its requests byte by byte as ab writes them."""
+
+from __future__ import annotations
+
+import base64
+import ipaddress
+from typing import Any
+
+from pydantic import ValidationError
+
+from prony import redaction
+from prony.errors import UsageError
+from prony.plan.load import ClosedLoad, Connections, WholeRun
+from prony.plan.response import Expectation
+from prony.plan.step import METHODS, Step
+from prony.plan.target import TlsOptions, Url
+from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import Workload
+from prony_frontends.ab.arguments import TOOL, AbArguments
+from prony_frontends.base import Refused, Translated
+
+AGENT = "ApacheBench/2.3"
+
+
+def translated(asked: AbArguments) -> Translated:
+    """The same requests, counts and bounds. Raises UsageError for a request that cannot be sent."""
+    target = asked.target
+    method = asked.method or "GET"
+    if asked.proxy is not None and target.https:
+        raise Refused("-X", TOOL, None, "https through a proxy", "ask the server itself, or use http")
+    if method not in METHODS:
+        raise Refused("-m", TOOL, None, f"the method {method}", f"use {', '.join(METHODS)}")
+    only: Any = asked.tls_version
+    trial = TrialPlan(
+        workload=_workload(asked, target, method),
+        load=ClosedLoad(users=asked.concurrency),
+        measured=WholeRun(total_requests=asked.requests, duration_s=asked.limit_s),
+        warm_up=fixed(0.0),
+        connections=Connections(
+            keep_alive=asked.keep_alive, http_version="1.0", tls_resumption=False, tls_version=only
+        ),
+        request_timeout_ms=round(asked.timeout_s * 1000),
+        connect_timeout_ms=round(asked.timeout_s * 1000),
+        preflight=False,
+        source_addresses=() if asked.source is None else (asked.source,),
+    )
+    reached = target.model_copy(
+        update={
+            "tls": TlsOptions(insecure=True, client_cert=asked.certificate, client_key=asked.certificate),
+            "addresses": () if asked.proxy is None else (_proxy(asked.proxy),),
+        }
+    )
+    return Translated(TOOL, reached, trial, f"ab {redaction.url(asked.url)}", _notes(asked))
+
+
+def _notes(asked: AbArguments) -> tuple[str, ...]:
+    said: list[str] = []
+    if not asked.carry_on:
+        said.append(
+            "a connection that breaks does not end the run at once, as in ab without -r; the run goes on to "
+            "its end and then exits as ab would"
+        )
+    return tuple(said) if asked.verbosity >= 1 else ()
+
+
+def request_headers(asked: AbArguments, target: Url) -> list[tuple[str, str]]:
+    """In the order in which ab writes them."""
+    lines: list[tuple[str, str]] = []
+    if asked.keep_alive:
+        lines.append(("Connection", "Keep-Alive"))
+    if asked.cookie is not None:
+        lines.append(("Cookie", asked.cookie))
+    for name, pair in asked.authorizations:
+        lines.append((name, f"Basic {base64.b64encode(pair.encode()).decode()}"))
+    if asked.body is not None:
+        lines.append(("Content-length", str(asked.body.stat().st_size)))
+        lines.append(("Content-type", asked.content_type))
+    lines += [_header(line) for line in asked.headers]
+    given = {name.lower() for name, _ in lines}
+    for name, value in (("Host", _host(target)), ("User-Agent", AGENT), ("Accept", "*/*")):
+        if name.lower() not in given:
+            lines.append((name, value))
+    return lines
+
+
+def _host(target: Url) -> str:
+    host = f"[{target.host}]" if ":" in target.host else target.host
+    return host if target.port == (443 if target.https else 80) else f"{host}:{target.port}"
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip() or "\n" in line or "\r" in line:
+        raise UsageError(
+            f"ab: -H is '{redaction.beginning(line)}'; expected a name, a colon and a value: 'Accept: */*'"
+        )
+    return name.strip(), value.strip()
+
+
+def _workload(asked: AbArguments, target: Url, method: str) -> Workload:
+    headers: dict[str, str] = {}
+    for name, value in request_headers(asked, target):
+        if name in headers:
+            raise Refused("-H", TOOL, None, f"the header {name} twice", "join its values in one header")
+        headers[name] = literal(value)
+    path = f"{target.url}{asked.path}" if asked.proxy is not None else asked.path
+    try:
+        step = Step.model_validate(
+            {
+                "path": literal(path),
+                "method": method,
+                "headers": headers,
+                "body_file": None if asked.body is None else str(asked.body.absolute()),
+                # Where lengths may vary, what is left to look at is the status.
+                "expect": Expectation(status=tuple(range(200, 300))) if asked.any_length else None,
+            }
+        )
+        return Workload(name=TOOL, title=f"{method} {asked.path}", steps=(step,))
+    except ValidationError as fault:
+        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"ab: the request cannot be sent: {reason}") from fault
+
+
+def literal(text: str) -> str:
+    """Text in which nothing is a placeholder."""
+    return text.replace("${", "$${")
+
+
+def _proxy(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdigit() or not 1 <= int(port) <= 65535:
+        raise UsageError(f"ab: -X is '{text}'; expected a host and a port: proxy.example:3128")
+    return f"{host}:{int(port)}"
+
+
+def server_name(target: Url) -> str | None:
+    """The name that TLS asks for; None for an IP address, which is none."""
+    try:
+        ipaddress.ip_address(target.host)
+    except ValueError:
+        return target.host
+    return None

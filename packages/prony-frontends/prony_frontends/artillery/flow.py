@@ -1,0 +1,233 @@
+"""A scenario's flow into scenarios of the plan model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+from prony.errors import UsageError
+from prony.plan.blocks import Loop
+from prony.plan.step import Block, Entry, Step, calls
+from prony.plan.workload import Feeder, Scenario
+from prony_frontends.artillery.drawn_lists import DrawnList, drawn_lists, lists_in
+from prony_frontends.artillery.hooks import Hooks, at_start, captured, of_scenario
+from prony_frontends.artillery.loops import captured_list, sends_of, turns_of, uses_turn
+from prony_frontends.artillery.requests import ScriptSettings
+from prony_frontends.artillery.responses import Expected
+from prony_frontends.artillery.script import ScriptNode
+from prony_frontends.artillery.templates import USER_UUID, NameScope, UsedFeatures
+from prony_frontends.artillery.thinks import jitter_of
+from prony_frontends.artillery.walk import LOOP_KEYS, Walk, flattened
+
+MOST_VARIANTS = 256
+"""Of a scenario of which something has to be known before the run and is drawn from a list: one scenario for
+each combination.
+"""
+KEYS = frozenset({
+    "name", "weight", "flow", "engine", "beforeRequest", "afterResponse", "beforeScenario", "afterScenario",
+    "onError",
+})  # fmt: skip
+NEVER = Block(condition=False, steps=(Step(name="never", path="/"),))
+"""Where all that a user does is to call functions: a scenario of the plan holds a request."""
+
+
+@dataclass(frozen=True, slots=True)
+class TranslatedScenario:
+    """A scenario, and what its report needs to know."""
+
+    name: str
+    """As it is printed."""
+    scenarios: tuple[Scenario, ...]
+    steps: tuple[Step, ...]
+    """Of the last of them."""
+    first: tuple[str, int]
+    """The name of the first step, and how often a session sends steps of that name; 0 when it depends."""
+    wanted: Mapping[str, Expected]
+    """Step name -> what the expect plugin checks."""
+    matches: frozenset[str]
+    """Names of steps with a match."""
+    follows: frozenset[str]
+    """Names of steps that follow redirects."""
+    notes: tuple[str, ...]
+    own_cookies: bool
+    """The script sets cookies itself."""
+    captured: Mapping[str, str]
+    """Name in the script -> name in the plan."""
+    unnamed: frozenset[str]
+    """Names of steps to which the script gives none."""
+    kept: frozenset[str]
+    """Names in the script of captured values that are kept as JSON."""
+    feeders: Mapping[str, Feeder]
+    """Lists of which each user draws a value."""
+
+    @property
+    def alone(self) -> tuple[Entry, ...]:
+        """The whole of it as the steps of one user; empty where that does nothing."""
+        ways = [_way(scenario) for scenario in self.scenarios]
+        if len(ways) == 1:
+            return ways[0]
+        return (Block(choice="random", steps=tuple(Block(group=True, steps=way) for way in ways)),)
+
+
+def _way(scenario: Scenario) -> tuple[Entry, ...]:
+    first = (Block(set=dict(scenario.variables)),) if scenario.variables else ()
+    if scenario.loops == 1:
+        return (*first, *scenario.steps)
+    return (*first, Block(loop=Loop(count=scenario.loops), steps=scenario.steps))
+
+
+def walked(
+    node: ScriptNode,
+    index: int,
+    scope: NameScope,
+    settings: ScriptSettings,
+    defaults: ScriptNode | None,
+    *,
+    weight: float = 1.0,
+    prefix: str = "hook",
+) -> TranslatedScenario:
+    """A scenario. Of a variable that is a list each user draws a value when it starts; where a request has to
+    know it before the run, there is a scenario for each combination. `prefix`: of the names that it makes up.
+    Raises Refused.
+    """
+    lists = drawn_lists(node, scope)
+    if lists:
+        try:
+            return _walked(node, index, scope, settings, defaults, weight, prefix, lists)
+        except UsageError:  # something of it cannot be drawn
+            pass
+    return _walked(node, index, scope, settings, defaults, weight, prefix, {})
+
+
+def _walked(
+    node: ScriptNode,
+    index: int,
+    scope: NameScope,
+    settings: ScriptSettings,
+    defaults: ScriptNode | None,
+    weight: float,
+    prefix: str,
+    lists: Mapping[str, DrawnList],
+) -> TranslatedScenario:
+    """The same; `lists`: variables that are drawn when a user starts."""
+    outer = replace(
+        scope,
+        constants={name: value for name, value in scope.constants.items() if name not in lists},
+        fed={**scope.fed, **{name: one.column for name, one in lists.items()}},
+    )
+    hooks, scope = of_scenario(node, settings.processor, outer, prefix, settings.elsewhere)
+    ignored = [
+        f"{child.place}: the key of a scenario '{key}' is left out, as by Artillery"
+        for key, child in node.items()
+        if key not in KEYS
+    ]
+    engine = node.get("engine")
+    if engine is not None and engine.value != "http":
+        raise engine.refused(
+            f"the engine '{engine.value}'",
+            "only HTTP scenarios run on Prony; leave this one out, or choose another (--scenario-name)",
+        )
+    name = node.get("name")
+    called = str(index) if name is None else str(name.value)
+    flow = node.get("flow")
+    if flow is None or not isinstance(flow.value, list):
+        raise node.wrong("a flow, a list of requests")
+    before = _drawn(node, outer, hooks)
+    if math.prod(len(values) for values in before.values()) > MOST_VARIANTS:
+        raise node.refused(
+            f"more than {MOST_VARIANTS} combinations of variables drawn from lists, of which something has "
+            f"to be known before the run ({', '.join(before)})",
+            "put the values into a CSV file (config.payload), or use them in paths, bodies and headers only",
+        )
+    own = {} if hooks is None else hooks.shared
+    used = {name: one for name, one in lists.items() if name in own or name in repr(node.value)}
+    held = {name: one for name, one in used.items() if name not in own}
+    scope = replace(scope, fed={**scope.fed, **{name: one.variable for name, one in held.items()}})
+    at_first = {one.variable.placeholder: f"${{{one.column.placeholder}}}" for one in held.values()}
+    found: list[Scenario] = []
+    walk = Walk(settings, None)
+    for chosen in product(*before.values()):
+        walk = Walk(settings, jitter_of(defaults), hooks, captured=dict(scope.captured))
+        drawn = dict(zip(before, chosen, strict=True))
+        bound = {name: value for name, value in drawn.items() if name not in own}
+        here = replace(
+            scope,
+            constants={**scope.constants, **bound},
+            uses=UsedFeatures(),
+            later=frozenset(captured(node.value)),
+        )
+        walk.entries.extend(_known_before(node, outer))
+        loops = _walk_whole(walk, flow, here, node)
+        for said in here.uses.said:
+            walk.note(said)
+        if not walk.steps:
+            if not settings.hook and not any(True for _ in calls(tuple(walk.entries))):
+                walk.note(f"{flow.place}: no request is ever sent here; users of this scenario send nothing")
+            walk.entries.append(NEVER)
+        suffix = f" ({len(found) + 1})" if found else ""
+        found.append(
+            Scenario(
+                name=called + suffix,
+                weight=weight / math.prod(len(values) for values in before.values()),
+                loops=loops,
+                variables=({USER_UUID: "${uuid}"} if here.uses.uuids or (hooks and hooks.uuid) else {})
+                | at_first
+                | ({} if hooks is None else at_start(hooks, outer, drawn)),
+                steps=tuple(walk.entries),
+            )
+        )
+    first = walk.steps[0].name if walk.steps else ""
+    sends = sends_of(walk.entries, first) * found[0].loops
+    return TranslatedScenario(
+        called, tuple(found), tuple(walk.steps), (first, sends), walk.wanted, frozenset(walk.matches),
+        frozenset(walk.follows), (*ignored, *walk.notes),
+        bool(walk.cookies or settings.cookies), dict(walk.captured),
+        frozenset(walk.unnamed), scope.kept, {one.feeder: one.rows for one in used.values()},
+    )  # fmt: skip
+
+
+def _known_before(node: ScriptNode, outer: NameScope) -> Iterator[Entry]:
+    """What before captured under names that the scenario captures too, until it does."""
+    again = {name: outer.captured[name] for name in captured(node.value) if name in outer.captured}
+    if again:
+        yield Block(set={ours: f"${{{before_name(ours)}}}" for ours in again.values()})
+
+
+def before_name(name: str) -> str:
+    """A name of the plan for what the section before gave a value that scenarios capture again."""
+    return f"before_{name}"
+
+
+def _walk_whole(walk: Walk, flow: ScriptNode, scope: NameScope, scenario: ScriptNode) -> int:
+    """Walk the flow; a flow that is one loop of equal turns is walked once. How often it then is to be."""
+    nodes = list(flattened(flow.elements()))
+    hooks = walk.hooks
+    if hooks is not None:
+        walk.named((*hooks.first, *hooks.before, *hooks.after, *hooks.last), scenario)
+        walk.entries.extend(hooks.call("function", (name,), scope) for name in hooks.first)
+        walk.flow(nodes, scope)
+        walk.entries.extend(hooks.call("function", (name,), scope) for name in hooks.last)
+        walk.notes.extend(hooks.notes)
+        return 1
+    alone = len(nodes) == 1 and isinstance(nodes[0].value, dict) and "loop" in nodes[0].value
+    if alone and not walk.entries and captured_list(nodes[0], scope) is None:
+        only = nodes[0]
+        body = list(flattened(only.children["loop"].elements()))
+        turns = list(turns_of(only, scope))
+        if len(turns) > 1 and not uses_turn(only) and only.children["loop"].value != []:
+            extra = [key for key, _ in only.items() if key not in LOOP_KEYS]
+            if not extra:
+                walk.flow(body, scope)
+                return len(turns)
+    walk.flow(nodes, scope)
+    return 1
+
+
+def _drawn(node: ScriptNode, scope: NameScope, hooks: Hooks | None) -> dict[str, list[Any]]:
+    """The variables with lists that the scenario uses: each user has one of their values."""
+    text = repr(node.value)
+    called = frozenset() if hooks is None else frozenset(hooks.shared)
+    return {name: values for name, values in lists_in(node, scope).items() if name in text or name in called}

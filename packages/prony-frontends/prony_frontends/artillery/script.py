@@ -1,0 +1,287 @@
+"""An Artillery script as it was written: plain values, each knowing its file and line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+
+from prony.errors import UsageError
+from prony_frontends.base import Refused
+
+Key = str | int
+MOST_NODES = 200_000
+"""A script that aliases blow up beyond this is no script."""
+
+
+class _TooLarge(Exception):
+    """More values than a script has."""
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML as Artillery's parser reads it: `yes`, `on` and dates stay words, tabs separate, and no key stands
+    twice.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self._left = MOST_NODES
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """Raises _TooLarge as soon as it is known, not after some minutes."""
+        self._left -= 1
+        if self._left < 0:
+            raise _TooLarge
+        return super().compose_node(parent, index)
+
+    def scan_to_next_token(self) -> None:
+        """Past spaces, comments and tabs; a tab that indents a line of a block stays an error."""
+        super().scan_to_next_token()
+        while self.peek() == "\t":
+            line = self.buffer[self.buffer.rfind("\n", 0, self.pointer) + 1 : self.pointer]
+            length = 1
+            while self.peek(length) in (" ", "\t"):
+                length += 1
+            if not (self.flow_level or line.strip() or self.peek(length) in "\0\r\n#"):
+                return
+            self.forward(length)
+            super().scan_to_next_token()
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """Raises ComposerError for a key that stands twice."""
+        node = super().compose_mapping_node(anchor)
+        seen = set[str]()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
+                if key.value in seen:
+                    said = f"the key '{key.value}' stands here a second time, which Artillery does not take"
+                    raise yaml.composer.ComposerError(None, None, said, key.start_mark)
+                seen.add(key.value)
+        return node
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [
+        (tag, pattern)
+        for tag, pattern in resolvers
+        if tag not in ("tag:yaml.org,2002:bool", "tag:yaml.org,2002:timestamp")
+    ]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(
+    "tag:yaml.org,2002:bool", re.compile("^(?:true|True|TRUE|false|False|FALSE)$"), list("tTfF")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptNode:
+    """A value of the script and where it stands."""
+
+    value: Any
+    file: str
+    line: int | None
+    children: Mapping[Key, ScriptNode]
+    """Of a mapping by key, of a list by index; empty for a plain value."""
+
+    def get(self, key: Key) -> ScriptNode | None:
+        """The value of this key; None when it is not there or null."""
+        found = self.children.get(key)
+        return None if found is None or found.value is None else found
+
+    def items(self) -> Iterator[tuple[str, ScriptNode]]:
+        """The keys of a mapping with their values, in their order. UsageError when it is none."""
+        if not isinstance(self.value, dict):
+            raise self.wrong("keys with values")
+        for key, child in self.children.items():
+            yield str(key), child
+
+    def elements(self) -> list[ScriptNode]:
+        """The elements of a list. UsageError when it is none."""
+        if not isinstance(self.value, list):
+            raise self.wrong("a list")
+        return list(self.children.values())
+
+    def only(self, what: str, known: Mapping[str, str] | frozenset[str], instead: str) -> None:
+        """Refuse the first key that is not known (`instead` may be by key)."""
+        for key, child in self.items():
+            if key not in known:
+                raise child.refused(f"{what} '{key}'", instead)
+
+    def unread(self, what: str, known: Mapping[str, Any] | frozenset[str]) -> Iterator[str]:
+        """A sentence for each key that is not known, which Artillery passes over."""
+        for key, child in self.items():
+            if key not in known:
+                yield f"{child.place}: {what} '{key}' is left out, as by Artillery, which does not read it"
+
+    def refused(self, element: str, instead: str) -> Refused:
+        """This cannot be done; nothing has been sent."""
+        return Refused(element, self.file, self.line, self.shown, instead)
+
+    def wrong(self, expected: str) -> UsageError:
+        """This is not what the key takes."""
+        return UsageError(f"{self.place}: found {self.shown}; expected {expected}")
+
+    @property
+    def place(self) -> str:
+        """FILE:LINE."""
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+    @property
+    def shown(self) -> str:
+        """The value in a few characters."""
+        text = "nothing" if self.value is None else repr(self.value).replace("\n", " ")
+        return text if len(text) <= 60 else text[:59] + "…"
+
+    def text(self, expected: str = "a text") -> str:
+        """A text. UsageError otherwise."""
+        if not isinstance(self.value, str):
+            raise self.wrong(expected)
+        return self.value
+
+    def number(self, expected: str, *, least: float = 0.0) -> float:
+        """A number, also one that is written as a text. UsageError otherwise."""
+        value = self.value
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                raise self.wrong(expected) from None
+        if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < 1e12:
+            raise self.wrong(expected)
+        return float(value)
+
+
+class UserFails(UsageError):
+    """Artillery takes this, and each of its users fails here."""
+
+    def __init__(self, node: ScriptNode, why: str, error: str) -> None:
+        """`why`: a clause; `error`: by what name it counts them."""
+        super().__init__(f"{node.place}: {why}: found {node.shown}")
+        self.node, self.why, self.error = node, why, error
+
+    @property
+    def note(self) -> str:
+        """What there is to say."""
+        return (
+            f"{self.node.place}: {self.why}: Artillery's users fail here, and so do these "
+            f"(errors.{self.error})"
+        )
+
+
+def of(value: Any, file: str, line: int | None) -> ScriptNode:
+    """A node of plain values that all stand in one place."""
+    children: dict[Key, ScriptNode] = {}
+    if isinstance(value, dict):
+        children = {str(key): of(inner, file, line) for key, inner in value.items()}
+    elif isinstance(value, list):
+        children = {index: of(inner, file, line) for index, inner in enumerate(value)}
+    return ScriptNode(value, file, line, children)
+
+
+def read(path: Path) -> ScriptNode:
+    """A YAML or JSON script. Raises UsageError with file and line."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"{path}: cannot be read: {reason}; name an Artillery script") from fault
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str) -> ScriptNode:
+    """Like `read`, of a text."""
+    loader = None
+    try:
+        loader = _Loader(text)
+        root = loader.get_single_node()
+        found = None if root is None else _build(loader, root, file, _Budget())
+    except yaml.MarkedYAMLError as fault:
+        line = fault.problem_mark.line + 1 if fault.problem_mark else 1
+        raise UsageError(f"{file}:{line}: this is not valid YAML: {fault.problem}") from fault
+    except yaml.reader.ReaderError as fault:
+        line = text.count("\n", 0, fault.position) + 1
+        raise UsageError(
+            f"{file}:{line}: this has the character U+{fault.character:04X}, which no YAML holds; name an "
+            "Artillery script"
+        ) from fault
+    except _TooLarge:
+        raise UsageError(
+            f"{file}: this has more than {MOST_NODES:,} values, with what its aliases stand for; put data "
+            "into a CSV file (config.payload), and repeated requests into a loop"
+        ) from None
+    except (yaml.YAMLError, ValueError) as fault:
+        raise UsageError(f"{file}: this is not valid YAML: {' '.join(str(fault).split())}") from fault
+    except RecursionError as fault:
+        raise UsageError(f"{file}: this is nested too deeply to be a script") from fault
+    finally:
+        if loader is not None:
+            loader.dispose()
+    if found is None or not isinstance(found.value, dict):
+        raise UsageError(f"{file}: expected keys with values (config, scenarios), found something else")
+    return found
+
+
+@dataclass(slots=True)
+class _Budget:
+    left: int = MOST_NODES
+
+
+def _build(loader: _Loader, node: yaml.Node, file: str, budget: _Budget) -> ScriptNode:
+    budget.left -= 1
+    if budget.left < 0:
+        raise _TooLarge
+    line = node.start_mark.line + 1
+    children: dict[Key, ScriptNode] = {}
+    if isinstance(node, yaml.MappingNode):
+        loader.flatten_mapping(node)
+        for key, value in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(
+                    None, None, "a key that is not a word (is a {{…}} not in quotes?)", key.start_mark
+                )
+            built = _build(loader, value, file, budget)
+            name = _whole_characters(key.value)
+            children[name] = ScriptNode(built.value, file, key.start_mark.line + 1, built.children)
+        return ScriptNode({name: child.value for name, child in children.items()}, file, line, children)
+    if isinstance(node, yaml.SequenceNode):
+        children = {index: _build(loader, value, file, budget) for index, value in enumerate(node.value)}
+        return ScriptNode([child.value for child in children.values()], file, line, children)
+    return ScriptNode(_whole_characters(loader.construct_object(node)), file, line, {})
+
+
+def _whole_characters(value: Any) -> Any:
+    """Two escapes that JSON writes for one character (\\ud83d\\ude00) are that character; half of one is
+    U+FFFD, as JavaScript sends it.
+    """
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def merged(
+    under: ScriptNode, over: ScriptNode, *, lists: Literal["replace", "by_index"] = "replace"
+) -> ScriptNode:
+    """Both, with `over` winning: mappings are merged by key, lists replaced, or merged element by element."""
+    both_lists = isinstance(under.value, list) and isinstance(over.value, list) and lists == "by_index"
+    if not both_lists and not (isinstance(under.value, dict) and isinstance(over.value, dict)):
+        return over
+    children = dict(under.children)
+    for key, child in over.children.items():
+        children[key] = merged(children[key], child, lists=lists) if key in children else child
+    if both_lists:
+        return ScriptNode([child.value for child in children.values()], over.file, over.line, children)
+    return with_children(under, children)
+
+
+def with_value(node: ScriptNode, value: str) -> ScriptNode:
+    """Another text in the same place."""
+    return ScriptNode(value, node.file, node.line, {})
+
+
+def with_children(node: ScriptNode, children: Mapping[Key, ScriptNode]) -> ScriptNode:
+    """A mapping with other values."""
+    return ScriptNode({key: child.value for key, child in children.items()}, node.file, node.line, children)

@@ -1,0 +1,105 @@
+"""What was asked for, put together: scripts, --config, --overrides, the environment, variables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from prony.errors import UsageError
+from prony_frontends.artillery import script
+from prony_frontends.artillery.flags import COMMAND_LINE, Flags
+from prony_frontends.artillery.script import ScriptNode
+from prony_frontends.artillery.templates import UNDEFINED, NameScope, constant, settled
+from prony_frontends.base import Refused
+
+
+def whole_script(given: Flags) -> ScriptNode:
+    """The scripts, merged, with --config and --overrides. Raises UsageError."""
+    root = script.read(Path(given.scripts[0]))
+    for more in given.scripts[1:]:
+        root = script.merged(root, script.read(Path(more)), lists="by_index")
+    if "config" in given.values:
+        root = script.merged(root, script.read(Path(given.values["config"])), lists="by_index")
+    if given.overrides:
+        root = script.merged(root, script.of(dict(given.overrides), f"{COMMAND_LINE} (--overrides)", None))
+    return root
+
+
+def config_of(root: ScriptNode, given: Flags) -> tuple[ScriptNode, list[str]]:
+    """config with the environment and --target over it, and what there is to say."""
+    notes: list[str] = []
+    config = root.get("config") or ScriptNode({}, root.file, root.line, {})
+    if not isinstance(config.value, dict):
+        raise config.wrong("keys with values")
+    name = given.values.get("environment")
+    if name is not None:
+        environments = config.get("environments")
+        chosen = None if environments is None else environments.get(name)
+        if chosen is None:
+            notes.append(f"the environment {name} is not defined in the script")
+        else:
+            config = script.merged(config, chosen, lists="by_index")
+    if "target" in given.values:
+        target = ScriptNode(given.values["target"], f"{COMMAND_LINE} (--target)", None, {})
+        config = script.with_children(config, {**config.children, "target": target})
+    if "insecure" in given.switches:
+        over = script.of({"tls": {"rejectUnauthorized": False}}, COMMAND_LINE, None)
+        config = script.merged(config, over)
+    return config, notes
+
+
+def scope_of(config: ScriptNode, given: Flags) -> NameScope:
+    """What names stand for before a scenario begins: the environment, variables, the target."""
+    environment = dict(os.environ)
+    if "dotenv" in given.values:
+        environment |= _dotenv(Path(given.values["dotenv"]))
+    file = Path(given.scripts[0]).absolute()
+    constants: dict[str, Any] = {
+        "$env": environment,
+        "$processEnvironment": environment,
+        **({"$environment": given.values["environment"]} if "environment" in given.values else {}),
+        "$dirname": str(file.parent),
+        "$scenarioFile": str(file),
+        "$testId": "prony",
+    }
+    early = NameScope({**constants, **given.variables})
+    variables = config.get("variables")
+    for name, node in () if variables is None else variables.items():
+        value = _resolved(node, early)
+        if value is not UNDEFINED:
+            constants[name] = value
+    constants |= given.variables
+    target = config.get("target")
+    if target is not None:
+        constants["target"] = _target(target, NameScope(constants))
+    return NameScope(constants, uses=early.uses)
+
+
+def _target(node: ScriptNode, scope: NameScope) -> Any:
+    """config.target. Raises Refused and UsageError."""
+    try:
+        return constant(node, scope)
+    except Refused:
+        raise
+    except UsageError as fault:
+        raise UsageError(f"{fault}; Artillery's users fail of it: give --target URL") from fault
+
+
+def _resolved(node: ScriptNode, scope: NameScope) -> Any:
+    """A variable's value: its texts may name the environment, and draw."""
+    if isinstance(node.value, list):
+        return [_resolved(child, scope) for child in node.elements()]
+    if isinstance(node.value, dict):
+        return {key: _resolved(child, scope) for key, child in node.items()}
+    return settled(node, scope)
+
+
+def _dotenv(file: Path) -> Mapping[str, str]:
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"--dotenv {file}: cannot be read: {fault}") from fault
+    pairs = (line.strip().removeprefix("export ").partition("=") for line in lines if "=" in line)
+    return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs if not name.startswith("#")}

@@ -1,0 +1,377 @@
+"""Artillery's `{{ … }}` into the plan model's `${…}`."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+import string
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from prony.errors import UsageError
+from prony_frontends.artillery.script import ScriptNode
+
+Escape = Literal["plain", "url", "json"]
+TOKEN = re.compile(r"\{\{\{?\s*(.*?)\s*\}\}\}?", re.DOTALL)
+CALL = re.compile(r"(\$[A-Za-z0-9_]+)\s*\(([^)]*)\)")
+NAME = re.compile(r"[\w$][\w$.\[\]'\"-]*")
+ASKED = re.compile(r"[\s\w$.\[\]'\"-]*")
+"""What Artillery takes for a variable, and writes as `undefined` where there is none."""
+CALLED = re.compile(r"\{\{\s*(\$[A-Za-z0-9_]+)\s*\(\s*[A-Za-z0-9_,\s]*\s*\)\s*\}\}")
+"""What it takes for a call of a function."""
+LETTERS = string.ascii_letters + string.digits
+FUNCTIONS = frozenset({"$randomNumber", "$randomString"})
+MOST_DRAWN = 2**53 - 1
+"""The largest whole number that JavaScript is sure of."""
+USER_UUID = "user_uuid"
+"""The variable of a scenario that holds $uuid, drawn once for each user."""
+RESERVED = frozenset({"sequence", "uuid", "random", "delay_ms", "time", "user", "iteration", USER_UUID})
+
+
+@dataclass(frozen=True, slots=True)
+class FeederColumn:
+    """A column of a CSV file, or what a loop says of its turn."""
+
+    placeholder: str
+    numeric: bool
+    """Every value is a number: alone in JSON it is sent as one."""
+    kept: bool = False
+    """The value is kept as JSON."""
+
+
+class Rows(list[Any]):
+    """Every row of a file: a list that nobody draws from."""
+
+
+class Undefined:
+    """The value of what has none: Artillery leaves it out, or writes this word."""
+
+    def __str__(self) -> str:
+        return "undefined"
+
+
+UNDEFINED = Undefined()
+
+
+@dataclass(slots=True)
+class UsedFeatures:
+    """What a scenario's texts turned out to use."""
+
+    uuids: int = 0
+    said: list[str] = field(default_factory=list)
+    """A sentence for each text that is sent as nobody can have meant it."""
+
+
+@dataclass(frozen=True, slots=True)
+class NameScope:
+    """What a name stands for at one place of a scenario."""
+
+    constants: Mapping[str, Any]
+    """Variables, the environment, the loop's count and element."""
+    fed: Mapping[str, FeederColumn] = field(default_factory=dict)
+    captured: Mapping[str, str] = field(default_factory=dict)
+    """Name in the script -> name in the plan."""
+    kept: frozenset[str] = frozenset()
+    """Names in the script of captured values that are kept as JSON."""
+    uses: UsedFeatures = field(default_factory=UsedFeatures)
+    later: frozenset[str] = frozenset()
+    """Names that the scenario captures somewhere."""
+
+    def bound(self, **constants: Any) -> NameScope:
+        """With these constants on top (names as keywords, `$` written `_S_`)."""
+        named = {name.replace("_S_", "$"): value for name, value in constants.items()}
+        return replace(self, constants={**self.constants, **named})
+
+
+def capture_name(name: str) -> str:
+    """A name that the plan model takes for a captured value."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)
+    return f"c_{plain}" if plain in RESERVED or not re.match(r"[A-Za-z_]", plain) else plain
+
+
+def rendered(node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
+    """The text with placeholders of the plan model; literal parts are escaped too. Raises Refused."""
+    return text_of(str_of(node.value), node, scope, escape)
+
+
+def text_of(text: str, node: ScriptNode, scope: NameScope, escape: Escape = "plain") -> str:
+    """Like `rendered`, of a part of what stands at the node."""
+    written = ""
+    for part in parts(text, node, scope):
+        if isinstance(part, LiteralPart):
+            written += _written(part.text, escape)
+        elif written.endswith("$"):  # the plan model would read $${ as the characters ${
+            raise node.refused("a $ right before {{", "put the $ into the variable, or a character between")
+        else:
+            written += part.placeholder(escape)
+    return written
+
+
+def constant(node: ScriptNode, scope: NameScope) -> Any:
+    """The value, when it can be known before the run. Raises Refused when it cannot."""
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return node.value
+    found = list(parts(node.value, node, scope))
+    for part in found:
+        if isinstance(part, LiteralPart) and part.why:
+            raise UsageError(f"{node.place}: {part.why}")
+    if len(found) == 1 and isinstance(found[0], LiteralPart):
+        return found[0].value
+    if all(isinstance(part, LiteralPart) for part in found):
+        return "".join(part.text for part in found if isinstance(part, LiteralPart))
+    raise node.refused("a value drawn during the run", "write the value, or a variable of config.variables")
+
+
+def settled(node: ScriptNode, scope: NameScope) -> Any:
+    """The value of a variable, with what Artillery draws once for the whole run; UNDEFINED where it has none.
+    Raises Refused.
+    """
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return node.value
+    found = list(parts(node.value, node, scope))
+    if len(found) == 1 and isinstance(found[0], LiteralPart):
+        return found[0].value
+    if any(isinstance(part, RenderedPart) for part in found):
+        scope.uses.said.append(f"{node.place}: {node.shown} is drawn once for the run, as by Artillery")
+    return "".join(part.text if isinstance(part, LiteralPart) else _drawn(part, node) for part in found)
+
+
+def _drawn(part: RenderedPart, node: ScriptNode) -> str:
+    match part.inside.split():
+        case ["random", "int", low, high]:
+            return str(random.randint(int(low), int(high)))
+        case ["random", "string", length]:
+            return "".join(random.choices(LETTERS, k=int(length)))
+    raise node.refused("a variable of a variable", "write the value")
+
+
+def is_drawn(node: ScriptNode, scope: NameScope) -> bool:
+    """Whether the value can be known during the run only."""
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return False
+    return any(isinstance(part, RenderedPart) for part in parts(node.value, node, scope))
+
+
+def is_undefined(node: ScriptNode, scope: NameScope) -> bool:
+    """Whether it has no value at all, and is left out of what is sent."""
+    if not isinstance(node.value, str) or "{{" not in node.value:
+        return False
+    only, *more = parts(node.value, node, scope)
+    return not more and isinstance(only, LiteralPart) and only.value is UNDEFINED
+
+
+def json_text(node: ScriptNode, scope: NameScope) -> str:
+    """The value as JSON, as JSON.stringify writes it."""
+    if isinstance(node.value, dict):
+        pairs = (
+            f"{_key(key, child, scope)}:{json_text(child, scope)}"
+            for key, child in node.items()
+            if not is_undefined(child, scope)
+        )
+        return "{" + ",".join(pairs) + "}"
+    if isinstance(node.value, list):
+        return "[" + ",".join(json_text(child, scope) for child in node.elements()) + "]"
+    if not isinstance(node.value, str):
+        return json_value(node.value)
+    found = list(parts(node.value, node, scope))
+    if len(found) == 1 and "{{" in node.value:
+        only = found[0]
+        if isinstance(only, LiteralPart):
+            if only.value is UNDEFINED:  # in a list
+                return "null"
+            return json_value(only.value).replace("${", "$${")
+        if only.numeric or only.kept:
+            return f"${{{only.inside}}}"
+    return f'"{text_of(node.value, node, scope, "json")}"'
+
+
+def json_value(value: Any) -> str:
+    """A plain value in the spelling of JSON.stringify."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return "null"
+        if value.is_integer() and abs(value) < 1e21:
+            return str(int(value))
+    if isinstance(value, dict):
+        return "{" + ",".join(f"{json.dumps(str(k))}:{json_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ",".join(map(json_value, value)) + "]"
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        return json.dumps(str(value), ensure_ascii=False)
+
+
+def str_of(value: Any) -> str:
+    """A plain value as a script language writes it into a text."""
+    if isinstance(value, str):
+        return value
+    if value is None:
+        return "null"
+    return str(value) if isinstance(value, Undefined) else json_value(value)
+
+
+@dataclass(frozen=True, slots=True)
+class LiteralPart:
+    """A part that is known before the run."""
+
+    value: Any
+    why: str = ""
+    """Why it has no value, where that is so."""
+
+    @property
+    def text(self) -> str:
+        return str_of(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedPart:
+    """A part that the engine writes: the inside of a placeholder."""
+
+    inside: str
+    numeric: bool = False
+    kept: bool = False
+    """The value is JSON: alone in JSON it is sent as it is."""
+
+    @property
+    def text(self) -> str:
+        """The inside of a placeholder for the value as a text."""
+        return f"{self.inside} | text" if self.kept else self.inside
+
+    def placeholder(self, escape: Escape) -> str:
+        filters = {"plain": "", "url": " | form", "json": " | json"}
+        return f"${{{self.text}{filters[escape]}}}"
+
+
+def parts(text: str, node: ScriptNode, scope: NameScope) -> Iterator[LiteralPart | RenderedPart]:
+    """The literal parts of a text and what stands between `{{` and `}}`. Raises Refused."""
+    strange = [name for name in CALLED.findall(text) if name not in FUNCTIONS]
+    if strange:
+        why = f"there is no function {strange[0]}()"
+        yield _without_value(why, "the whole text is undefined", node, scope)
+        return
+    at = 0
+    for match in TOKEN.finditer(text):
+        if match.start() > at:
+            yield LiteralPart(text[at : match.start()])
+        yield _token(match[1], match[0], node, scope)
+        at = match.end()
+    if at < len(text) or not text:
+        yield LiteralPart(text[at:])
+
+
+def _without_value(
+    why: str, then: str, node: ScriptNode, scope: NameScope, value: Any = UNDEFINED
+) -> LiteralPart:
+    said = f"{node.place}: {why}; {then}, as with Artillery"
+    if said not in scope.uses.said:
+        scope.uses.said.append(said)
+    return LiteralPart(value, why)
+
+
+def _token(inside: str, whole: str, node: ScriptNode, scope: NameScope) -> LiteralPart | RenderedPart:
+    call = CALL.fullmatch(inside)
+    if call is not None and CALLED.search(whole):
+        return _called(call[1], [word.strip() for word in call[2].split(",") if word.strip()], node)
+    if inside == "$uuid":
+        scope.uses.uuids += 1
+        return RenderedPart(USER_UUID)
+    if not ASKED.fullmatch(inside):
+        why = f"{{{{ {inside} }}}} is neither a variable nor a function"
+        return _without_value(why, "it is sent as it is written", node, scope, whole)
+    if not NAME.fullmatch(inside):
+        return _unknown(inside, node, scope)
+    if inside in scope.captured:
+        return RenderedPart(scope.captured[inside], kept=inside in scope.kept)
+    if inside in scope.constants:
+        return LiteralPart(scope.constants[inside])
+    if inside in scope.fed:
+        fed = scope.fed[inside]
+        return RenderedPart(fed.placeholder, fed.numeric, fed.kept)
+    return _part(inside, scope) or _within(inside, node, scope)
+
+
+def words_of(path: str) -> list[str]:
+    """`list[0].name` -> list, 0, name."""
+    return [word for word in re.split(r"[.\[\]'\"]+", path) if word]
+
+
+def _part(inside: str, scope: NameScope) -> RenderedPart | None:
+    """A value inside one that is kept as JSON: `user.name`, `$loopElement.id`."""
+    first, *rest = words_of(inside)
+    if first in scope.captured and first in scope.kept:
+        whole = scope.captured[first]
+    elif first in scope.fed and scope.fed[first].kept:
+        whole = scope.fed[first].placeholder
+    else:
+        return None
+    return RenderedPart(f"{whole} | at /{'/'.join(rest)}", kept=True)
+
+
+def _unknown(name: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
+    known = ", ".join(sorted({*scope.captured, *scope.fed, *scope.constants} - {"$processEnvironment"}))
+    why = f"'{name}' is not known here, expected one of: {known}"
+    return _without_value(why, "it is undefined", node, scope)
+
+
+def _within(inside: str, node: ScriptNode, scope: NameScope) -> LiteralPart:
+    """A value inside a constant: `$loopElement.id`, `list[0]`, `$env.HOME`."""
+    first, *rest = words_of(inside)
+    if first in scope.captured:
+        raise node.refused(
+            f"a part of the captured value '{inside}'", "capture that part with its own JSON path"
+        )
+    if first in scope.later:
+        raise node.refused(f"'{first}', which is captured later", "capture it before, or set it in variables")
+    if first not in scope.constants:
+        return _unknown(inside, node, scope)
+    value = scope.constants[first]
+    for word in rest:
+        if isinstance(value, Mapping) and word in value:
+            value = value[word]
+        elif isinstance(value, list) and word.isdigit() and int(word) < len(value):
+            value = value[int(word)]
+        else:
+            hint = "; set the environment variable" if first in ("$env", "$processEnvironment") else ""
+            return _without_value(f"'{inside}': no '{word}' in {first}{hint}", "it is undefined", node, scope)
+    return LiteralPart(value)
+
+
+def _called(name: str, arguments: list[str], node: ScriptNode) -> RenderedPart:
+    try:
+        numbers = [int(word) for word in arguments]
+    except ValueError:
+        raise node.refused(f"{name}({', '.join(arguments)})", "give whole numbers") from None
+    if any(abs(number) > MOST_DRAWN for number in numbers):
+        raise node.refused(f"{name}({', '.join(arguments)})", f"give numbers up to {MOST_DRAWN:,}")
+    if name == "$randomNumber":
+        low, high = numbers[:2] if len(numbers) > 1 else (0, numbers[0] if numbers else 1)
+        return RenderedPart(f"random int {min(low, high)} {max(low, high)}")
+    if name == "$randomString":
+        length = numbers[0] if numbers else 10
+        if not 1 <= length <= 4096:
+            raise node.refused(f"$randomString({length})", "ask for 1 to 4096 characters")
+        return RenderedPart(f"random string {length}")
+    raise AssertionError(f"{name} is one of {FUNCTIONS}")
+
+
+def _key(key: str, node: ScriptNode, scope: NameScope) -> str:
+    return f'"{text_of(key, node, scope, "json")}"'
+
+
+def _written(text: str, escape: Escape) -> str:
+    if escape == "json":
+        text = json.dumps(text, ensure_ascii=False)[1:-1]
+    elif escape == "url":
+        text = form_quoted(text)
+    return text.replace("${", "$${")
+
+
+def form_quoted(text: str) -> str:
+    """As a browser writes it into a form: blanks as +, everything but letters, digits and *-._ as %XX."""
+    from urllib.parse import quote
+
+    return quote(text, safe="*").replace("~", "%7E").replace("%20", "+")

@@ -1,0 +1,149 @@
+"""`prony wrk …`, `prony ab …` and so on: another tool's command line, less the few options that are
+Prony's.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, get_type_hints
+
+from prony.cli import options
+from prony.cli.common import Common
+from prony.errors import ExitCode, UsageError
+from prony_frontends import front_end, names
+
+if TYPE_CHECKING:
+    from prony.experiment.testbed import Progress
+    from prony.plan.plan import Plan
+    from prony_frontends.base import Ran
+
+FLAGS = ("--explain", "--exit-like-original")
+SHARED = ("seed", "driver", "client_cpus", "limits", "metrics", "push", "db", "report")
+"""Of the options that all measuring commands have (prony.cli.common), those that go with any tool's own."""
+OWN_USAGE = """
+Prony's own options, with any tool:
+  --explain             Print the Prony plan that this becomes, and run nothing.
+  --exit-like-original  Exit as the tool would, also when the run does not conform (else 3).
+"""
+JUDGEMENT = "Whether the run conforms, and how good its figures are, is on standard error, in two lines.\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """Prony's own options, as they were given."""
+
+    flags: frozenset[str]
+    values: dict[str, list[str]]
+    """Field of `Common` -> what was given for it."""
+
+    @property
+    def common(self) -> Common:
+        """As every other command has them. Raises UsageError."""
+        last: dict[str, Any] = {name: given[-1] for name, given in self.values.items()}
+        if "seed" in last:
+            last["seed"] = _number(last["seed"])
+        if "report" in last:
+            last["report"] = Path(last["report"])
+        return Common(**{**last, "limits": self.values.get("limits")})
+
+
+def shared() -> dict[str, tuple[str, Any]]:
+    """Option, such as `--client-cpus` -> the field of `Common`, and what the parser knows of it."""
+    hints = get_type_hints(Common, include_extras=True)
+    found = {}
+    for name in SHARED:
+        known = hints[name].__metadata__[0]
+        found[f"--{name.replace('_', '-')}"] = (name, known)
+    return found
+
+
+def usage() -> str:
+    """What `prony TOOL -h` says of Prony's own options."""
+    lines: list[str] = []
+    for option, (_, known) in shared().items():
+        head = f"{option} {known.metavar or 'VALUE'}"
+        lines += wrap(f"{head:<20}  {known.help}", 78, initial_indent="  ", subsequent_indent=" " * 24)
+    return OWN_USAGE + "\n".join(lines) + f"\n{JUDGEMENT}"
+
+
+def divided(argv: Sequence[str]) -> tuple[Own, list[str]]:
+    """Prony's own options, and what is the tool's. Raises UsageError for one without its value."""
+    flags: set[str] = set()
+    values: dict[str, list[str]] = {}
+    rest: list[str] = []
+    known = shared()
+    words = iter(argv)
+    for word in words:
+        if word == "--":  # What follows is a script's, such as wrk's `-- --seed 5`.
+            return Own(frozenset(flags), values), [*rest, word, *words]
+        name, equals, value = word.partition("=")
+        if word in FLAGS:
+            flags.add(word)
+        elif name in known:
+            given = value if equals else next(words, None)
+            if given is None:
+                raise UsageError(f"{name} needs a value; see prony's own options in -h")
+            values.setdefault(known[name][0], []).append(given)
+        else:
+            rest.append(word)
+    return Own(frozenset(flags), values), rest
+
+
+def offers(common: Common) -> Callable[[Plan, Progress], Ran]:
+    """Runs the plan of a front end as that of any command."""
+
+    def offer(plan: Plan, progress: Progress) -> Ran:
+        from prony.cli import measure
+        from prony_frontends.base import Ran
+
+        seeded = plan.model_copy(update={"seed": options.seed(common.seed)})
+        done = measure.measured(seeded, common, progress, warned=_note)
+
+        def write_page(file: Path) -> None:
+            from prony.report.html import write_html
+            from prony.report.reading import load_result
+
+            write_html(load_result(done.store, done.identifier), file)
+
+        if common.report is not None:
+            write_page(common.report)
+        return Ran(done.identifier, done.store.trials(done.identifier)[0], done.interrupted, write_page)
+
+    return offer
+
+
+def _note(sentence: str) -> None:
+    print(f"prony: note: {sentence}", file=sys.stderr)
+
+
+def is_front_end(argv: Sequence[str]) -> bool:
+    """Whether the command line is another tool's."""
+    return bool(argv) and argv[0] in names()
+
+
+def command(argv: Sequence[str]) -> int:
+    """`argv[0]` is the tool. Raises PronyError."""
+    from prony_frontends.base import Asked, own_context
+
+    tool = front_end(argv[0])
+    own, rest = divided(argv[1:])
+    if rest in (["-h"], ["--help"]):
+        sys.stdout.write(tool.usage.rstrip("\n") + "\n" + usage())
+        return ExitCode.OK
+    asked = Asked("--explain" in own.flags, "--exit-like-original" in own.flags)
+    context = own_context(asked, offers(own.common))
+    try:
+        return tool.run(rest, context)
+    finally:
+        context.stdout.flush()
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as fault:
+        raise UsageError(f"--seed is '{text}'; expected a whole number") from fault

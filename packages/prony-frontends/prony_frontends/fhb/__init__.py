@@ -1,0 +1,106 @@
+"""`prony fhb [flags] URL`: Faban's HTTP bench and its two checks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pydantic import ValidationError
+
+from prony import redaction
+from prony.errors import UsageError
+from prony.plan.load import ClosedLoad, SteadyWindow
+from prony.plan.response import Expectation
+from prony.plan.step import Step
+from prony.plan.target import TlsOptions, parse_url
+from prony.plan.think import NO_THINK, Think
+from prony.plan.trial import TrialPlan, fixed
+from prony.plan.workload import Workload
+from prony.report.progress import SilentProgress
+from prony_frontends.base import Context, FrontEnd, Translated
+from prony_frontends.fhb.arguments import TOOL, USAGE, FhbArguments, parse
+from prony_frontends.fhb.figures import figures, report, save, summary
+
+ACCEPT = "text/html, image/gif, image/jpeg, *; q=.2, */*; q=.2"
+"""What Java's HTTP client, on which Faban stands, asks for."""
+FORM, BINARY = "application/x-www-form-urlencoded", "application/octet-stream"
+START_EVERY_S = 0.02
+"""Faban starts a client every 20 ms."""
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """fhb's arguments as a load. Raises UsageError."""
+    return translated(parse(argv))
+
+
+def translated(asked: FhbArguments) -> Translated:
+    """The clients come one every 20 ms; what is measured begins with the steady part."""
+    target, path = parse_url(asked.url)
+    trial = TrialPlan(
+        workload=_workload(asked, path),
+        load=ClosedLoad(
+            users=asked.clients,
+            think=Think(kind="constant", ms=asked.think_ms) if asked.think_ms else NO_THINK,
+            ramp_up_s=min(asked.ramp_up_s, asked.clients * START_EVERY_S),
+        ),
+        measured=SteadyWindow(window_s=asked.steady_s),
+        warm_up=fixed(asked.ramp_up_s),
+        request_timeout_ms=30_000,
+        preflight=False,
+    )
+    if target.https:
+        target = target.model_copy(update={"tls": TlsOptions(insecure=True)})
+    notes = list(asked.notes)
+    if asked.ramp_down_s:
+        notes.append(
+            f"the load ends with the steady part: nothing is measured in the {asked.ramp_down_s:g} s after it"
+        )
+    return Translated(TOOL, target, trial, f"fhb {redaction.url(asked.url)}", tuple(notes))
+
+
+def _workload(asked: FhbArguments, path: str) -> Workload:
+    headers: dict[str, str] = {"Accept": asked.accept or ACCEPT}
+    if asked.data is not None:
+        headers["Content-Type"] = BINARY if asked.binary else FORM
+    literal = {name: value.replace("${", "$${") for name, value in headers.items()}
+    try:
+        step = Step.model_validate(
+            {
+                "name": "test",
+                "path": path.replace("${", "$${"),
+                "method": "GET" if asked.data is None else "POST",
+                "headers": literal,
+                "body_file": None if asked.data is None else str(asked.data.absolute()),
+                "expect": Expectation(status=tuple(range(200, 400))),
+            }
+        )
+        return Workload(name=TOOL, title=f"{step.method} {path}", steps=(step,))
+    except ValidationError as fault:
+        reason = str(fault.errors(include_url=False)[0]["msg"]).removeprefix("Value error, ")
+        raise UsageError(f"fhb: the request cannot be sent: {reason}") from fault
+
+
+def run(argv: Sequence[str], context: Context) -> int:
+    """One run, from the first line to the exit code."""
+    asked = parse(argv)
+    if asked.help or asked.version:
+        context.stdout.write(USAGE if asked.help else "Faban cd: Version 0.1\n")
+        return 0
+    made = translated(asked)
+    if context.asked.explain:
+        return context.explained(made)
+    ran = context.measure(made, SilentProgress())
+    found = figures(ran.window)
+    for line in report(asked, found):
+        print(line, file=context.stdout)
+    if asked.save:
+        save(asked, summary(asked, found, ran))
+        print(f"Saving output from run in {asked.folder}", file=context.stdout)
+    return context.end(ran)
+
+
+FRONT_END = FrontEnd(
+    name=TOOL,
+    usage=USAGE,
+    translate=translate,
+    run=run,
+)

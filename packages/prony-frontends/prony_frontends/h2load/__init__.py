@@ -1,0 +1,156 @@
+"""`prony h2load [flags] URI`: h2load's command line and report, over HTTP/2 and HTTP/1.1."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import EngineReport, IntervalRow
+from prony.load.request_log import read_log
+from prony.report.progress import SilentProgress
+from prony_frontends.base import Context, FrontEnd, Translated, openssl_name
+from prony_frontends.h2load import layout
+from prony_frontends.h2load.arguments import TOOL, USAGE, H2loadArguments, WrongUsage, parse
+from prony_frontends.h2load.figures import Rows, figures, times_of
+from prony_frontends.h2load.translate import AGENT, keeps_all, requests_of, translated
+from prony_frontends.h2load.uris import Requested, requested
+
+FAILED = 1
+"""h2load's exit code for a command line that it does not take; a run ends with 0, whatever came of it."""
+TENTHS = 10
+
+
+class Tenths(SilentProgress):
+    """h2load's lines about every tenth of the requests, or of the clients where time or a rate of connections
+    bounds the run. A second's worth comes at once.
+    """
+
+    def __init__(self, whole: int, of_clients: bool, stream: IO[str] | None) -> None:
+        """`stream` None: what stands above these lines is not known before the end."""
+        self._whole, self._of_clients, self._stream = whole, of_clients, stream
+        self._what = "of clients started" if of_clients else "done"
+        self._every = max(1, whole // TENTHS)
+        self._seen = self._next = 0
+
+    def row(self, row: IntervalRow) -> None:
+        """A second has passed."""
+        self._seen += (row.connections_opened or 0) if self._of_clients else row.completed + row.failed
+        if self._stream is not None:
+            self._tell(self._seen, self._stream)
+
+    def _tell(self, seen: int, stream: IO[str]) -> None:
+        while self._next + self._every <= min(seen, self._whole):
+            self._next += self._every
+            print(f"progress: {self._next * 100 // self._whole}% {self._what}", file=stream, flush=True)
+
+    def ended(self, seen: int, stream: IO[str]) -> None:
+        """The rest."""
+        self._tell(max(seen, self._seen), stream)
+
+
+def translate(argv: Sequence[str]) -> Translated:
+    """h2load's arguments as a load. Raises UsageError."""
+    asked = parse(argv)
+    return translated(asked, requested(asked))
+
+
+def run(argv: Sequence[str], context: Context) -> int:
+    """One run, from the first line to the exit code."""
+    try:
+        asked = parse(argv)
+        if asked.help or asked.version:
+            context.stdout.write(USAGE if asked.help else f"{AGENT}\n")
+            return 0
+        wanted = requested(asked)
+        if asked.log is not None:
+            asked.log.open("a").close()
+    except WrongUsage as fault:
+        print(fault, file=context.stderr)
+        return FAILED
+    except OSError as fault:
+        reason = f"reason = {fault.strerror}"
+        print(f"--log-file: Could not open file {asked.log}, {reason}", file=context.stderr)
+        return FAILED
+    made = translated(asked, wanted)
+    if context.asked.explain:
+        return context.explained(made)
+    return _measured(asked, wanted, made, context)
+
+
+def _measured(asked: H2loadArguments, wanted: Requested, made: Translated, context: Context) -> int:
+    out, total = context.stdout, requests_of(asked, wanted)
+    _print(layout.begin(asked, total), out)
+    of_clients = total is None or asked.rate is not None
+    early = not (wanted.target.https or of_clients)
+    if early:
+        _print(_protocol(asked, None), out)
+    tenths = Tenths(
+        asked.clients if of_clients or total is None else total,
+        of_clients,
+        out if early or of_clients else None,
+    )
+    with tempfile.TemporaryDirectory(prefix="prony-h2load-") as folder:
+        log = Path(folder) / "requests.csv" if keeps_all(asked) else None
+        try:
+            ran = context.measure(made if log is None else made.logged(log), tenths)
+        except EnvironmentFault as fault:
+            out.flush()
+            if not context.asked.exit_like_original:
+                raise
+            print(f"client could not connect to host\nprony: {fault}", file=context.stderr)
+            return 0
+        report = ran.report
+        rows = Rows(asked.clients, max(1, len(report.ready.threads)))
+        lines = [] if log is None else [line for line in _kept(log, rows) if asked.log is not None]
+    warmed = total is None and asked.warm_up_s > 0
+    found = figures(report, ran.window, total, warmed)
+    if of_clients:
+        tenths.ended(report.totals.connections_opened or 0, out)
+    if not early:
+        _print(_protocol(asked, report if wanted.target.https else None), out)
+    if total is None:
+        _print(layout.phases(asked.threads), out)
+    elif not of_clients:
+        tenths.ended(found.answered + found.errored, out)
+    times = times_of(report, ran.window)
+    if log is not None:
+        times = rows.times(connected=times.connect_s if asked.per_client_s else None)
+    over_s = asked.duration_s if total is None and not ran.interrupted else found.measured_s
+    _print(layout.report(found, times, over_s), out)
+    if asked.log is not None:
+        with asked.log.open("a", encoding="utf-8") as file:
+            file.writelines(lines)
+    return context.end(ran)
+
+
+def _protocol(asked: H2loadArguments, report: EngineReport | None) -> Iterator[str]:
+    """What connections speak. Over TLS (`report` given) as their handshakes agreed; with which temporary key
+    is not known.
+    """
+    if report is None:
+        yield f"Application protocol: {asked.clear_protocol}"
+    elif report.totals.tls_agreed:
+        agreed = report.totals.tls_agreed[0]
+        yield f"TLS Protocol: TLSv{agreed.version}"
+        yield f"Cipher: {openssl_name(agreed.cipher_suite)}"
+        yield f"Application protocol: {agreed.alpn or 'http/1.1'}"
+
+
+def _kept(log: Path, rows: Rows) -> Iterator[str]:
+    """All rows, as lines of --log-file: µs since 1970, status, µs that it took."""
+    for row in read_log(log):
+        rows.add(row)
+        status = -1 if row.status is None else row.status
+        yield f"{row.start_unix_ms * 1000}\t{status}\t{row.service_ns // 1000}\n"
+
+
+def _print(lines: Iterator[str], out: IO[str]) -> None:
+    for line in lines:
+        out.write(line + "\n")
+    out.flush()
+
+
+FRONT_END = FrontEnd(name=TOOL, usage=USAGE, translate=translate, run=run)

@@ -1,0 +1,124 @@
+"""What h2load requests: URIs of the command line, of a file, or of a timing script."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from prony.errors import UsageError
+from prony.plan.target import Url, parse_url
+from prony_frontends.base import Refused
+from prony_frontends.h2load.arguments import TOOL, H2loadArguments, WrongUsage
+
+MOST_LINES = 1000
+"""Of a timing script: each is a group of users."""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """Where the requests go, and which they are, in their order."""
+
+    target: Url
+    authority: str
+    """Of the first URI, or of -B: what the server is asked for by name."""
+    paths: tuple[str, ...]
+    at_ms: tuple[float, ...] = ()
+    """Of a timing script: when each is due, after the client's start."""
+
+
+def requested(asked: H2loadArguments) -> Requested:
+    """Raises WrongUsage for what h2load would not take either, Refused for what only h2load does."""
+    at_ms: tuple[float, ...] = ()
+    if asked.timing_file is not None:
+        at_ms, uris = _timed(_lines(asked.timing_file))
+    elif asked.input_file is not None:
+        uris = tuple(_lines(asked.input_file))
+    else:
+        uris = asked.uris
+    if not uris:
+        raise WrongUsage("no URI or input file given")
+    if at_ms and asked.requests is not None:
+        uris, at_ms = uris[: asked.requests], at_ms[: asked.requests]
+    first = uris[0]
+    target, authority = _base(asked, first)
+    return Requested(target, authority, tuple(_path(uri) for uri in uris), at_ms)
+
+
+def _lines(name: str) -> list[str]:
+    try:
+        text = sys.stdin.read() if name == "-" else Path(name).read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        raise WrongUsage(f"cannot read input file: {name}") from None
+    return text.splitlines()
+
+
+def _timed(lines: Sequence[str]) -> tuple[tuple[float, ...], tuple[str, ...]]:
+    """Times and URIs. Raises WrongUsage with the line."""
+    at_ms: list[float] = []
+    uris: list[str] = []
+    for number, line in enumerate(lines, 1):
+        time, tab, uri = line.partition("\t")
+        if not tab:
+            raise WrongUsage(f"Invalid line format detected, no tab character at line {number}. \n\t{line}")
+        try:
+            value = float(time)
+        except ValueError:
+            value = -1.0
+        if not 0 <= value < float("inf"):
+            raise WrongUsage(f"Time value error at line {number}. \n\tvalue = {time}")
+        at_ms.append(value)
+        uris.append(uri)
+    if len(uris) > MOST_LINES:
+        raise Refused(
+            "--timing-script-file", TOOL, None, f"{len(uris)} lines", f"use at most {MOST_LINES} lines"
+        )
+    if at_ms != sorted(at_ms):
+        raise Refused("--timing-script-file", TOOL, None, "times that fall", "sort the lines by time")
+    return tuple(at_ms), tuple(uris)
+
+
+def _base(asked: H2loadArguments, first: str) -> tuple[Url, str]:
+    """Where connections go, and the authority."""
+    given = first if asked.base is None or asked.base.startswith("unix:") else asked.base
+    what = "invalid URI: " if given == first else "--base-uri: invalid base URI: "
+    if "://" not in given:
+        raise WrongUsage(f"{what}{given}")
+    try:
+        named = parse_url(given).target
+    except UsageError as fault:
+        raise WrongUsage(f"{what}{given}") from fault
+    authority = urlsplit(given).netloc.rpartition("@")[2]
+    if asked.base is not None and asked.base.startswith("unix:"):
+        if named.https:
+            raise Refused("-B", TOOL, None, "https over a Unix socket", "use http, or a port")
+        return parse_url(asked.base).target, authority
+    if asked.connect_to is None:
+        return named, authority
+    host, port = _connect_to(asked.connect_to)
+    return named.model_copy(update={"addresses": (f"{host}:{port or named.port}",)}), authority
+
+
+def _connect_to(text: str) -> tuple[str, int | None]:
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        host, port = None, None
+    if not host or "/" in text:
+        raise WrongUsage(f"--connect-to: Invalid value {text}")
+    return (f"[{host}]" if ":" in host else host), port
+
+
+def _path(uri: str) -> str:
+    """What is requested; scheme and host of a URI behind the first are not looked at."""
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        raise WrongUsage(f"invalid URI: {uri}") from None
+    path = parts.path or ("/" if parts.netloc else "")
+    if not path.startswith("/"):
+        raise WrongUsage(f"invalid URI: {uri}")
+    return path + (f"?{parts.query}" if parts.query else "")

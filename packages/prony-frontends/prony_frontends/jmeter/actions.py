@@ -1,0 +1,132 @@
+"""Samplers that send nothing: Flow Control Action (once Test Action), Debug Sampler and the plug-in's Dummy
+Sampler.
+"""
+
+from __future__ import annotations
+
+from prony.plan.step import Block, Entry
+from prony.plan.think import Think
+from prony_frontends.jmeter import parameters, plain_scripts, timers
+from prony_frontends.jmeter.extractors import EXTRACTORS
+from prony_frontends.jmeter.functions import KnownValues
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.marks import marked
+from prony_frontends.jmeter.outline import silent
+from prony_frontends.jmeter.responses import ASSERTIONS
+from prony_frontends.jmeter.scope import TreeScope, inner
+from prony_frontends.jmeter.tree import NOT_REQUESTS, Controller, LoopContext, TreeWalk
+
+STOP, PAUSE, STOP_NOW, NEXT_OF_THREAD, NEXT_OF_LOOP, BREAK = range(6)
+DUMMY = "kg.apc.jmeter.samplers.DummySampler"
+"""Of jmeter-plugins."""
+OF_THREAD = "0"
+"""The target of an action that stops this thread, and not the test."""
+
+
+def _waits(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
+    """Timers hold before any sampler, these too, and so do values that are given and scripts."""
+    own = [below for below in node.below if below.enabled]
+    for below in own:
+        if below.refusal is not None:
+            raise below.refused(*below.refusal)
+        if below.tag not in NOT_REQUESTS:
+            raise node.refused(f"{below.element} below a sampler that sends nothing", "move it to a request")
+    here = inner(scope, own, walk.values, walk.shared, rows_at=False)
+    found = parameters.given(here.parameters, walk.values, walk.shared.given)
+    found += plain_scripts.done(here.scripts, walk.values)
+    if here.paced is not None:
+        found.append(Block(pace=timers.pace(here.paced, walk.users, walk.values, walk.shared.paces)))
+    return [*found, *(Block(pause=think) for think in timers.waits(here.timers, walk.values))]
+
+
+def _flow_action(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    values = walk.values
+    action = values.whole(node.value("ActionProcessor.action"), node, "ActionProcessor.action", PAUSE)
+    target = node.value("ActionProcessor.target", OF_THREAD).strip() or OF_THREAD
+    waits = _waits(node, scope, walk)
+    if action != PAUSE:
+        node.ignore("ActionProcessor.duration")
+        return [*waits, _goes_elsewhere(action, target, node, walk)]
+    return [
+        *waits,
+        *_pause(node.value("ActionProcessor.duration"), node, values, "ActionProcessor.duration"),
+    ]
+
+
+def _pause(raw: str, node: JmxNode, values: KnownValues, name: str) -> list[Entry]:
+    """A time in ms, or a drawn one."""
+    between = timers.between(raw, node, values)
+    if between is not None:
+        return [Block(pause=between)]
+    pause_ms = values.whole(raw, node, name, 0)
+    return [Block(pause=Think(kind="constant", ms=float(pause_ms)))] if pause_ms > 0 else []
+
+
+def _goes_elsewhere(action: int, target: str, node: JmxNode, walk: TreeWalk) -> Entry:
+    thread, loop, values = walk.ways[0], walk.ways[-1], walk.values
+    if action in (STOP, STOP_NOW):
+        if target != OF_THREAD:
+            raise node.refused("that all threads stop", "stop this thread, or give the group a duration")
+        values.note(
+            f"{node.element}: a thread that it stops sends nothing more; it counts as a user until the group "
+            "ends"
+        )
+        return thread.leave(values)
+    going_on = {NEXT_OF_THREAD: thread.leave_round, NEXT_OF_LOOP: loop.leave_round, BREAK: loop.leave}
+    if action not in going_on:
+        raise node.wrong(f"ActionProcessor.action from 0 to 5, found {action}")
+    return going_on[action](values)
+
+
+def _debug(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    node.ignore("displayJMeterProperties", "displayJMeterVariables", "displaySystemProperties")
+    made = silent(marked(walk.values.label(node), node))
+    return [*_waits(node, scope, walk), made, *_afterwards(node, scope, walk)]
+
+
+def _script(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """A sampler that is a plain script: what it sets, and its row."""
+    if node.refusal is not None:
+        raise node.refused(*node.refusal)
+    waits = _waits(node, scope, walk)
+    values = walk.values
+    values.note(f"{node.element}: its script is translated; in the log its row has no length and no time")
+    made = silent(marked(values.label(node), node))
+    return [*waits, *plain_scripts.done([node], values), made, *_afterwards(node, scope, walk)]
+
+
+def _afterwards(node: JmxNode, scope: TreeScope, walk: TreeWalk) -> list[Entry]:
+    """What scripts do after it; there is no response."""
+    own = [below for below in node.below if below.enabled]
+    here = [*scope.processors, *own]
+    return plain_scripts.done([one for one in here if one.tag in plain_scripts.AFTER], walk.values)
+
+
+def _dummy(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """A response that the plan makes up, after a time that it says."""
+    values = walk.values
+    taken = scope.extractors or any(below.enabled and below.tag in EXTRACTORS for below in node.below)
+    held = scope.assertions or any(below.enabled and below.tag in ASSERTIONS for below in node.below)
+    code = node.value("RESPONSE_CODE").strip() or "200"
+    if taken or held or code != "200" or not node.flag("SUCCESFULL", True):
+        raise node.refused(
+            "a response that is looked at, or that is an error",
+            "define what is taken from it as variables of the plan",
+        )
+    node.ignore(
+        "RESPONSE_MESSAGE", "REQUEST_DATA", "RESPONSE_DATA", "LATENCY", "CONNECT", "URL", "RESULT_CLASS"
+    )
+    waits, raw = _waits(node, scope, walk), node.value("RESPONSE_TIME")
+    if node.flag("WAITING", True):
+        waits += _pause(raw, node, values, "RESPONSE_TIME")
+    values.note(f"{node.element}: it sends nothing; in the log its row has no length, as its time is a pause")
+    made = silent(marked(values.label(node), node))
+    return [*waits, made, *_afterwards(node, scope, walk)]
+
+
+ACTIONS: dict[str, Controller] = {
+    "TestAction": _flow_action,
+    "DebugSampler": _debug,
+    DUMMY: _dummy,
+    **dict.fromkeys(plain_scripts.SAMPLERS, _script),
+}

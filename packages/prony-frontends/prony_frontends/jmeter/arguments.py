@@ -1,0 +1,230 @@
+"""JMeter's command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony_frontends.base import Refused
+
+TOOL = "jmeter"
+VERSION = "5.6.3"
+"""The JMeter whose requests and output these are."""
+USAGE = """\
+usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]...
+    -n, --nongui                 As JMeter needs it; Prony has no window
+    -t, --testfile FILE          The test plan (.jmx)
+    -l, --logfile FILE           One line per request, CSV with JMeter's default columns
+    -f, --forceDeleteResultFile  Delete the file of -l first; without it lines are added
+    -e, --reportatendofloadtests Writes Prony's page of the run, in place of JMeter's dashboard
+    -o, --reportoutputfolder DIR Its folder (DIR/index.html); report-output without it
+    -J, --jmeterproperty N=V     A property, for ${__P(name)}
+    -D, --systemproperty N=V     A property of the Java system, for ${__P(name)} as well
+    -p, --propfile FILE          Properties
+    -q, --addprop FILE           More properties
+    -j, --jmeterlogfile FILE     Taken and not written: Prony's result says what happened
+    -L, --loglevel LEVEL         Taken and not used
+    -v, --version                Says which JMeter is followed
+    --duration SECONDS           Ends thread groups that have no end of their own, like -Jduration=SECONDS
+    --csv-dir DIR                Looks for data files here that are not where the plan says
+    --skip-unsupported           Leaves out listeners whose script sets nothing and stops nothing, and
+                                 samplers whose script only logs
+"""
+LONG = {
+    "nongui": "n", "testfile": "t", "logfile": "l", "forceDeleteResultFile": "f", "jmeterproperty": "J",
+    "systemproperty": "D", "propfile": "p", "addprop": "q", "jmeterlogfile": "j", "loglevel": "L",
+    "version": "v", "help": "h", "reportatendofloadtests": "e", "reportoutputfolder": "o",
+}  # fmt: skip
+WITH_VALUE = "tlJDpqjLo"
+OWN = {"duration": True, "csv-dir": True, "skip-unsupported": False}
+"""Options that JMeter does not have -> whether they need a value."""
+ALONE = "nfvh?e"
+ELSEWHERE = {
+    "r": ("servers of a distributed test", "run prony jmeter on each host"),
+    "R": ("servers of a distributed test", "run prony jmeter on each host"),
+    "X": ("servers of a distributed test", "run prony jmeter on each host"),
+    "G": ("a property for remote servers", "use -J"),
+    "S": ("a file of system properties", "use -q"),
+    "g": ("JMeter's dashboard of an old log", "prony report makes one of a stored result"),
+    "H": ("a proxy", "name the server itself"),
+    "P": ("a proxy", "name the server itself"),
+    "N": ("a proxy", "name the server itself"),
+    "u": ("a proxy's user", "name the server itself"),
+    "a": ("a proxy's password", "name the server itself"),
+    "s": ("JMeter as a server", "run prony jmeter on each host"),
+    "d": ("JMeter's home", "leave it out: JMeter is not used"),
+    "i": ("a configuration of JMeter's own log", "leave it out"),
+}
+CHANGING = ("jmeter.save.saveservice.", "summariser.", "httpclient", "http.", "https.", "httpsampler.",
+            "CookieManager.", "cacheManager.", "cookies", "csvdataset.", "jmeterthread.", "jmeterengine.",
+            "timer.", "hc.parameters.", "user.properties", "plugin_dependency", "sampleresult.",
+            "system.properties")  # fmt: skip
+"""Properties that begin so change what JMeter sends or writes."""
+UNCHANGED = {"jmeter.save.saveservice.output_format": "csv"}
+"""But those that have the value which they have anyway."""
+PAGE, PAGES = "index.html", "report-output"
+"""The page of -e, and its folder where -o names none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What JMeter's command line cannot say."""
+
+    duration_s: float | None = None
+    """The end of groups that have none."""
+    csv_dir: Path | None = None
+    skip_unsupported: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class JMeterArguments:
+    """What was asked."""
+
+    plan: Path | None
+    log: Path | None
+    replace_log: bool
+    properties: dict[str, str]
+    version: bool
+    help: bool
+    page: Path | None = None
+    """Where Prony's page of the run is wanted."""
+    wishes: Wishes = Wishes()
+
+
+def parse(argv: Sequence[str]) -> JMeterArguments:
+    """The command line. Raises UsageError."""
+    values: dict[str, str] = {}
+    properties: dict[str, str] = {}
+    files: list[str] = []
+    flags: set[str] = set()
+    for option, value in _options(argv):
+        if option in ("J", "D"):
+            name, equals, given = value.partition("=")
+            if not name or not equals:
+                raise UsageError(f"jmeter: -{option} is '{value}'; expected NAME=VALUE")
+            properties[name] = given
+        elif option in ("p", "q"):
+            files.append(value)
+        elif option in ALONE or OWN.get(option) is False:
+            flags.add(option)
+        elif option in values:
+            raise UsageError(f"jmeter: -{option} is given twice; expected it once")
+        else:
+            values[option] = value
+    known: dict[str, str] = {}
+    for file in files:
+        known.update(_property_file(Path(file)))
+    known.update(properties)
+    for name, value in known.items():
+        if name.startswith(CHANGING) and UNCHANGED.get(name) != value.strip():
+            raise Refused(
+                f"the property {name}", TOOL, None, f"it changes what JMeter sends or writes ('{value}')",
+                "leave it out, or say the same in the test plan",
+            )  # fmt: skip
+    helped = bool(flags & {"h", "?"})
+    if not helped and "v" not in flags:
+        if "n" not in flags:
+            raise UsageError("jmeter: -n is missing; Prony has no window: prony jmeter -n -t PLAN.jmx")
+        if "t" not in values:
+            raise UsageError("jmeter: -t is missing; name the test plan: prony jmeter -n -t PLAN.jmx")
+    log = values.get("l")
+    return JMeterArguments(
+        plan=Path(values["t"]) if "t" in values else None,
+        log=None if log is None else Path(log),
+        replace_log="f" in flags,
+        properties=known,
+        version="v" in flags,
+        help=helped,
+        page=Path(values.get("o", PAGES)) / PAGE if "e" in flags else None,
+        wishes=_wishes(values, flags, known),
+    )
+
+
+def _wishes(values: dict[str, str], flags: set[str], properties: dict[str, str]) -> Wishes:
+    folder = Path(values["csv-dir"]) if "csv-dir" in values else None
+    if folder is not None and not folder.is_dir():
+        raise UsageError(f"jmeter: --csv-dir is '{folder}'; expected a folder that is there")
+    duration_s = _seconds("--duration", values.get("duration"))
+    if duration_s is None:
+        duration_s = _seconds("-Jduration", properties.get("duration"))
+    return Wishes(duration_s, folder, "skip-unsupported" in flags)
+
+
+def _seconds(option: str, text: str | None) -> float | None:
+    """None without the option. A plan may mean something else by a property, so that one may be any text."""
+    if text is None:
+        return None
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0.0
+    if 0 < found < 1e7:
+        return found
+    if option.startswith("-J"):
+        return None
+    raise UsageError(f"jmeter: {option} is '{text}'; expected seconds above 0")
+
+
+def _options(argv: Sequence[str]) -> Iterator[tuple[str, str]]:
+    words = iter(argv)
+    for word in words:
+        if word.startswith("--") and len(word) > 2:
+            name, equals, value = word[2:].partition("=")
+            if name in OWN:
+                needed = value if equals else next(words, None) if OWN[name] else ""
+                if needed is None or (OWN[name] and not needed) or (equals and not OWN[name]):
+                    expected = "a value" if OWN[name] else "none"
+                    raise UsageError(
+                        f"jmeter: --{name}: expected {expected}; prony jmeter -h lists the options"
+                    )
+                yield name, needed
+                continue
+            option = LONG.get(name)
+            if option is None:
+                raise UsageError(f"jmeter: the option --{name} is not known; prony jmeter -h lists them")
+            given = value if equals else ""
+        elif word.startswith("-") and len(word) > 1:
+            option, given = word[1], word[2:]
+        else:
+            raise UsageError(f"jmeter: unknown option '{word}'; expected -n -t PLAN.jmx")
+        if option in ALONE:
+            if given:
+                yield option, ""
+                yield from _options(["-" + given])
+                continue
+        elif option in ELSEWHERE:
+            found, instead = ELSEWHERE[option]
+            raise Refused(f"-{option}", TOOL, None, found, instead)
+        elif option not in WITH_VALUE:
+            raise UsageError(f"jmeter: the option {word} is not known; prony jmeter -h lists them")
+        elif not given:
+            following = next(words, None)
+            if following is None:
+                raise UsageError(f"jmeter: {word} needs a value; prony jmeter -h lists the options")
+            given = following
+        yield option, given
+
+
+def _property_file(path: Path) -> dict[str, str]:
+    """Java's properties as people write them: NAME=VALUE or NAME: VALUE, # and ! for remarks."""
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as fault:
+        raise UsageError(f"the properties {path} cannot be read as text: {fault}") from fault
+    found: dict[str, str] = {}
+    joined = ""
+    for number, line in enumerate(lines, 1):
+        words = joined + (line.lstrip() if joined else line.strip())
+        joined = ""
+        if not words or words[0] in "#!":
+            continue
+        if words.endswith("\\") and not words.endswith("\\\\"):
+            joined = words[:-1]
+            continue
+        at = min((words.find(mark) for mark in "=:" if mark in words), default=-1)
+        if at < 1:
+            raise UsageError(f"{path}:{number}: invalid property '{words}'; expected NAME=VALUE")
+        found[words[:at].strip()] = words[at + 1 :].strip().replace("\\\\", "\\")
+    return found

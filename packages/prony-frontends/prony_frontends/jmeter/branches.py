@@ -1,0 +1,142 @@
+"""Switch and ForEach controllers as blocks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from prony.plan.blocks import Condition, Loop
+from prony.plan.step import Block, Entry
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.scope import COUNTING, TreeScope
+from prony_frontends.jmeter.tree import (
+    NOT_REQUESTS,
+    Controller,
+    LoopContext,
+    TreeWalk,
+    entries_of,
+    named_round,
+)
+
+MOST_BRANCHES = 20
+NUMBER = r"^[+-]?\d{1,10}$"
+KEPT = re.compile(r"rows\d+\.\S+|(?!(?:uuid|time|user|iteration|sequence)$)[\w-]+")
+"""A placeholder that is the same each time: a column of the present row, or a value."""
+
+
+def _switch(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """One child: by its number from 0, or by its name; the first one for numbers that no child has and for
+    the empty text, and for names that none has the one named default, if there is one.
+    """
+    wanted = walk.values.text(node.value("SwitchController.value").strip(), node)
+    beside = [below for below in node.below if below.tag in NOT_REQUESTS]
+    children = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
+    if any(below.enabled and below.tag in COUNTING for below in beside):
+        raise node.refused("a counter among what it chooses from", "move the counter beside the controller")
+    labels = [walk.values.constant(child.label, child) for child in children]
+    constant = wanted.constant
+    if constant is not None:
+        chosen = _chosen(constant, labels)
+        return [] if chosen is None else entries_of([*beside, children[chosen]], scope, walk, LoopContext())
+    if len(children) > MOST_BRANCHES:
+        raise node.refused(f"more than {MOST_BRANCHES} branches", "use If Controllers")
+    made = [entries_of([*beside, child], scope, walk, LoopContext()) for child in children]
+    if len(wanted.parts) == 1 and KEPT.fullmatch(wanted.parts[0].text):
+        return _chain(wanted.engine, labels, made)
+    place = walk.values.changing(walk.values.unique("switch"), node)  # looked at several times, drawn once
+    walk.values.used.add(place)
+    found = _chain(f"${{{place}}}", labels, made)
+    return [Block(set={place: wanted.engine}), *found] if found else []
+
+
+def _chosen(value: str, labels: Sequence[str]) -> int | None:
+    if re.match(NUMBER, value) or not value:
+        number = int(value or "0")
+        return number if 0 <= number < len(labels) else 0 if labels else None
+    if value in labels:
+        return labels.index(value)
+    return next(
+        (place for place, label in reversed([*enumerate(labels)]) if label.lower() == "default"), None
+    )
+
+
+def _chain(value: str, labels: Sequence[str], made: Sequence[list[Entry]]) -> list[Entry]:
+    """If, else if, …, from the last to the first."""
+    if not any(made):
+        return []
+    last = _chosen("\0", labels)
+    rest: list[Entry] = [] if last is None else list(made[last])
+    first = [_is(value, NUMBER), _is(value, "^$")]
+    for place in [0, *range(len(labels) - 1, 0, -1)]:
+        held = [*(first if place == 0 else []), _is(value, rf"^\+?0*{place}$")]
+        if labels.index(labels[place]) == place and not re.match(NUMBER, labels[place]):
+            held.append(_is(value, f"^{re.escape(labels[place])}$"))
+        rest = _either(Condition(any=tuple(held)), made[place], rest)
+    return rest
+
+
+def _is(value: str, pattern: str) -> Condition:
+    return Condition(left=value, op="matches", right=pattern.replace("${", "$${"))
+
+
+def _either(held: Condition, then: Sequence[Entry], otherwise: Sequence[Entry]) -> list[Entry]:
+    if then:
+        return [Block.model_validate({"if": held, "steps": tuple(then), "else": tuple(otherwise)})]
+    return [Block(condition=Condition(negated=held), steps=tuple(otherwise))] if otherwise else []
+
+
+def _for_each(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """A round for each variable NAME_1, NAME_2… there is: of the plan, or all matches of an extractor."""
+    values = walk.values
+    base = values.constant(node.value("ForeachController.inputVal"), node)
+    joint = "_" if node.flag("ForeachController.useSeparator", True) else ""
+    start = values.whole(node.value("ForeachController.startIndex"), node, "ForeachController.startIndex", 0)
+    end = values.whole(node.value("ForeachController.endIndex", "-1"), node, "ForeachController.endIndex", 0)
+    if end == 0:
+        values.note(
+            f"{node.element}: its end is empty or 0, for which JMeter 5.6.3 walks no round; remove the end"
+        )
+        return []
+    element = values.changing(values.constant(node.value("ForeachController.returnVal"), node), node)
+    values.used.add(element)
+    index = named_round(node, walk)
+    with walk.looping() as way:
+        found = entries_of(node.below, scope, walk, LoopContext())
+    if base in values.several and joint:
+        if start > 0 or end >= 0:
+            raise node.refused("a part of an extractor's matches", "leave start and end empty")
+        loop = Loop(each=f"{values.several[base]}_list", element=element)
+    else:
+        texts: list[str] = []
+        number = max(start, 0) + 1
+        while (end < 0 or number <= end) and (known := values.variables.get(f"{base}{joint}{number}")):
+            values.referred.add(f"{base}{joint}{number}")
+            if known.constant is None:
+                raise node.refused(
+                    f"the variable {base}{joint}{number} changes during the run",
+                    "let an extractor take all matches (-1), or define constants in the test plan",
+                )
+            texts.append(known.constant)
+            number += 1
+        loop = Loop(over=tuple(texts), element=element)
+        if not texts:
+            return []
+    if not found:
+        return []
+    used = index if index in values.used else None
+    return way.looped(loop.model_copy(update={"index": used}), found)
+
+
+def _put_in(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    """What `modules.expand` has put below it."""
+    node.ignore("ModuleController.node_path", "IncludeController.includepath")
+    return walk.below(node, scope, loop)
+
+
+BRANCHES: dict[str, Controller] = {
+    "SwitchController": _switch,
+    "ForeachController": _for_each,
+    "ModuleController": _put_in,
+    "IncludeController": _put_in,
+    "TestFragmentController": _put_in,
+}

@@ -1,0 +1,232 @@
+"""JMeter's functions of properties, threads and files, and the table of all."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prony_frontends.jmeter import dates, draws, expressions, row_functions, texts
+from prony_frontends.jmeter.functions import CALLS, Call, KnownValues, Text, TextPart
+
+DRAWN = re.compile(r"random int (-?\d{1,15}) (-?\d{1,15})")
+
+
+@contextmanager
+def within(name: str, values: KnownValues) -> Iterator[list[tuple[str, str]]]:
+    """While a sampler of this name is read: what its functions store before it is sent."""
+    values.sampler, values.stores = name, []
+    try:
+        yield values.stores
+    finally:
+        values.sampler, values.stores = None, None
+
+
+def _property(call: Call) -> Text:
+    given = call.constants(1, 3)
+    call.values.asked.add(given[0])
+    if call.name == "__P":
+        default = given[1] if len(given) > 1 else "1"
+    else:
+        default = given[2] if len(given) == 3 else given[0]
+    found = Text.of(call.values.properties.get(given[0], default))
+    return found if call.name == "__P" else call.stored(found, given[1:2])
+
+
+def _variable(call: Call) -> Text:
+    drawn = _one_of_variables(call)
+    if drawn is not None:
+        return drawn
+    parts = call.constants(1, 2)
+    if parts[0] not in call.values.variables and len(parts) == 2:
+        return Text.of(parts[1])
+    return call.values.text("${" + parts[0] + "}", call.where)
+
+
+def _one_of_variables(call: Call) -> Text | None:
+    """`${__V(name_${__Random(1,3)})}` of variables that are constants; None for a name that is one."""
+    name = call.texts(1, 2)[0]
+    found = [DRAWN.fullmatch(part.text) if part.dynamic else None for part in name.parts]
+    if name.constant is not None or sum(part.dynamic for part in name.parts) != 1 or not any(found):
+        return None
+    (place,) = (at for at, match in enumerate(found) if match)
+    low, high = (int(number) for number in found[place].groups())  # type: ignore[union-attr]
+    if high - low >= draws.MOST_WORDS:
+        raise call.refused(f"one of {high - low + 1} variables", f"use at most {draws.MOST_WORDS}")
+    before, after = (
+        "".join(part.text for part in parts) for parts in (name.parts[:place], name.parts[place + 1 :])
+    )
+    words = []
+    for number in range(low, high + 1):
+        known = call.values.variables.get(f"{before}{number}{after}")
+        value = None if known is None else known.constant
+        if not value or re.search(r"[\s|{}]", value):
+            raise call.refused(
+                f"the variable '{before}{number}{after}', which is no word known before the run",
+                "define all of them as constants without blanks",
+            )
+        words.append(value)
+    return Text.placeholder(f"random choice {' '.join(words)}")
+
+
+def _counter(call: Call) -> Text:
+    given = call.constants(0, 2)
+    if call.once:
+        return call.stored(Text.of("1"), given[1:])
+    each = bool(given) and given[0].strip().lower() == "true" and call.values.users != 1
+    name = call.values.unique("count")
+    return call.stored(Text.placeholder(f"sequence name={name}" + (" per=user" if each else "")), given[1:])
+
+
+def _is_property(call: Call) -> Text:
+    (name,) = call.constants(1, 1)
+    call.values.asked.add(name)
+    return Text.of("true" if name in call.values.properties else "false")
+
+
+def _is_variable(call: Call) -> Text:
+    (name,) = call.constants(1, 1)
+    if name in call.values.values:
+        raise call.refused(
+            f"whether '{name}' has a value, which the run gives it", "compare it with its default"
+        )
+    return Text.of("true" if name in call.values.variables else "false")
+
+
+def _iteration(call: Call) -> Text:
+    call.constants(0, 1)
+    return Text.of("1") if call.once else Text.placeholder("iteration")
+
+
+def _thread_number(call: Call) -> Text:
+    return Text.of("1") if call.values.users == 1 else Text.placeholder("user")
+
+
+def _sum(call: Call) -> Text:
+    given = call.texts(2, 100)
+    last = given[-1].constant
+    named = last is not None and not re.fullmatch(r"\s*[+-]?\d+\s*", last)
+    texts = given[:-1] if named else given
+    changing = [text for text in texts if text.constant is None]
+    numbers = [text.constant for text in texts if text.constant is not None]
+    least, most = (-(2**31), 2**31 - 1) if call.name == "__intSum" else (-(2**63), 2**63 - 1)
+    total = sum(call.values.whole(number, call.where, f"a number of {call.name}") for number in numbers)
+    if not least <= total <= most:
+        raise call.where.wrong(f"a sum of {call.name} from {least} to {most}, found {total}")
+    variable = [last] if named and last is not None else []
+    if not changing:
+        return call.stored(Text.of(str(total)), variable)
+    if len(changing) > 1:
+        raise call.refused(
+            f"a sum of {len(changing)} numbers that change", "add constants to one that changes"
+        )
+    (part,) = call.as_one(changing[0]).parts
+    return call.stored(Text((TextPart(f"{part.text} | plus {total}", True),)), variable)
+
+
+def set_property(call: Call) -> Text:
+    """`__setProperty(name,value,true)`: of constants, and where nothing has read another value before."""
+    given = [*call.texts(2, 3), Text()]
+    name, tells = call.constant(given[0]).strip(), call.constant(given[2]).strip().lower() == "true"
+    value = given[1].constant
+    if value is None:
+        raise call.refused(
+            f"the property '{name}' gets a value of the run, which threads would share",
+            "extract it in each thread that sends it, or give it on the command line by -J",
+        )
+    before = call.values.properties.get(name)
+    if before != value and name in call.values.asked:
+        raise call.refused(
+            f"the property '{name}' changes after it was read", "give it on the command line by -J"
+        )
+    call.values.properties[name] = value
+    return Text.of(before or "") if tells else Text()
+
+
+def _of_last_response(call: Call) -> Text:
+    raise call.refused(
+        "it looks into the last response", "use an extractor below that request, and its variable here"
+    )
+
+
+def _logged(call: Call) -> Text:
+    """The text itself, or, of `__logn`, nothing; nothing is logged here."""
+    text = call.texts(1, 4)[0]
+    return text if call.name == "__log" else Text()
+
+
+def _file(call: Call) -> Text:
+    """The whole file, which JMeter reads anew each time; a row of a data set may name it."""
+    given = call.texts(1, 3)
+    encoding, variable = [*map(call.constant, given[1:]), "", ""][:2]
+    encoding = encoding.strip() or "UTF-8"
+    if given[0].constant is None:
+        return call.stored(row_functions.contents(call, given[0], encoding), [variable])
+    return call.stored(Text.of(row_functions.content(call, given[0].constant, encoding)), [variable])
+
+
+def _group(call: Call) -> Text:
+    if call.values.group is None:
+        raise call.refused("it is called outside of a thread group", "write the name")
+    return Text.of(call.values.group)
+
+
+def _sampler(call: Call) -> Text:
+    given = call.constants(0, 1)
+    if call.values.sampler is None:
+        raise call.refused("it is called outside of a sampler", "write the name")
+    return call.stored(Text.of(call.values.sampler), given)
+
+
+def _machine(call: Call) -> Text:
+    return call.stored(Text.of(socket.gethostname()), call.constants(0, 1))
+
+
+def _address(call: Call) -> Text:
+    try:
+        found = socket.gethostbyname(socket.gethostname())
+    except OSError as fault:
+        raise call.refused(f"the address of this host is not known ({fault})", "write it") from fault
+    return call.stored(Text.of(found), call.constants(0, 1))
+
+
+def _plan_name(call: Call) -> Text:
+    call.constants(0, 0)
+    return Text.of(Path(call.where.file).name)
+
+
+CALLS.update(draws.FUNCTIONS)
+CALLS.update(texts.FUNCTIONS)
+CALLS.update(expressions.FUNCTIONS)
+CALLS.update(row_functions.FUNCTIONS)
+CALLS.update(
+    {
+        "__P": _property,
+        "__property": _property,
+        "__isPropDefined": _is_property,
+        "__V": _variable,
+        "__isVarDefined": _is_variable,
+        "__isDefined": _is_variable,
+        "__counter": _counter,
+        "__threadNum": _thread_number,
+        "__iterationNum": _iteration,
+        "__threadGroupName": _group,
+        "__samplerName": _sampler,
+        "__machineName": _machine,
+        "__machineIP": _address,
+        "__TestPlanName": _plan_name,
+        "__intSum": _sum,
+        "__longSum": _sum,
+        "__setProperty": set_property,
+        "__regexFunction": _of_last_response,
+        "__XPath": _of_last_response,
+        "__time": dates.now,
+        "__timeShift": dates.shifted,
+        "__dateTimeConvert": dates.converted,
+        "__log": _logged,
+        "__logn": _logged,
+        "__FileToString": _file,
+    }
+)

@@ -1,0 +1,266 @@
+"""JMeter's logic controllers as blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import permutations
+
+from prony.plan.blocks import Condition, Loop, Share
+from prony.plan.step import Block, Entry, Step
+from prony_frontends.jmeter import conditions
+from prony_frontends.jmeter.actions import ACTIONS
+from prony_frontends.jmeter.branches import BRANCHES
+from prony_frontends.jmeter.conditions import Held
+from prony_frontends.jmeter.functions import KnownValues
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.marks import marked
+from prony_frontends.jmeter.outline import Style
+from prony_frontends.jmeter.requests import SAMPLERS
+from prony_frontends.jmeter.scope import TreeScope
+from prony_frontends.jmeter.tree import (
+    CONTROLLERS,
+    NOT_REQUESTS,
+    LoopContext,
+    TreeWalk,
+    entries_of,
+    named_round,
+    together,
+)
+from prony_frontends.jmeter.whiles import WHILES
+
+BY_NUMBER, BY_PERCENT = 0, 1
+MOST_ORDERED = 5
+"""Of n elements there are n! orders, which are written out."""
+CERTAIN = ("GenericController", "RecordingController", "TransactionController", "LoopController")
+"""Controllers that are always walked."""
+MOST_REPEATS = 1_000_000_000
+
+
+def loops(node: JmxNode, values: KnownValues) -> int:
+    """How often a loop controller walks; -1: for ever."""
+    return values.whole(node.value("LoopController.loops"), node, "LoopController.loops", 1)
+
+
+def _simple(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    return walk.below(node, scope, loop)
+
+
+def _transaction(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    style = Style(node.flag("TransactionController.parent"), node.flag("TransactionController.includeTimers"))
+    if style.timers:
+        walk.values.note(
+            f"{node.element}: in Prony's figures its time is that of its requests, without the pauses "
+            "between them; its rows in the log include them"
+        )
+    found = walk.below(node, scope, loop)
+    name = marked(walk.values.label(node), node)
+    walk.shared.transactions[name] = style
+    return [Block(transaction=name, steps=tuple(found))] if found else []
+
+
+def _loop(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    number = loops(node, walk.values)
+    again = node.flag("LoopController.continue_forever", True)
+    if number == 0:
+        return []
+    if number < 0 and not walk.endless:
+        raise node.refused(
+            "a loop without an end in a run without one", "give it a number, or the group a duration"
+        )
+    name = named_round(node, walk)
+    with walk.looping() as way:
+        found = entries_of(node.below, scope, walk, LoopContext(round=name))
+    if not found:
+        return []
+    index = name if name in walk.values.used else None
+    plain = index is None and not way.is_left
+    if number == 1 and plain:
+        made: list[Entry] = found
+    elif number > 0 and plain and len(found) == 1 and isinstance(found[0], Step):
+        repeat = found[0].repeat * number
+        if repeat > MOST_REPEATS:
+            raise node.refused(f"{repeat} requests one after the other", "give the group a duration")
+        made = [found[0].model_copy(update={"repeat": repeat})]
+    else:
+        made = way.looped(Loop(count=number if number > 0 else None, index=index), found)
+    # Without this mark JMeter takes the controller for done after its first loops.
+    return made if again else [Block(once=True, steps=tuple(made))]
+
+
+def _once(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    """The first round only of the loop that it stands in, else the first time of the user."""
+    found = walk.below(node, scope, loop)
+    if not found:
+        return []
+    if loop.round is None:
+        return [Block(once=True, steps=tuple(found))]
+    walk.values.used.add(loop.round)
+    first = Condition(left=f"${{{loop.round}}}", op="==", right="0")
+    return [Block(condition=first, steps=tuple(found))]
+
+
+def _if(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    raw = node.value("IfController.condition").strip()
+    held: Held | None
+    if node.flag("IfController.useExpression"):
+        held = conditions.expression(raw, node, walk.values)
+        if held is None:
+            held = conditions.is_text(raw, "true", node, walk.values)
+    else:
+        held = conditions.script(raw, node, walk.values)
+    every = node.flag("IfController.evaluateAll")
+    if held is False:
+        return []
+    found = walk.below(node, scope, loop)
+    if not found or held is True:
+        return found
+    active = [below for below in node.below if below.enabled and below.tag not in NOT_REQUESTS]
+    if not every or (len(active) == 1 and active[0].tag in SAMPLERS):
+        return [Block(condition=held, steps=tuple(found))]
+    if any(below.tag not in SAMPLERS for below in active) or len(active) > 20:
+        raise node.refused(
+            "'Evaluate for all children' of other controllers, or of more than 20 requests", "untick it"
+        )
+    return _asked_each_time(held, found)
+
+
+def _asked_each_time(held: Held, found: Sequence[Entry]) -> list[Entry]:
+    """The rest of the children is left out as soon as the condition does not hold."""
+    made: list[Entry] = []
+    piece: list[Entry] = []
+    for entry in reversed(found):
+        if isinstance(entry, Step) and piece:
+            made = [Block(condition=held, steps=(*piece, *made))]
+            piece = []
+        piece.insert(0, entry)
+    return [Block(condition=held, steps=(*piece, *made))]
+
+
+def _one_at_a_time(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    """A Critical Section Controller: a thread alone never waits for another."""
+    if walk.users != 1:
+        raise node.refused("threads that wait for each other", "leave it out, or use one thread")
+    node.ignore("CriticalSectionController.lockName")
+    return walk.below(node, scope, loop)
+
+
+def _children(
+    node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, one_each: bool
+) -> list[Entry]:
+    """Each child as one entry; `one_each`: a visit sends but one request of a controller among them."""
+    beside = [below for below in node.below if below.tag in NOT_REQUESTS]
+    here = replace(loop, round=None)
+    if any(below.enabled and below.tag in ("CounterConfig", "RandomVariableConfig") for below in beside):
+        raise node.refused("a counter among what it chooses from", "move the counter beside the controller")
+    found: list[Entry] = []
+    for child in node.below:
+        if not child.enabled or child.tag in NOT_REQUESTS:
+            continue
+        made = entries_of([*beside, child], scope, walk, here)
+        if child.tag in SAMPLERS:
+            found.append(together(made))
+            continue
+        if child.tag not in CERTAIN or not made:
+            raise child.refused(
+                "a controller that may send nothing, as one of several to choose from",
+                "put it into a Simple Controller with a request, or choose among requests",
+            )
+        if one_each:
+            raise child.refused(
+                "a controller among what is chosen from, of which one request is sent at a time",
+                "untick 'Ignore sub-controller blocks', or choose among requests",
+            )
+        if not _certain(made):
+            raise child.refused(
+                "a branch that may send nothing: JMeter would go on to the next one",
+                "let it send a request in any case",
+            )
+        found.append(together(made))
+    return found
+
+
+def _certain(entries: Sequence[Entry]) -> bool:
+    """Whether something is sent in any case."""
+    return any(
+        isinstance(entry, Step)
+        or bool(entry.choice)
+        or ((entry.transaction or entry.group or (entry.loop and entry.loop.count)) and _certain(entry.steps))
+        for entry in entries
+    )
+
+
+def _interleave(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    return _choice(node, scope, walk, loop, "interleave")
+
+
+def _random(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    return _choice(node, scope, walk, loop, "random")
+
+
+def _choice(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext, kind: str) -> list[Entry]:
+    style = walk.values.whole(node.value("InterleaveControl.style"), node, "InterleaveControl.style", 0)
+    if node.flag("InterleaveControl.accrossThreads") and kind == "interleave" and walk.users != 1:
+        raise node.refused("a turn that all threads take together", "untick 'Interleave across threads'")
+    found = _children(node, scope, walk, loop, one_each=style == 0)
+    if len(found) < 2:
+        return found
+    return [Block.model_validate({"choice": kind, "steps": tuple(found)})]
+
+
+def _shuffled(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    found = _children(node, scope, walk, loop, one_each=False)
+    if len(found) < 2:
+        return found
+    if len(found) > MOST_ORDERED:
+        raise node.refused(
+            f"{len(found)} elements in random order", f"use at most {MOST_ORDERED}, or a Random Controller"
+        )
+    orders = tuple(Block(group=True, steps=order) for order in permutations(found))
+    return [Block(choice="random", steps=orders)]
+
+
+def _share(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: LoopContext) -> list[Entry]:
+    values = walk.values
+    style = values.whole(node.value("ThroughputController.style"), node, "ThroughputController.style", 0)
+    each = node.flag("ThroughputController.perThread") or walk.users == 1
+    number, percent = (
+        values.number(node.value(f"ThroughputController.{name}"), node, f"ThroughputController.{name}", usual)
+        for name, usual in (("maxThroughput", 1.0), ("percentThroughput", 100.0))
+    )
+    if style not in (BY_NUMBER, BY_PERCENT):
+        raise node.wrong(f"ThroughputController.style to be 0 or 1, found {style}")
+    found = walk.below(node, scope, loop)
+    if not found or (percent <= 0 if style == BY_PERCENT else number < 1):
+        return []
+    if style == BY_PERCENT and percent >= 100:
+        return found
+    if style == BY_PERCENT:
+        share = Share(percent=percent, per="user" if each else "run", rounding="nearest")
+        return [Block(share=share, steps=tuple(found))]
+    if each and number == 1:
+        return [Block(once=True, steps=tuple(found))]
+    name = values.unique("visit")
+    counter = f"${{sequence name={name}{' per=user' if each else ''}}}"
+    few = Condition(left=f"${{{name}}}", op="<=", right=str(int(number)))
+    return [Block(set={name: counter}), Block(condition=few, steps=tuple(found))]
+
+
+CONTROLLERS.update(
+    {
+        "GenericController": _simple,
+        "RecordingController": _simple,
+        "TransactionController": _transaction,
+        "LoopController": _loop,
+        "OnceOnlyController": _once,
+        "IfController": _if,
+        "CriticalSectionController": _one_at_a_time,
+        "InterleaveControl": _interleave,
+        "RandomController": _random,
+        "RandomOrderController": _shuffled,
+        "ThroughputController": _share,
+        **BRANCHES,
+        **WHILES,
+        **ACTIONS,
+    }
+)

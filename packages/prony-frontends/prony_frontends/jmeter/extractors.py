@@ -1,0 +1,259 @@
+"""Extractors into captures."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from prony.plan.response import Capture
+from prony_frontends import markup
+from prony_frontends.jmeter.functions import KnownValues
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.responses import from_top, pointer_of, taken
+from prony_frontends.markup import AttributeOf, TextOf
+
+EXTRACTORS = frozenset(
+    {
+        "RegexExtractor",
+        "BoundaryExtractor",
+        "JSONPostProcessor",
+        "HtmlExtractor",
+        "XPathExtractor",
+        "XPath2Extractor",
+    }
+)
+SPECIAL = re.compile(r"=~|\w\(|\(@|\b(?:anyof|noneof|subsetof|in|nin|size|empty)\b")
+"""What JMeter's JSON paths have beyond RFC 9535."""
+FILTER = re.compile(
+    r"""\[\?\((?:@(?:\.[A-Za-z_][\w-]*|\['[^'\\]*'\]|\[\d+\])*|[=!]=|[<>]=?|&&|\|\||[!()]|-?\d+(?:\.\d+)?"""
+    r"""|true|false|null|'[^'\\]*'|"[^"\\]*"|\s)+\)\]"""
+)
+"""A filter that means the same there: comparisons with numbers and texts, what is there, and, or, not."""
+OF_NUMBER = re.compile(r"""[=<>]\s*['"]?-?\d""")
+OF_TIDY = ("validate", "quiet", "whitespace", "namespace", "reportErrors", "report_errors", "showWarnings",
+           "show_warnings", "downloadDTDs", "download_dtds", "namespaces")  # fmt: skip
+"""Properties of XPath extractors that change no attribute of a tag, and no text."""
+OF_XPATH = {"XPathExtractor": "XPathExtractor", "XPath2Extractor": "XPathExtractor2"}
+"""What the names of their properties begin with."""
+GROUP = re.compile(r"\$\{([^{}$]+)_g(\d{1,2})\}")
+"""A group of what a regular expression extractor has found."""
+Found = dict[str, Any]
+"""A capture's keys."""
+
+
+def groups_in(node: JmxNode) -> set[tuple[str, int]]:
+    """`${name_g1}` among an element's properties."""
+    found = {(name, int(group)) for name, group in GROUP.findall(node.text)}
+    for child in node.children:
+        found |= groups_in(child)
+    return found
+
+
+def names(node: JmxNode) -> list[tuple[str, bool]]:
+    """The variables that an extractor gives values to, and whether to all of its matches."""
+    if node.tag in OF_XPATH:  # the first of all has the name itself
+        return [(node.value(f"{OF_XPATH[node.tag]}.refname"), False)]
+    if node.tag != "JSONPostProcessor":
+        number = node.value(f"{node.tag}.match_number").strip()
+        return [(node.value(f"{node.tag}.refname"), number.startswith("-"))]
+    variables = node.value("JSONPostProcessor.referenceNames").split(";")
+    numbers = node.value("JSONPostProcessor.match_numbers").split(";")
+    numbers += [""] * (len(variables) - len(numbers))
+    return [
+        (name.strip(), number.strip().startswith("-"))
+        for name, number in zip(variables, numbers, strict=False)
+    ]
+
+
+def captures(extractors: Sequence[JmxNode], values: KnownValues) -> dict[str, Capture]:
+    """What later requests may use. As in JMeter it is taken from every response, a wrong one too."""
+    found: dict[str, Capture] = {}
+    for node in extractors:
+        if node.value("Sample.scope") not in ("", "parent", "all"):
+            raise node.refused("it applies to sub-samples or a variable", "let it apply to the main sample")
+        if node.value("Sample.scope") == "all":
+            values.note(
+                f"{node.element}: it looks at the last response, and not at redirects on the way to it"
+            )
+        for variable, capture in _EXTRACT[node.tag](node, values):
+            name = values.changing(variable, node)
+            if name in found:
+                raise node.wrong(f"a variable name of its own, found '{variable}'")
+            found[name] = Capture.model_validate({**capture, "always": True})
+            if variable in values.listed and capture.get("match") == -1:
+                every = {**capture, "as_json": True, "optional": False, "default": "[]", "always": True}
+                found[f"{name}_list"] = Capture.model_validate(every)
+        node.finish()
+    return found
+
+
+def _or_else(node: JmxNode, values: KnownValues, tag: str) -> Found:
+    """Where nothing is found and no default is given the variable stays as it was."""
+    raw = node.value(f"{tag}.default")
+    empty = node.flag(f"{tag}.default_empty_value")
+    if raw or empty:
+        return {"default": values.constant(raw, node)}
+    return {"optional": True}
+
+
+def _match(text: str, node: JmxNode, values: KnownValues, usual: int) -> Found:
+    number = values.whole(text, node, "the match number", usual)
+    return {} if number == 1 else {"match": max(number, -1)}
+
+
+def _part(node: JmxNode, tag: str, values: KnownValues) -> Found:
+    source = node.value(f"{tag}.useHeaders", "false")
+    if source == "true":
+        return {"in": "head"}
+    if source == "unescaped":
+        values.note(f"{node.element}: it looks at the body as it came (JMeter undoes the entities of HTML)")
+        return {}
+    if source not in ("false", ""):
+        raise node.refused(f"it looks at '{source}'", "let it look at the body or at the response headers")
+    return {}
+
+
+def _regex(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    text = values.constant(node.value("RegexExtractor.regex"), node)
+    template = node.value("RegexExtractor.template", "$1$") or "$1$"
+    group = re.fullmatch(r"\$(\d{1,3})\$", template)
+    last = max(map(int, re.findall(r"\$(\d{1,3})\$", template)), default=0)
+    found = taken(text, node)
+    groups = found.groups
+    if last > groups:
+        raise node.wrong(f"at least {last} groups in the pattern '{text}', as the template says")
+    variable = node.value("RegexExtractor.refname")
+    which = _match(node.value("RegexExtractor.match_number"), node, values, 0)
+    for number in sorted(number for name, number in values.grouped if name == variable and number <= groups):
+        if which.get("match", 1) < 1:
+            raise node.refused(
+                f"${{{variable}_g{number}}} of a match drawn at random, or of all",
+                "name the match by its number",
+            )
+        own = f"{variable}_g{number}"
+        literal = "${" + own + "}"  # what JMeter sends where nothing was found
+        yield (
+            own,
+            {
+                "regex": found.text,
+                "group": number,
+                **_part(node, "RegexExtractor", values),
+                **which,
+                "default": literal,
+            },
+        )
+    yield (
+        variable,
+        {
+            "regex": found.text,
+            **({"group": int(group.group(1))} if group else {"template": template}),
+            **_part(node, "RegexExtractor", values),
+            **which,
+            **_or_else(node, values, "RegexExtractor"),
+        },
+    )
+
+
+def _boundary(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    left = values.constant(node.value("BoundaryExtractor.lboundary"), node)
+    right = values.constant(node.value("BoundaryExtractor.rboundary"), node)
+    yield (
+        node.value("BoundaryExtractor.refname"),
+        {
+            "boundary": {"left": left, "right": right},
+            **_part(node, "BoundaryExtractor", values),
+            **_match(node.value("BoundaryExtractor.match_number"), node, values, 0),
+            **_or_else(node, values, "BoundaryExtractor"),
+        },
+    )
+
+
+def _json(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    variables = node.value("JSONPostProcessor.referenceNames").split(";")
+    paths = node.value("JSONPostProcessor.jsonPathExprs").split(";")
+    numbers = node.value("JSONPostProcessor.match_numbers").split(";")
+    defaults = node.value("JSONPostProcessor.defaultValues").split(";")
+    if node.flag("JSONPostProcessor.compute_concat"):
+        raise node.refused("'Compute concatenation var'", "untick it")
+    if len(variables) != len(paths):
+        raise node.wrong(f"as many paths as names, found {len(paths)} and {len(variables)}")
+    while len(defaults) > 1 and not defaults[-1]:  # as Java splits a text
+        defaults.pop()
+    if len(defaults) != len(variables):
+        raise node.wrong(f"as many defaults as names (JMeter takes nothing otherwise), found {len(defaults)}")
+    for index, (name, raw) in enumerate(zip(variables, paths, strict=True)):
+        number = numbers[index] if index < len(numbers) else ""
+        default = values.constant(defaults[index] if index < len(defaults) else "", node)
+        path = from_top(values.constant(raw, node).strip())
+        match = _match(number, node, values, 0)
+        pointer = pointer_of(path)
+        if pointer is not None and match.get("match", 1) in (0, 1):
+            yield name.strip(), {"json": pointer, "default": default}
+            continue
+        if not path.startswith("$") or SPECIAL.search(FILTER.sub("[*]", path)):
+            raise node.refused(f"the JSON path '{path}'", "use one of RFC 9535, such as $.items[*].id")
+        if any(OF_NUMBER.search(one) for one in FILTER.findall(path)):
+            values.note(
+                f"{node.element}: '{path}' finds numbers by numbers and texts by texts (JMeter also a number "
+                "that stands there as a text, and the other way round)"
+            )
+        yield name.strip(), {"jsonpath": path, "default": default, **match}
+
+
+def _html(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    """A CSS Selector Extractor."""
+    selector, attribute = (
+        values.constant(node.value(f"HtmlExtractor.{name}"), node) for name in ("expr", "attribute")
+    )
+    node.ignore("HtmlExtractor.extractor_impl")
+    of = markup.css(selector, attribute)
+    if of is None:
+        raise node.refused(
+            f"'{attribute}' of '{selector}'",
+            "name an attribute of input[name=x], #x or a tag, or use a boundary extractor",
+        )
+    yield (
+        node.value("HtmlExtractor.refname"),
+        {
+            **_of_tag(of, node, values),
+            **_match(node.value("HtmlExtractor.match_number"), node, values, 0),
+            **_or_else(node, values, "HtmlExtractor"),
+        },
+    )
+
+
+def _xpath(node: JmxNode, values: KnownValues) -> Iterator[tuple[str, Found]]:
+    """Of HTML that JMeter tidies up, or of XML."""
+    begins = OF_XPATH[node.tag]
+    query = values.constant(node.value(f"{begins}.xpathQuery"), node)
+    node.ignore(*(f"{begins}.{name}" for name in OF_TIDY))
+    newer = node.tag == "XPath2Extractor"
+    tidied = not newer and node.flag("XPathExtractor.tolerant")
+    of = markup.xpath(query) or markup.xpath_text(query, tidied, newer)
+    if of is None or node.flag(f"{begins}.fragment"):
+        raise node.refused(
+            f"the query '{query}'",
+            "use an attribute or a text, such as //input[@name='x']/@value or //total/text(), or a boundary "
+            "extractor",
+        )
+    number = values.whole(node.value(f"{begins}.matchNumber"), node, "the match number", -1)
+    default = values.constant(node.value(f"{begins}.default"), node)
+    which = {} if number in (-1, 1) else {"match": max(number, 0)}
+    if not tidied:
+        values.note(f"{node.element}: the response is taken for well-formed XML without namespaces")
+    yield node.value(f"{begins}.refname"), {**_of_tag(of, node, values), **which, "default": default}
+
+
+def _of_tag(of: AttributeOf | TextOf, node: JmxNode, values: KnownValues) -> Found:
+    values.note(f"{node.element}: it looks at tags as they are written, and leaves entities as they are")
+    return {"regex": of.regex, "template": of.template}
+
+
+_EXTRACT = {
+    "RegexExtractor": _regex,
+    "BoundaryExtractor": _boundary,
+    "JSONPostProcessor": _json,
+    "HtmlExtractor": _html,
+    **dict.fromkeys(OF_XPATH, _xpath),
+}

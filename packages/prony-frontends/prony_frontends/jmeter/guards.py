@@ -1,0 +1,47 @@
+"""Steps that are walked only while something holds: what comes after an error, after a Flow Control Action,
+or when a Runtime Controller's time is over.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from prony.plan.blocks import Condition, Loop
+from prony.plan.step import Block, Entry, Step
+from prony_frontends.jmeter.outline import silent_name
+
+
+def filled(name: str) -> Condition:
+    """That a value of the user is not empty."""
+    return Condition(left=f"${{{name}}}", op="!=", right="")
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """Asks before each request and each wait."""
+
+    held: Condition
+
+    def entry(self, entry: Entry) -> Entry:
+        """The same, asked for."""
+        if isinstance(entry, Step):
+            return self.step(entry)
+        if not entry.steps or silent_name(entry) is not None:
+            return Block(condition=self.held, steps=(entry,))
+        update = {
+            "steps": tuple(map(self.entry, entry.steps)),
+            "otherwise": tuple(map(self.entry, entry.otherwise)),
+            "loop": None if entry.loop is None else self.loop(entry.loop),
+        }
+        return entry.model_copy(update=update)
+
+    def step(self, step: Step) -> Entry:
+        """A request."""
+        return Block(condition=self.held, steps=(step,))
+
+    def loop(self, loop: Loop) -> Loop:
+        """One that has no number of its own ends when it does not hold any more."""
+        if loop.count is not None or loop.over is not None or loop.each is not None:
+            return loop
+        asks = self.held if loop.condition is None else Condition(all=(loop.condition, self.held))
+        return loop.model_copy(update={"condition": asks})

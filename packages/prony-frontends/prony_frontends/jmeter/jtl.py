@@ -1,0 +1,199 @@
+"""JMeter's logs of samples (JTL) out of the engine's request log; here as CSV."""
+
+from __future__ import annotations
+
+import csv
+import socket
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from http.client import responses
+from pathlib import Path
+from typing import IO, Protocol
+from urllib.parse import urlsplit
+
+from prony.errors import UsageError
+from prony.load.request_log import LoggedRequest
+from prony.plan.workload import Workload
+from prony_frontends.jmeter import samples
+from prony_frontends.jmeter.listeners import RowsFile
+from prony_frontends.jmeter.outline import Outline
+from prony_frontends.jmeter.places import PORTS
+from prony_frontends.jmeter.samples import Chain, Made, Sample
+from prony_frontends.jmeter.thread_names import ThreadNames
+
+HOSTNAME = socket.gethostname()
+Record = dict[str, str | int]
+"""A row by the names of its columns."""
+RecordOf = Callable[[LoggedRequest], Record]
+JAVA = {
+    "connect_refused": ("org.apache.http.conn.HttpHostConnectException", "Connection refused"),
+    "connect_timeout": ("org.apache.http.conn.ConnectTimeoutException", "Connect timed out"),
+    "timeout": ("java.net.SocketTimeoutException", "Read timed out"),
+    "premature_close": ("org.apache.http.NoHttpResponseException", "The target server failed to respond"),
+    "read": ("java.net.SocketException", "Connection reset"),
+    "write": ("java.net.SocketException", "Broken pipe"),
+    "tls": ("javax.net.ssl.SSLException", "TLS failed"),
+    "address_unavailable": ("java.net.NoRouteToHostException", "Cannot assign requested address"),
+    "descriptors": ("java.net.SocketException", "Too many open files"),
+}
+"""Kinds of the engine's errors -> the exception that JMeter names, and its words."""
+OTHER = "org.apache.http.client.ClientProtocolException"
+
+
+class Log(Protocol):
+    """A file of rows that is open."""
+
+    def write(self, record: Record, sample: Sample, /) -> None:
+        """One row."""
+
+    def close(self) -> None:
+        """The rows are complete."""
+
+
+class CsvLog:
+    """Rows are added to a file that is there, as JMeter does."""
+
+    def __init__(self, file: RowsFile, record_of: RecordOf, replace: bool = False) -> None:
+        """`record_of`: the columns of a sub-sample. Raises UsageError when it cannot be written."""
+        self._file = file
+        self._record_of = record_of
+        self._stream = opened(file.path, "w" if replace else "a")
+        self._lines = csv.writer(self._stream, lineterminator="\n")
+        if file.titles and self._stream.tell() == 0:
+            self._lines.writerow(file.columns)
+
+    def write(self, record: Record, sample: Sample) -> None:
+        """One row, and those of the samples in it."""
+        self._write(record, sample, str(record["label"]))
+
+    def _write(self, record: Record, sample: Sample, name: str) -> None:
+        self._lines.writerow([record.get(column, "") for column in self._file.columns])
+        for one in samples.within(sample, name) if self._file.sub_samples else ():
+            self._write(self._record_of(one), one, name)
+
+    def close(self) -> None:
+        """The rows are complete."""
+        self._stream.close()
+
+
+def opened(path: Path, mode: str) -> IO[str]:
+    """A file for rows, whose folder is made where it is missing. Raises UsageError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open(mode, newline="", encoding="utf-8")
+    except OSError as fault:
+        raise UsageError(
+            f"the log {path} cannot be written: {fault.strerror or fault}; "
+            "name a file in a folder that is there"
+        ) from fault
+
+
+class Servers:
+    """Scheme, host and port of each request, as JMeter shows them."""
+
+    def __init__(self, own: str, workload: Workload) -> None:
+        """`own`: the load's own server."""
+        self._own = _shown(own)
+        self._named = {
+            walk.name: [self._own if one.server is None else _shown(one.server) for one in walk.requests]
+            for walk in workload.walks
+        }
+
+    def of(self, row: LoggedRequest) -> str:
+        """The server that this request went to."""
+        named = self._named.get(row.scenario, ())
+        return named[row.step_index] if row.step_index < len(named) else self._own
+
+
+def write(
+    rows: Iterable[Sample],
+    logs: Sequence[tuple[RowsFile, Log]],
+    servers: Servers,
+    thread_names: ThreadNames,
+    outlined: Mapping[str, Outline],
+) -> int:
+    """Each sample that ended to those who want it; returns how many are requests."""
+    count = 0
+    for row in rows:
+        if isinstance(row, Made):
+            record = made_record(row, thread_names)
+            of, element = row.of, row.element
+        else:
+            record = request_record(row, servers.of(row), thread_names)
+            of, element = row, _element(row, outlined)
+            count += row.requests if isinstance(row, Chain) else 1
+        key = (thread_names.group(of), element, record["success"] == "true")
+        for file, log in logs:
+            if any(key in wanted for wanted in file.wanted):
+                log.write(record, row)
+    return count
+
+
+def _element(row: LoggedRequest, outlined: Mapping[str, Outline]) -> int:
+    """The number of its sampler."""
+    outline = outlined.get(row.scenario)
+    known = [] if outline is None else outline.elements
+    return known[row.step_index] if row.step_index < len(known) else 0
+
+
+def request_record(row: LoggedRequest, base: str, thread_names: ThreadNames) -> Record:
+    """By column. `base`: scheme, host and port."""
+    code, message, failure = _outcome(row, base)
+    of_group, of_all = thread_names.at_work(row)
+    failed = row.error is not None
+    return {
+        "timeStamp": samples.start_ms(row), "elapsed": samples.elapsed_ms(row), "label": row.step,
+        "responseCode": code, "responseMessage": message, "threadName": thread_names.name(row),
+        "dataType": "text", "success": "false" if failed else "true", "failureMessage": failure,
+        "bytes": row.bytes_in, "sentBytes": row.bytes_out, "grpThreads": of_group, "allThreads": of_all,
+        "URL": base + row.path, "Latency": samples.latency_ms(row), "IdleTime": 0,
+        "Connect": samples.connect_ms(row), "SampleCount": 1, "ErrorCount": int(failed),
+        "Hostname": HOSTNAME,
+    }  # fmt: skip
+
+
+def made_record(row: Made, thread_names: ThreadNames) -> Record:
+    """The same of a transaction, or of a sampler that sends nothing."""
+    of_group, of_all = thread_names.at_work(row.of)
+    return {
+        "timeStamp": row.start_ms, "elapsed": row.elapsed_ms, "label": row.label, "responseCode": row.code,
+        "responseMessage": row.message, "threadName": thread_names.name(row.of), "dataType": row.kind,
+        "success": "true" if row.success else "false", "failureMessage": "", "bytes": row.bytes_in,
+        "sentBytes": row.bytes_out, "grpThreads": of_group, "allThreads": of_all, "URL": "null",
+        "Latency": row.latency_ms, "IdleTime": row.idle_ms, "Connect": row.connect_ms, "SampleCount": 1,
+        "ErrorCount": int(not row.success), "Hostname": HOSTNAME,
+    }  # fmt: skip
+
+
+def _chain_outcome(chain: Chain, base: str) -> tuple[str, str, str]:
+    """That of the last response, unless it was right and something that it embeds was not."""
+    code, message, failure = _outcome(chain.last, base)
+    bad = [one for one in chain.embedded if one.error is not None]
+    unavailable = [one for one in bad if isinstance(one, Chain) or one.status is None or one.status >= 400]
+    if unavailable:
+        found = ((base + one.path, *_outcome(one, base)) for one in unavailable)
+        message = "Embedded resource download error:" + "".join(
+            f"{url} code:{code} message:{message}, " for url, code, message, _ in found
+        )
+    if bad and chain.last.error is None and not unavailable:
+        failure = "One or more sub-samples failed"
+    return code, message, failure
+
+
+def _outcome(row: LoggedRequest, base: str) -> tuple[str, str, str]:
+    """Code, message, and why a response that came was not taken for right."""
+    if isinstance(row, Chain):
+        return _chain_outcome(row, base)
+    if row.status is None:
+        name, words = JAVA.get(row.error or "", (OTHER, row.error or "no response"))
+        return f"Non HTTP response code: {name}", f"Non HTTP response message: {words}", ""
+    phrase = responses.get(row.status, "")
+    failure = ""
+    if row.error is not None and not (row.error == "expect_status" and row.status >= 400):
+        failure = f"Test failed: {row.error.replace('_', ' ')}"
+    return str(row.status), phrase, failure
+
+
+def _shown(base: str) -> str:
+    """A usual port is not written."""
+    parts = urlsplit(base)
+    return base.rpartition(":")[0] if parts.port == PORTS.get(parts.scheme) else base

@@ -1,0 +1,54 @@
+"""Which element of the plan a request, a transaction or a sample without a request is of: its number behind
+the name, as two elements may have one name. It stands there while the plan is translated, and is taken off
+before anybody else sees it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from prony.plan.step import Entry, Step
+from prony.plan.workload import Workload
+from prony_frontends.jmeter.jmx import JmxNode
+
+MARK = "\0"
+
+
+def number(top: JmxNode) -> None:
+    """Give each element of the plan its own."""
+    for place, node in enumerate(top.everything(), 1):
+        node.number = place
+
+
+def marked(name: str, node: JmxNode) -> str:
+    """The name with the element's number."""
+    return f"{name}{MARK}{node.number}"
+
+
+def parted(name: str) -> tuple[str, int]:
+    """The name alone, and the number of its element; 0 without one."""
+    plain, _, place = name.partition(MARK)
+    return plain, int(place or 0)
+
+
+def unmarked(workload: Workload) -> Workload:
+    """The same with the names alone."""
+    walks = tuple(walk.model_copy(update={"steps": _unmarked(walk.steps)}) for walk in workload.scenarios)
+    return workload.model_copy(update={"steps": _unmarked(workload.steps), "scenarios": walks})
+
+
+def _unmarked(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+    return tuple(map(_alone, entries))
+
+
+def _alone(entry: Entry) -> Entry:
+    if isinstance(entry, Step):
+        return entry.model_copy(update={"name": parted(entry.name)[0]})
+    name = entry.transaction
+    return entry.model_copy(
+        update={
+            "transaction": None if name is None else parted(name)[0],
+            "steps": _unmarked(entry.steps),
+            "otherwise": _unmarked(entry.otherwise),
+        }
+    )

@@ -1,0 +1,184 @@
+"""Where a sampler's request goes: scheme, host and port, and the path as JMeter's client writes it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from urllib.parse import quote, unquote_to_bytes, urlsplit
+
+from prony.errors import UsageError
+from prony_frontends.jmeter.functions import KnownValues, Text, TextPart
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.sampler_values import SamplerValues
+
+PORTS = {"http": 80, "https": 443}
+ILLEGAL = re.compile(r"""[|{}^<>"`\\\x00-\x1f]""")
+"""JMeter fails with a URISyntaxException."""
+IN_SEGMENTS = ";:@&=+$,-._~*!'()"
+"""Besides letters and digits, what HttpClient leaves as it is where it writes a path anew."""
+IN_URLS = "/?&=%:;,+@!$'()*~[]-._"
+NOT_IN_NAMES = re.compile(r"[\s/?#@\[\]]")
+PLACE = re.compile("\0(\\d+)\0")
+
+
+class NotSent(Exception):
+    """JMeter makes no request of a sampler, but an error: `str()` is its message."""
+
+    def __init__(self, url: str, refusal: UsageError) -> None:
+        """`url`: with the bracket of a variable without a value; `refusal`: the same for its author."""
+        at, begin = url.index("{"), url.index("://") + 3
+        host, _, target = url[begin:].partition("/")
+        part = "query" if "{" not in target.partition("?")[0] else "path"
+        if "{" in host:
+            part, at = "authority", begin
+        super().__init__(f"Illegal character in {part} at index {at}: {url}")
+        self.refusal = refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a request goes."""
+
+    base: str
+    """Scheme, host and port."""
+    path: Text
+    whole: bool
+    """The path was a whole URL, to which JMeter adds no parameters."""
+
+
+def place(asked: SamplerValues) -> Place:
+    """Raises Refused, UsageError and NotSent."""
+    node, values = asked.node, asked.values
+    path = values.text(asked.raw("HTTPSampler.path"), node)
+    start = path.parts[0].text if path.parts and not path.parts[0].dynamic else ""
+    whole = re.match(r"(https?)://([^/?#]*)", start, re.IGNORECASE)
+    if whole is not None:
+        try:
+            parts = urlsplit(whole.group(0))
+            scheme, host, port = parts.scheme, parts.hostname or "", str(parts.port or "")
+        except ValueError as fault:
+            raise node.wrong(f"a URL in the path; {fault}") from fault
+        path = Text((TextPart(start[whole.end() :]), *path.parts[1:]))
+        for holder in (node, *asked.scope.defaults):
+            holder.ignore("HTTPSampler.protocol", "HTTPSampler.domain", "HTTPSampler.port")
+    else:
+        scheme, host, port, before = _server(asked)
+        path = Text.of(before) + (path if _begins(path) else Text.of("/") + path)
+    if scheme not in PORTS:
+        raise node.refused(f"the protocol {scheme}", "use http or https")
+    if not host:
+        raise node.wrong("a server name, here or in HTTP Request Defaults")
+    if "${" in host:
+        refusal = node.wrong(f"a server name, found '{host}', a variable without a value")
+        raise NotSent(_shown(scheme, host, port, path), refusal)
+    if NOT_IN_NAMES.search(host):
+        raise node.wrong(f"a server name, found '{host}'")
+    shown = f"[{host}]" if ":" in host else host
+    base = f"{scheme}://{shown}:{_port(port, scheme, node, values)}"
+    unknown = next((name for name in values.undefined if "${" + name + "}" in _constants(path)), None)
+    if unknown is not None:
+        refusal = node.refused(
+            f"the variable ${{{unknown}}} has no value and stands in the path (JMeter fails with a "
+            "URISyntaxException)",
+            "define it in the test plan, in a CSV data set or by an extractor of an earlier sampler",
+        )
+        raise NotSent(_shown(scheme, host, port, path), refusal)
+    return Place(base, _written(path, node), whole is not None)
+
+
+def _constants(path: Text) -> str:
+    return "".join(part.text for part in path.parts if not part.dynamic)
+
+
+def _shown(scheme: str, host: str, port: str, path: Text) -> str:
+    """The URL as JMeter prints it."""
+    at = f":{port}" if _is_set(port, scheme) else ""
+    return f"{scheme}://{host}{at}{path.engine.replace('$${', '${')}"
+
+
+def _begins(path: Text) -> bool:
+    return bool(path.parts) and not path.parts[0].dynamic and path.parts[0].text.startswith("/")
+
+
+def _server(asked: SamplerValues) -> tuple[str, str, str, str]:
+    """Scheme, host and port, and what goes before the path: a server name may hold more than a name, and what
+    is meant is clear.
+    """
+    node, values = asked.node, asked.values
+    scheme = (asked.constant("HTTPSampler.protocol") or "http").lower()
+    if re.fullmatch("https?:/*", scheme):
+        values.note(
+            f"{node.element}: a protocol is a name alone; at '{scheme}' JMeter 5.6.3 fails with a "
+            "MalformedURLException and sends nothing, here the request is sent"
+        )
+        scheme = scheme.rstrip(":/")
+    given, port = asked.constant("HTTPSampler.domain"), asked.constant("HTTPSampler.port")
+    named = re.match(r"(https?)://", given, re.IGNORECASE)
+    host, slash, rest = (given[named.end() :] if named is not None else given).partition("/")
+    inside = re.fullmatch(r"([^:\[\]]+):(\d{1,5})", host)
+    if named is not None:
+        scheme = named.group(1).lower()
+    if inside is not None:
+        host = inside.group(1)
+        if _is_set(port, scheme) and port != inside.group(2):
+            raise node.wrong(f"one port, found '{given}' and {port}")
+        port = inside.group(2)
+    before = (slash + rest).rstrip("/")
+    if host != given and not given.startswith("["):
+        values.note(
+            f"{node.element}: a server name is a name alone; at '{given}' JMeter 5.6.3 on Java 17 fails with "
+            f"an exception and sends nothing, here the request is sent to {host}{before}"
+        )
+    bare = re.fullmatch(r"\[([0-9A-Fa-f:.]+)\]", host)
+    return scheme, host if bare is None else bare.group(1), port, before
+
+
+def _is_set(port: str, scheme: str) -> bool:
+    """Whether JMeter writes this port into the URL."""
+    return port.isascii() and port.isdigit() and int(port) not in (0, PORTS.get(scheme))
+
+
+def _port(port: str, scheme: str, node: JmxNode, values: KnownValues) -> int:
+    """What is no number is the usual port, as in JMeter."""
+    if port and not re.fullmatch(r"[+-]?\d{1,9}", port):
+        values.note(f"{node.element}: the port '{port}' is no number; as in JMeter it is {PORTS[scheme]}")
+    number = int(port) if re.fullmatch(r"[+-]?\d{1,9}", port) else 0
+    if number > 65535:
+        raise node.wrong(f"a port from 1 to 65535, found '{port}'")
+    return number if number > 0 else PORTS[scheme]
+
+
+def _written(path: Text, node: JmxNode) -> Text:
+    """Blanks and what is not ASCII as %XX; what is escaped stays. What java.net.URI refuses is wrong."""
+    for part in path.parts:
+        if not part.dynamic and ILLEGAL.search(part.text):
+            raise node.wrong(f"%XX for characters that no URL may hold, found '{part.text.strip()}'")
+    dynamic = [part for part in path.parts if part.dynamic]
+    numbers = iter(range(len(dynamic)))
+    text = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in path.parts)
+    text = text.partition("#")[0]
+    if not text.startswith("/"):
+        text = "/" + text
+    target, mark, query = text.partition("?")
+    written = _one_slash(target) + mark + query
+    pieces = PLACE.split(quote(written, safe=IN_URLS + "\0"))
+    parts = [
+        dynamic[int(piece)] if place % 2 else TextPart(piece) for place, piece in enumerate(pieces) if piece
+    ]
+    return Text(tuple(parts))
+
+
+def _one_slash(path: str) -> str:
+    """HttpClient leaves out segments that are empty, and then writes the others anew."""
+    *segments, last = path.split("/")[1:]
+    if all(segments):
+        return path
+
+    def anew(segment: str) -> str:
+        pieces = re.split("(\0\\d+\0)", segment)
+        return "".join(
+            piece if piece.startswith("\0") else quote(unquote_to_bytes(piece), safe=IN_SEGMENTS)
+            for piece in pieces
+        )
+
+    return "/" + "/".join(anew(segment) for segment in (*filter(None, segments), last))

@@ -1,0 +1,229 @@
+"""Scripts of JSR223 and BeanShell that do nothing but set variables, wait and log: what they set becomes
+blocks before or after the request. Nothing of a script is ever executed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prony.plan.response import Capture
+from prony.plan.step import Block, Entry
+from prony.plan.think import Think
+from prony_frontends.jmeter import extractors, statements
+from prony_frontends.jmeter.calls import set_property
+from prony_frontends.jmeter.expression_values import Changing, Drawn, Json, Named, NotPlain, Value
+from prony_frontends.jmeter.functions import Call, KnownValues, Text, TextPart
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.script_values import HIDDEN, ScriptCall, Source
+from prony_frontends.jmeter.scripts import INSTEAD, in_a_file, text_of
+from prony_frontends.jmeter.statements import Pause, Property, Put, Statement
+
+BEFORE = frozenset({"JSR223PreProcessor", "BeanShellPreProcessor"})
+AFTER = frozenset({"JSR223PostProcessor", "BeanShellPostProcessor"})
+SAMPLERS = frozenset({"JSR223Sampler", "BeanShellSampler"})
+KINDS = BEFORE | AFTER | SAMPLERS
+IGNORED = (
+    "cacheKey", "filename", "parameters", "script", "scriptLanguage", "script_language", "resetInterpreter",
+    "BeanShellSampler.query", "BeanShellSampler.filename", "BeanShellSampler.parameters",
+    "BeanShellSampler.resetInterpreter",
+)  # fmt: skip
+
+
+def read(node: JmxNode) -> list[Statement]:
+    """Its statements. Raises NotPlain."""
+    if statements.language(node) not in statements.LANGUAGES:
+        raise NotPlain(f"the language {statements.language(node)}")
+    return statements.of(text_of(node))
+
+
+def is_plain(node: JmxNode) -> bool:
+    """Whether it may be translated, as far as its statements show."""
+    if node.tag not in KINDS or in_a_file(node):
+        return False
+    try:
+        read(node)
+    except NotPlain:
+        return False
+    return True
+
+
+def declare(top: JmxNode, values: KnownValues) -> None:
+    """The variables that scripts give values to have names from the start."""
+    for node in top.everything():
+        if node.tag in KINDS and is_plain(node):
+            for one in read(node):
+                if isinstance(one, Put):
+                    values.changing(one.variable, node)
+
+
+@dataclass(slots=True)
+class ScriptResult:
+    """What a script does."""
+
+    entries: list[Entry] = field(default_factory=list)
+    captures: dict[str, Capture] = field(default_factory=dict)
+    """Taken from the response before that."""
+
+
+def done(nodes: Sequence[JmxNode], values: KnownValues) -> list[Entry]:
+    """What scripts without a response do. Raises Refused."""
+    return [entry for node in nodes for entry in _Script(node, values, None).result().entries]
+
+
+def done_after(processors: Sequence[JmxNode], values: KnownValues) -> ScriptResult:
+    """What scripts do after a response. `processors`: they and extractors, in their order."""
+    found = ScriptResult()
+    for place, node in enumerate(processors):
+        if node.tag in AFTER:
+            _check_order(node, [one for one in processors[place:] if one.tag in extractors.EXTRACTORS])
+            _Script(node, values, found).result()
+    return found
+
+
+def _check_order(node: JmxNode, later: Sequence[JmxNode]) -> None:
+    """Here every extractor comes first. Raises Refused."""
+    text = text_of(node)
+    for extractor in later:
+        for name, _ in extractors.names(extractor):
+            if name and re.search(rf"\b{re.escape(name)}\b", text):
+                raise node.refused(
+                    f"its script uses '{name}' before {extractor.element} takes it from the response",
+                    "move the script behind that extractor",
+                )
+
+
+class _Script:
+    """One script in the course of being translated."""
+
+    def __init__(self, node: JmxNode, values: KnownValues, into: ScriptResult | None) -> None:
+        self.node, self.values = node, values
+        self.found = into or ScriptResult()
+        self.names: dict[str, Value] = {}
+        self.call: Call = ScriptCall("__groovy", [], node, values, once=False)
+        self.groovy = statements.language(node) == "groovy"
+        self.response = into is not None
+        node.ignore(*IGNORED)
+
+    def result(self) -> ScriptResult:
+        """Raises Refused."""
+        try:
+            source = self._source()
+            todo = statements.of(source.text)
+            for place, one in enumerate(todo):
+                self._do(one, todo[place + 1 :], source.source)
+        except NotPlain as why:
+            said = str(why) or "a value that is not known here"
+            raise self.node.refused(f"Prony runs no scripts, and this one has {said}", INSTEAD) from why
+        self.node.finish()
+        return self.found
+
+    def _source(self) -> _Read:
+        """The script with the values of the plan's variables, as JMeter puts them in before it runs it."""
+        known = self.values.variables
+        raw = text_of(self.node)
+        if self.groovy:  # what JMeter does not know stays, and is Groovy's own
+            raw = HIDDEN.sub(lambda found: found[0] if found[1] in known else f"\1{found[1]}\1", raw)
+        parts = self.values.text(raw, self.node).parts
+        marks = [part for part in parts if part.dynamic]
+        cached = self.groovy and self.node.value("cacheKey", "true").strip().lower() not in ("", "false")
+        numbers = iter(range(len(marks)))
+        text = "".join(f"\0{next(numbers)}\0" if part.dynamic else part.text for part in parts)
+        taken = self._taken if self.response else None
+        return _Read(text, Source(self.call, self.groovy, tuple(marks), cached, taken))
+
+    def _do(self, one: Statement, later: Sequence[Statement], source: Source) -> None:
+        match one:
+            case Put(variable=variable, value=raw):
+                self._put(variable, source.value(raw, self.names), source)
+            case Property(name=name, value=raw):
+                value = source.value(raw, self.names)
+                if not isinstance(value, str | Text):
+                    raise NotPlain(f"props.put('{name}', …) of what is no text")
+                text = value if isinstance(value, Text) else Text.of(value)
+                call = ScriptCall("__setProperty", [Text.of(name), text], self.node, self.values, once=False)
+                set_property(call)
+            case Pause(value=raw):
+                time_ms = source.value(raw, self.names)
+                if isinstance(time_ms, Drawn) and not time_ms.real and time_ms.low >= 0:
+                    low, high = float(time_ms.low), float(time_ms.high)
+                    self._add(Block(pause=Think(kind="uniform", min_ms=low, max_ms=high)))
+                elif isinstance(time_ms, int) and not isinstance(time_ms, bool) and time_ms >= 0:
+                    self._add(Block(pause=Think(kind="constant", ms=float(time_ms))))
+                else:
+                    raise NotPlain(f"sleep({raw.strip()})")
+            case statements.Named(name=name, value=raw):
+                self.names[name] = self._kept(name, source.value(raw, self.names), later)
+
+    def _put(self, variable: str, value: Value, source: Source) -> None:
+        place = self.values.changing(variable, self.node)
+        if self.values.variables[variable] != Text.placeholder(place):
+            raise NotPlain(f"a value for '{variable}', which a data set fills")
+        self.values.used.add(place)
+        if isinstance(value, Json):
+            self._capture(place, value.pointer, {"optional": True})
+            self.values.note(
+                f"{self.node.element}: what it takes from the response is taken as by a JSON Extractor; "
+                "where it is missing, the variable stays as it was"
+            )
+            return
+        if not isinstance(value, str | Text):
+            raise NotPlain(f"vars.put('{variable}', …) of what is no text, which fails in JMeter too")
+        self._add(Block(set={place: source.text(value).engine}))
+
+    def _kept(self, name: str, value: Value, later: Sequence[Statement]) -> Value:
+        """A value that is used several times is drawn once, and one that a variable may change is kept."""
+        text: Text
+        match value:
+            case Changing(part=part):
+                text = (
+                    Text((part,))
+                    if not value.plus
+                    else Text((TextPart(f"{part.text} | plus {value.plus}", True),))
+                )
+            case Drawn(real=False):
+                text = Text.placeholder(f"random int {value.low} {value.high}")
+            case Text() if value.constant is None:
+                text = value
+            case Named(name="a UUID"):
+                text = Text.placeholder("uuid")
+            case _:
+                return value
+        uses = sum(len(re.findall(rf"\b{re.escape(name)}\b", one.value)) for one in later)
+        own = set(self.values.values.values())
+        if uses <= 1 and not any(part.dynamic and part.text.split(" ")[0] in own for part in text.parts):
+            return value
+        place = self._place()
+        self._add(Block(set={place: text.engine}))
+        kept = TextPart(place, True)
+        return Changing(kept) if isinstance(value, Changing | Drawn) else Text((kept,))
+
+    def _taken(self, pointer: str) -> Text:
+        """A place of the response as a part of a text."""
+        place = self._place()
+        self._capture(place, pointer, {"default": "null"})
+        return Text.placeholder(place)
+
+    def _capture(self, place: str, pointer: str, otherwise: dict[str, Any]) -> None:
+        if any(place in names for names in self._sets()):
+            raise NotPlain("a variable that is set and taken from the response")
+        self.found.captures[place] = Capture.model_validate({"json": pointer, "always": True, **otherwise})
+
+    def _sets(self) -> Iterator[dict[str, str]]:
+        return (entry.set for entry in self.found.entries if isinstance(entry, Block) and entry.set)
+
+    def _place(self) -> str:
+        place = self.values.changing(self.values.unique("text"), self.node)
+        self.values.used.add(place)
+        return place
+
+    def _add(self, entry: Entry) -> None:
+        self.found.entries.append(entry)
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    text: str
+    source: Source

@@ -1,0 +1,66 @@
+"""Elements of plug-ins for which JMeter has one of its own by now: they become that before anything else is
+read.
+"""
+
+from __future__ import annotations
+
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.responses import pointer_of
+
+OF_JSON = "com.atlantbh.jmeter.plugins.jsonutils"
+ASSERTION = f"{OF_JSON}.jsonpathassertion.JSONPathAssertion"
+EXTRACTOR = f"{OF_JSON}.jsonpathextractor.JSONPathExtractor"
+RANDOM_ROWS = "com.blazemeter.jmeter.RandomCSVDataSetConfig"
+NAMES = {
+    "VAR": "JSONPostProcessor.referenceNames",
+    "JSONPATH": "JSONPostProcessor.jsonPathExprs",
+    "DEFAULT": "JSONPostProcessor.defaultValues",
+}
+"""Of the extractor's properties -> those of JMeter's own."""
+
+
+def become_own(top: JmxNode) -> None:
+    """The JSON assertion, and the JSON extractor where its path names one place of the body: where a path may
+    find several, the plug-in does otherwise; the data set whose rows come in random order.
+    """
+    for node in top.everything():
+        if node.tag == ASSERTION:
+            node.tag = "JSONPathAssertion"
+        elif node.tag == EXTRACTOR:
+            _extractor(node)
+        elif node.tag == RANDOM_ROWS:
+            _random_rows(node)
+
+
+def _extractor(node: JmxNode) -> None:
+    whole = node.value("SUBJECT").strip() in ("", "BODY")
+    if not whole or pointer_of(node.value("JSONPATH")) is None:
+        return
+    node.ignore("SUBJECT", "VARIABLE")
+    node.tag = "JSONPostProcessor"
+    for child in node.children:
+        name = child.attributes.get("name", "")
+        child.attributes["name"] = NAMES.get(name, name)
+    number = {"name": "JSONPostProcessor.match_numbers"}
+    node.children.append(JmxNode("stringProp", number, node.line, node.file, "1"))
+
+
+def _random_rows(node: JmxNode) -> None:
+    """A data set with all rows of its file, of which none comes twice before all have come."""
+    shuffled, again = node.flag("randomOrder"), node.flag("rewindOnTheEndOfList")
+    own = node.flag("independentListPerThread")
+    if shuffled and own:
+        raise node.refused(
+            "a random order of its own for each thread", "untick 'Independent list per thread'"
+        )
+    node.tag = "CSVDataSet"
+    node.attributes["rows"] = "shuffled" if shuffled else ""
+    given = {
+        "recycle": again,
+        "stopThread": not again,
+        "quotedData": True,
+        "shareMode": "shareMode.thread" if own else "shareMode.all",
+    }
+    for name, value in given.items():
+        text = str(value).lower() if isinstance(value, bool) else value
+        node.children.append(JmxNode("stringProp", {"name": name}, node.line, node.file, text))

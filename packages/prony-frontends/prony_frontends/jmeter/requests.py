@@ -1,0 +1,238 @@
+"""An HTTP sampler into a step: the request that JMeter's HttpClient4 would send."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from pydantic import ValidationError
+
+from prony.plan.step import Step
+from prony_frontends.jmeter import resources
+from prony_frontends.jmeter.contents import content, encoding, form_parts
+from prony_frontends.jmeter.extractors import captures
+from prony_frontends.jmeter.functions import KnownValues, Text
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.marks import marked
+from prony_frontends.jmeter.multipart import Multipart
+from prony_frontends.jmeter.places import PORTS, place
+from prony_frontends.jmeter.resources import Embedded
+from prony_frontends.jmeter.responses import OF_EMBEDDED, OF_PAGE, OF_REQUEST, expectation, looks_within
+from prony_frontends.jmeter.sampler_values import SamplerValues
+from prony_frontends.jmeter.scope import Shared, TreeScope
+
+SAMPLERS = frozenset({"HTTPSamplerProxy", "HTTPSampler", "HTTPSampler2"})
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE")
+AGENT = "Apache-HttpClient/4.5.14 (Java/17.0.15)"
+"""What JMeter 5.6.3 says of itself; the version of Java is that of the reference runs."""
+MOST_REDIRECTS = 20
+"""JMeter's httpsampler.max_redirects."""
+READ_WHOLE_BYTES = 1 << 20
+"""A longer file is read while it is sent, and cannot be sent twice."""
+FORM, RAW = "application/x-www-form-urlencoded", "text/plain"
+MEANINGLESS = (*resources.PROPERTIES, "HTTPSampler.ipSourceType",
+               "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
+               "HTTPSampler.DO_MULTIPART_POST.boundary", "HTTPSampler.monitor",
+               "GraphQLHTTPSampler.query", "GraphQLHTTPSampler.variables",
+               "GraphQLHTTPSampler.operationName")  # fmt: skip
+"""They only matter beside something that is refused, or, of GraphQL, stand in the body or the query too."""
+OF_PROXY = tuple(f"HTTPSampler.proxy{name}" for name in ("Port", "Scheme", "User", "Pass"))
+
+
+@dataclass(frozen=True, slots=True)
+class SamplerRequest:
+    """A step, and what belongs to the load as a whole."""
+
+    step: Step
+    base: str
+    """Scheme, host and port."""
+    keep_alive: bool
+    connect_ms: int | None
+    response_ms: int | None
+    node: JmxNode
+    scope: TreeScope
+    embedded: Embedded | None = None
+    """What is fetched besides."""
+    resource: Step | None = None
+    """The request for one of them, but for its path."""
+
+
+def request(node: JmxNode, scope: TreeScope, values: KnownValues, shared: Shared) -> SamplerRequest:
+    """The sampler at this place. Raises Refused, UsageError and NotSent."""
+    asked = SamplerValues(node, scope, values)
+    _refuse_extras(asked)
+    method = (asked.constant("HTTPSampler.method") or "GET").upper()
+    if method not in METHODS:
+        raise node.refused(f"the method {method}", f"use one of {', '.join(METHODS)}")
+    where = place(asked)
+    base, path = where.base, where.path
+    follows = asked.flag("HTTPSampler.follow_redirects") | asked.flag("HTTPSampler.auto_redirects")
+    keep_alive = asked.flag("HTTPSampler.use_keepalive")  # without a word JMeter closes
+    parts = form_parts(asked, method)
+    body, body_file, query, form = (None, None, Text(), False) if parts else content(asked, method, shared)
+    if follows and body_file is not None and Path(body_file).stat().st_size > READ_WHOLE_BYTES:
+        raise node.refused(
+            f"following redirects with a body of more than {READ_WHOLE_BYTES >> 20} MiB",
+            "untick 'Follow redirects', or name the place itself",
+        )
+    if follows:
+        values.note(
+            "redirects are followed on the same server, and each counts as a request "
+            "(in the log the whole way is one sample, as in JMeter); one to another server is an error"
+        )
+    if query.parts and where.whole:
+        values.note(f"{node.element}: its path is a whole URL, to which JMeter adds no parameters")
+    elif query.parts:
+        mark = "&" if any("?" in part.text for part in path.parts if not part.dynamic) else "?"
+        path = path + Text.of(mark) + query
+    headers, added_at = _headers(asked, base, keep_alive, body, form, parts)
+    auth = _auth(scope, base, path)
+    adds = body is not None or body_file is not None or parts is not None
+    adds = adds or shared.cookies is not None or scope.cache is not None
+    name = values.label(node)
+    embedded = resources.embedded(asked.raw, node, values)
+    held_to = OF_REQUEST if embedded is None else OF_PAGE
+    expect = expectation(scope.assertions, follows, values, held_to)
+    if looks_within(scope.assertions):
+        values.held_within.add(node.number)
+    shared.server = shared.server or base
+    given: dict[str, Any] = {
+        "name": marked(name, node),
+        "server": None if base == shared.server else base,
+        "method": method,
+        "path": path.engine,
+        "headers": headers,
+        "added_headers_at": added_at if adds else None,
+        "body": None if body is None else body.engine,
+        "body_file": body_file,
+        "body_parts": parts.parts if parts else (),
+        "expect": expect,
+        "auth": auth,
+        "follow_redirects": MOST_REDIRECTS if follows else 0,
+    }
+    connect_ms, response_ms = (
+        asked.time_ms("HTTPSampler.connect_timeout"),
+        asked.time_ms("HTTPSampler.response_timeout"),
+    )
+    node.finish()
+    for default in scope.defaults:
+        default.finish()
+    given["capture"] = captures(scope.extractors, values)
+    try:
+        step = Step.model_validate(given)
+    except ValidationError as fault:
+        raise node.wrong(
+            fault.errors()[0]["msg"].removeprefix("Value error, ").removeprefix("expected ")
+        ) from fault
+    resource = None
+    if embedded is not None:
+        again = body if asked.flag("HTTPSampler.postBodyRaw") else None  # JMeter sends it with each of them
+        headers, added_at = _headers(asked, base, keep_alive, again, False, None)
+        resource = step.model_copy(
+            update={
+                "name": marked(f"{name} (embedded)", node),
+                "method": "GET",
+                "headers": headers,
+                "added_headers_at": added_at if adds else None,
+                "body": None if again is None else again.engine,
+                "body_file": None,
+                "body_parts": (),
+                "expect": expectation(scope.assertions, follows, values, OF_EMBEDDED),
+                "capture": {},
+            }
+        )
+    return SamplerRequest(step, base, keep_alive, connect_ms, response_ms, node, scope, embedded, resource)
+
+
+def _refuse_extras(asked: SamplerValues) -> None:
+    node = asked.node
+    for holder in (node, *asked.scope.defaults):
+        if holder.flag("HTTPSampler.md5") and (asked.scope.assertions or asked.scope.extractors):
+            raise holder.refused("assertions and extractors of the body's MD5 hash", "untick it")
+        if holder.value("HTTPSampler.proxyHost"):
+            raise holder.refused("a proxy", "name the server itself")
+        holder.ignore(*OF_PROXY)  # without a host they say nothing
+        if holder.value("HTTPSampler.ipSource"):
+            raise holder.refused("a source address", "leave it empty")
+        holder.ignore(*MEANINGLESS)
+        implementation = holder.value("HTTPSampler.implementation")
+        if implementation not in ("", "HttpClient4", "HttpClient3.1"):  # the last is the first today
+            asked.values.note(
+                f"the implementation {implementation} is not followed: headers are those of HttpClient4"
+            )
+
+
+def _headers(
+    asked: SamplerValues,
+    base: str,
+    keep_alive: bool,
+    body: Text | None,
+    form: bool,
+    parts: Multipart | None,
+) -> tuple[Mapping[str, str], int]:
+    """In the order in which HttpClient4 writes them, and before which of them the cookies and the length
+    stand.
+    """
+    found: dict[str, str] = {"Connection": "keep-alive" if keep_alive else "close"}
+    host = urlsplit(base)
+    for name, value in asked.scope.headers.entries:
+        text = value.engine
+        if name.lower() == "connection":
+            found.pop("Connection", None)
+            asked.values.note(
+                f"a header {name} of the plan is sent alone; JMeter sends its own Connection before it"
+            )
+        elif name.lower() == "content-length":
+            asked.values.note(
+                "a header Content-Length of the plan is not sent, as in JMeter, which writes its own"
+            )
+            continue
+        elif name.lower() == "content-type" and parts is not None:
+            asked.values.note(
+                "a header Content-Type of the plan is not sent with a form of parts, as in JMeter, which "
+                "writes its own"
+            )
+            continue
+        elif name.lower() == "host" and value.constant is not None:
+            text = _host(value.constant, host.scheme, host.port)
+        found[name] = text
+    has = {name.lower() for name in found}
+    kind = asked.node.attributes.get("content-type", "")
+    if "content-type" not in has and kind:  # a file's own: JMeter sets it itself
+        found["Content-Type"] = kind
+    added_at = len(found)
+    if parts is not None:
+        found["Content-Type"] = parts.content_type
+    elif "content-type" not in has and body is not None:
+        found["Content-Type"] = f"{FORM if form else RAW}; charset={encoding(asked)}"
+    if "host" not in has:
+        found["Host"] = _host(host.netloc.rpartition(":")[0], host.scheme, host.port)
+    if "user-agent" not in has:
+        found["User-Agent"] = AGENT
+    return found, added_at
+
+
+def _host(name: str, scheme: str, port: int | None) -> str:
+    """With the port of the URL, unless the header has its own or that is the usual one."""
+    own = re.fullmatch(r"(.*?):(\d+)", name)
+    name, number = (own.group(1), int(own.group(2))) if own is not None else (name, port)
+    return name if number in (None, PORTS[scheme]) else f"{name}:{number}"
+
+
+def _auth(scope: TreeScope, base: str, path: Text) -> Any:
+    constant = path.constant
+    for prefix, auth in scope.auth:
+        whole = base + (constant or path.engine)
+        given = urlsplit(prefix if "://" in prefix else base + "/" + prefix.lstrip("/"))
+        try:
+            port = given.port or PORTS.get(given.scheme, 0)
+        except ValueError:
+            continue
+        full = f"{given.scheme}://{(given.netloc if given.port else f'{given.netloc}:{port}')}{given.path}"
+        if not prefix or whole.startswith(full):
+            return auth
+    return None

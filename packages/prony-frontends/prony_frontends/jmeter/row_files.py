@@ -1,0 +1,122 @@
+"""The files of -l and of listeners: opened before the run, and filled from the engine's log after it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from prony.errors import EnvironmentFault, UsageError
+from prony.load.request_log import LoggedRequest, read_log
+from prony.report.progress import SilentProgress
+from prony.trial.stages import stage_log
+from prony_frontends.base import Context, Ran
+from prony_frontends.jmeter import jtl
+from prony_frontends.jmeter.arguments import JMeterArguments
+from prony_frontends.jmeter.jtl_xml import XmlLog
+from prony_frontends.jmeter.listeners import RowsFile
+from prony_frontends.jmeter.phases import Phase
+from prony_frontends.jmeter.samples import samples
+from prony_frontends.jmeter.thread_names import ThreadNames
+from prony_frontends.jmeter.translate import JMeterPlan
+
+
+def measured(asked: JMeterArguments, made: JMeterPlan, context: Context, progress: SilentProgress) -> Ran:
+    """The run; with files there is a row for every request, which become JMeter's when it has ended. Raises
+    PronyError.
+    """
+    files = _files(asked, made)
+    if not files:
+        return context.measure(made.translated, progress)
+    with ExitStack() as stack:
+        kept = _Rows(made)
+        kept.open(files, context, stack)
+        # Where the system has its temporary files: beside a file of rows may be no room, as in /dev.
+        folder = Path(stack.enter_context(TemporaryDirectory(prefix="prony-jmeter-")))
+        rows = folder / "requests.csv"
+        try:
+            ran = context.measure(made.translated.logged(rows), progress)
+        except EnvironmentFault:
+            kept.fill(rows)  # those of setUp groups, where it ended with them
+            raise
+        kept.fill(rows)
+    cost = ran.report.log
+    waited = f"; threads waited {cost.waited_s:.3g} s for it" if cost is not None and cost.waited_s else ""
+    named = ", ".join(str(file.path) for file, _ in kept.logs)
+    if kept.logs:
+        print(f"prony: note: {named}: {kept.requests} requests{waited}", file=context.stderr)
+    if kept.unplaced:
+        print(
+            f"prony: note: {named}: no rows of samplers that no request stands beside: "
+            f"{', '.join(kept.unplaced)}",
+            file=context.stderr,
+        )
+    return ran
+
+
+Files = Sequence[tuple[RowsFile, bool]]
+"""Each with whether what is in it goes first."""
+
+
+def _files(asked: JMeterArguments, made: JMeterPlan) -> Files:
+    """The file of -l and those of listeners, each once."""
+    found = [(RowsFile(asked.log), asked.replace_log)] if asked.log is not None else []
+    known = {asked.log.absolute()} if asked.log is not None else set()
+    return [*found, *((file, False) for file in made.files if file.path.absolute() not in known)]
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Open files, and what has been written into them."""
+
+    made: JMeterPlan
+    logs: list[tuple[RowsFile, jtl.Log]] = field(default_factory=list)
+    requests: int = 0
+    unplaced: list[str] = field(default_factory=list)
+    """Samplers without rows."""
+    _servers: jtl.Servers | None = None
+    """Those of the phase that is being written, like the names."""
+    _names: ThreadNames | None = None
+
+    def open(self, files: Files, context: Context, stack: ExitStack) -> None:
+        """Until the stack ends. Raises UsageError where the file of -l cannot be written."""
+        for file, replaced in files:
+            log: jtl.Log
+            try:
+                log = XmlLog(file, self._record) if file.xml else jtl.CsvLog(file, self._record, replaced)
+            except UsageError as fault:
+                if file in self.made.files:  # as JMeter, which goes on without it
+                    print(f"prony: note: a listener's file is not written: {fault}", file=context.stderr)
+                    continue
+                raise
+            stack.callback(log.close)
+            self.logs.append((file, log))
+
+    def fill(self, rows: Path) -> None:
+        """With the rows of every phase that has run. `rows`: the engine's log of the load."""
+        for log, phase in _logs(rows, self.made):
+            self._names = names = ThreadNames(phase.thread_groups, read_log(log))
+            self._servers = servers = jtl.Servers(self.made.translated.target.url, phase.workload)
+            found = samples(read_log(log), phase.outlines)
+            self.requests += jtl.write(found, self.logs, servers, names, phase.outlines)
+            self.unplaced += [name for outline in phase.outlines.values() for name in outline.unplaced]
+
+    def _record(self, row: LoggedRequest) -> jtl.Record:
+        """The columns of a sub-sample."""
+        assert self._servers is not None
+        assert self._names is not None
+        return jtl.request_record(row, self._servers.of(row), self._names)
+
+
+def _logs(rows: Path, made: JMeterPlan) -> Iterator[tuple[Path, Phase]]:
+    """Those of the setUp groups, of the load and of the tearDown groups."""
+    phases = (
+        (stage_log(rows, "before"), made.before),
+        (rows, made.load),
+        (stage_log(rows, "after"), made.after),
+    )
+    for log, phase in phases:
+        if phase is not None and log.is_file():
+            yield log, phase

@@ -1,0 +1,244 @@
+"""The CSV files of data sets into feeders, with a row for every iteration."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prony.plan.step import Block, Entry
+from prony.plan.workload import Feeder
+from prony_frontends.jmeter.data_files import located
+from prony_frontends.jmeter.functions import KnownValues, Text
+from prony_frontends.jmeter.jmx import JmxNode
+
+NAME = re.compile(r"[^\s|}.]+")
+ALL_THREADS, EACH_GROUP, EACH_THREAD = "shareMode.all", "shareMode.group", "shareMode.thread"
+SHARE_MODES = {"All threads": ALL_THREADS, "Current thread group": EACH_GROUP, "Current thread": EACH_THREAD}
+"""How plans of JMeter 2 have them."""
+MOST_WRITTEN = 8 << 20
+"""Bytes of a file whose rows are written into a plan."""
+
+
+def data_set(node: JmxNode, values: KnownValues) -> None:
+    """A CSV data set with a row for each iteration of a user; its variables are known from here on. Raises
+    Refused and UsageError.
+    """
+    for variable, text in _placed(node, values, on_use=False).items():
+        if variable in values.values:
+            raise node.refused(
+                f"the variable {variable} has values of an extractor or a counter too", "give it another name"
+            )
+        values.variables[variable] = text
+
+
+def in_controller(node: JmxNode, values: KnownValues) -> list[Entry]:
+    """One that stands in a controller: what each of its iterations begins with, which takes the next row."""
+    if node.flag("stopThread") and not node.flag("recycle", True):
+        raise node.refused(
+            "in a controller it stops the thread at the end of its file",
+            "move it into the thread group, or let it recycle",
+        )
+    if share_mode(node) == EACH_THREAD and values.users != 1:
+        raise node.refused(
+            "in a controller it has rows for each thread", "share them, or move it into the thread group"
+        )
+    placed = _placed(node, values, on_use=True)
+    if not placed:  # its variables have no names
+        return []
+    feeder = next(iter(placed.values())).parts[0].text.partition(".")[0]
+    sets = {values.changing(variable, node): text.engine for variable, text in placed.items()}
+    return [Block(set={values.unique("drawn"): f"${{next {feeder}}}", **sets})]
+
+
+def share_mode(node: JmxNode) -> str:
+    """`shareMode.all`, `.group` or `.thread`, also where an old plan has it in words, or a name of a group of
+    threads that share.
+    """
+    found = node.value("shareMode", ALL_THREADS).strip() or ALL_THREADS
+    return SHARE_MODES.get(found, found)
+
+
+def _placed(node: JmxNode, values: KnownValues, on_use: bool) -> dict[str, Text]:
+    """Makes its feeder, or finds another group's; by variable, the value of the present row."""
+    file = located(values.constant(node.value("filename"), node).strip(), values)
+    recycle, stop = node.flag("recycle", True), node.flag("stopThread")
+    mode = share_mode(node)
+    table = _table(node, values, file)
+    node.finish()
+    if node.attributes.get("rows") == "shuffled":
+        table = _shuffled(table, file, node, values)
+    says = f"{on_use} {recycle} {stop} {table}"
+    name = _shared(node, values, file, mode, says)
+    if name is None:
+        name = f"rows{len(values.feeders) + 1}"
+        values.opened[f"{file.absolute()} {mode}"] = f"{name} {says}"
+        values.feeders[name] = _feeder(file, table, mode, recycle, stop, on_use)
+    values.rows_here.add(name)
+    return {
+        variable: Text.placeholder(f"{name}.{column}")
+        for variable, column in zip(table.variables, table.columns, strict=False)
+        if variable
+    }
+
+
+def _shuffled(table: _Table, file: Path, node: JmxNode, values: KnownValues) -> _Table:
+    """Its rows written out, in random order."""
+    if file.stat().st_size > MOST_WRITTEN:
+        raise node.refused(
+            f"{file.name} is long and has to be written into the plan, as its rows come in random order",
+            f"use a file of less than {MOST_WRITTEN >> 20} MiB, or a CSV data set",
+        )
+    written = table.rows
+    if written is None:
+        encoding = values.constant(node.value("fileEncoding"), node).strip() or "UTF-8"
+        lines = [tuple(line) for line in _lines(file, node, table.delimiter, table.quotes, encoding)]
+        written = lines if table.named else lines[1:]
+    rows = list(written)
+    values.draws.shuffle(rows)
+    if node.flag("recycle"):
+        values.note(
+            f"{node.element}: its rows come in one random order, over and over; the plug-in draws another "
+            "one each time"
+        )
+    return replace(table, rows=rows, named=table.columns)
+
+
+def _feeder(file: Path, table: _Table, mode: str, recycle: bool, stop: bool, on_use: bool) -> Feeder:
+    return Feeder(
+        file=str(file.absolute()) if table.rows is None else None,
+        rows=() if table.rows is None else tuple(table.rows),
+        order="sequence",
+        at_end="recycle" if recycle else "stop" if stop else "eof",
+        columns=table.named,
+        delimiter=table.delimiter if table.rows is None else ",",
+        quotes=table.quotes if table.rows is None else True,
+        per="user" if mode == EACH_THREAD and not on_use else "run",
+        on_use=on_use,
+    )
+
+
+def _shared(node: JmxNode, values: KnownValues, file: Path, mode: str, says: str) -> str | None:
+    """JMeter hands the rows of one file out in turn to all data sets that share it: those of several groups
+    have one feeder. Raises Refused where one thread draws from two of them, or they do not read it alike.
+    """
+    known = values.opened.get(f"{file.absolute()} {mode}")
+    if known is None:
+        return None
+    name, _, others = known.partition(" ")
+    if name in values.rows_here or others != says:
+        raise node.refused(
+            f"a second data set of {file.name} with the same sharing, which takes every other row",
+            "name all variables in one data set, or copy the file",
+        )
+    return name
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """The file of a data set."""
+
+    variables: list[str]
+    columns: tuple[str, ...]
+    """The names that the engine knows them by, in their order."""
+    named: tuple[str, ...]
+    """The same where the engine does not find them in the file."""
+    rows: list[tuple[str, ...]] | None
+    """Written out: the engine cannot read them as JMeter does."""
+    delimiter: str
+    quotes: bool
+
+
+def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
+    listed = values.constant(node.value("variableNames"), node).split(",")
+    names = [name.strip() for name in listed if name]  # an empty one takes no column
+    delimiter = values.constant(node.value("delimiter", ","), node) or ","
+    delimiter = "\t" if delimiter == "\\t" else delimiter
+    if delimiter == '"' or any(mark in delimiter for mark in "\r\n\0"):
+        raise node.refused(f"the delimiter '{delimiter}'", "separate the columns by another character")
+    encoding = values.constant(node.value("fileEncoding", "UTF-8"), node).strip() or "UTF-8"
+    try:
+        "".encode(encoding)  # of texts: Python knows others by name
+        plain = codecs.lookup(encoding).name in ("utf-8", "ascii")
+    except LookupError as fault:
+        raise node.refused(f"the encoding {encoding}", "save the file as UTF-8") from fault
+    skips, quotes = node.flag("ignoreFirstLine"), node.flag("quotedData")
+    delimiter = delimiter[0] if quotes else delimiter  # as JMeter has it
+    lines = _lines(file, node, delimiter, quotes, encoding)
+    first, own = next(lines), not names
+    head = _head(file, node, delimiter[0], encoding) if own else names
+    widths = set() if own or skips else {len(first)}
+    widths |= {len(row) for row in lines}
+    if not widths:
+        raise node.wrong(f"at least one row in {file}")
+    if min(widths) < len(head) and len(widths) > 1:
+        raise node.refused(
+            f"rows of {file.name} have {min(widths)} to {max(widths)} values for {len(head)} variables "
+            "(JMeter leaves the others as they were)",
+            "give all rows as many values",
+        )
+    variables = head[: min(widths)]  # the others have no value, as in JMeter
+    good = [NAME.fullmatch(name) is not None and head.count(name) == 1 for name in variables]
+    columns = tuple(
+        name if fine else f"column{place}"
+        for place, (name, fine) in enumerate(zip(variables, good, strict=True), 1)
+    )
+    columns += tuple(f"column{place}" for place in range(len(columns) + 1, max(widths) + 1))
+    # The engine takes a byte order mark for none of the text, as nobody else does.
+    one_byte = len(delimiter) == 1 and delimiter.isascii()
+    if plain and one_byte and widths == {len(first)} and not first[0].startswith("\ufeff"):
+        if not own and not skips:
+            return _Table(variables, columns, columns, None, delimiter, quotes)
+        titles = tuple(title.strip() for title in first)
+        named = len(set(titles)) == len(titles) and all(map(NAME.fullmatch, titles))
+        if named and (list(titles) == head if own else skips):
+            return _Table(variables, titles, (), None, delimiter, quotes)
+    if file.stat().st_size > MOST_WRITTEN:
+        raise node.refused(
+            f"{file.name} is long and has to be written into the plan: it is not in UTF-8, or has a line or "
+            "values that are left out",
+            f"save it as UTF-8, with a line of names or only rows, as many values in each, or as fewer than "
+            f"{MOST_WRITTEN >> 20} MiB",
+        )
+    data = _lines(file, node, delimiter, quotes, encoding)
+    written = [tuple(row[: len(variables)]) for row in data]
+    written = written[1:] if own or skips else written
+    columns = columns[: len(variables)]
+    return _Table(variables, columns, columns, written, delimiter, quotes)
+
+
+def _head(file: Path, node: JmxNode, delimiter: str, encoding: str) -> list[str]:
+    """The names in the first line, which JMeter reads with quotes in any case."""
+    with file.open(newline="", encoding=encoding) as stream:
+        try:
+            found = next(csv.reader(stream, delimiter=delimiter, strict=True), [])
+        except csv.Error as fault:
+            raise node.wrong(f"names of columns in the first line of {file}; {fault}") from fault
+    return [name.strip() for name in found]
+
+
+def _lines(file: Path, node: JmxNode, delimiter: str, quotes: bool, encoding: str) -> Iterator[list[str]]:
+    """All of its rows, of which there is at least one."""
+    number = 0
+    try:
+        with file.open(newline="", encoding=encoding) as stream:
+            lines: Iterable[list[str]]
+            if quotes:
+                lines = csv.reader(stream, delimiter=delimiter, strict=True)
+            elif len(delimiter) == 1:
+                lines = csv.reader(stream, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            else:
+                whole = (line.rstrip("\r\n") for line in stream)
+                lines = (line.split(delimiter) if line else [] for line in whole)
+            for number, row in enumerate(lines, 1):
+                if not row:
+                    raise node.refused(f"line {number} of {file.name} is empty", "remove that line")
+                yield row
+    except (OSError, UnicodeDecodeError, csv.Error) as fault:
+        reason = fault.strerror if isinstance(fault, OSError) else str(fault)
+        raise node.wrong(f"a CSV file that can be read; {file}: {reason}") from fault
+    if not number:
+        raise node.wrong(f"at least one row in {file}, and in its first line")

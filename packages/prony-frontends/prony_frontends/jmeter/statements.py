@@ -1,0 +1,165 @@
+"""A script of JSR223 or BeanShell as its statements, where each of them only names a value, sets a variable
+or a property, waits a moment or logs. Whatever else stands there makes the script one that is not run.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from prony_frontends.jmeter.expression_values import NotPlain
+from prony_frontends.jmeter.jmx import JmxNode
+
+LANGUAGES = frozenset({"", "groovy", "java", "bsh", "beanshell"})
+LEXEME = re.compile(
+    r"""(?P<text>\"\"\"(?:\\.|[^\\])*?\"\"\"|'''(?:\\.|[^\\])*?'''|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    |(?P<comment>/\*.*?\*/|//[^\n]*)|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>;)|(?P<line>\r?\n)|(?P<any>.)""",
+    re.VERBOSE | re.DOTALL,
+)
+GOES_ON = re.compile(r"(?:(?<!\+)\+|(?<!-)-|[*/%=,.?:&|<>]|\b(?:def|new|as|return))\s*$")
+BEGINS_INSIDE = re.compile(r"\s*(?:[+*%.?:=<>]|/(?![/*])|&&|\|\||-[^-])")
+IMPORT = re.compile(r"\s*(?:import|package)\s")
+READS = frozenset({"get", "getVariables", "toString", "getResponseCode", "getResponseDataAsString", "getTime",
+                   "getSampleLabel", "getThreadNum", "getResponseMessage", "isSuccessful", "getLatency",
+                   "getResponseHeaders", "getRequestHeaders", "getSamplerData", "getUrlAsString",
+                   "currentTimeMillis", "size", "length", "trace", "debug", "info", "warn", "error", "print",
+                   "println", "valueOf", "getThreadName", "getName", "trim", "getURL"})  # fmt: skip
+"""What may be called where something is logged."""
+LOGS = re.compile(
+    r"(?:(?:log|OUT|System\s*\.\s*(?:out|err))\s*\.\s*(?:trace|debug|info|warn|error|print|println)|print(?:ln)?)"
+    r"\s*[(\"']"
+)
+TYPE = r"(?:final\s+)?(?:def|var|[A-Za-z_][\w.]*(?:\s*<[^<>]*>)?(?:\s*\[\s*\])?)"
+LOCAL = re.compile(rf"(?:{TYPE}\s+)?([A-Za-z_]\w*)\s*(\+|-)?=(?!=)\s*(.+)", re.DOTALL)
+COUNTED = re.compile(r"([A-Za-z_]\w*)\s*(\+\+|--)|(\+\+|--)\s*([A-Za-z_]\w*)")
+PUT = re.compile(r"vars\s*\.\s*put\s*(\(.*\))", re.DOTALL)
+NAME = re.compile(r"\(\s*(?:\"([^\"$\\]+)\"|'([^'\\]+)')\s*,(.+)\)", re.DOTALL)
+PROPERTY = re.compile(r"props\s*\.\s*(?:put|setProperty)\s*(\(.*\))", re.DOTALL)
+SLEEP = re.compile(r"(?:(?:Thread|TimeUnit\s*\.\s*MILLISECONDS)\s*\.\s*)?sleep\s*\((.+)\)", re.DOTALL)
+KEYWORDS = frozenset(
+    {"if", "else", "for", "while", "try", "return", "switch", "throw", "new", "vars", "props"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A value of the script's own under a name."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """A variable of the plan gets a value."""
+
+    variable: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A property gets a value."""
+
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """So many milliseconds."""
+
+    value: str
+
+
+Statement = Named | Put | Property | Pause
+
+
+def language(node: JmxNode) -> str:
+    """Of this element's script, in small letters."""
+    if node.tag.startswith("BeanShell"):
+        return "beanshell"
+    return node.value("scriptLanguage").strip().lower() or "groovy"
+
+
+def of(script: str) -> list[Statement]:
+    """What it does, in order; what it logs is left out. Raises NotPlain."""
+    found: list[Statement] = []
+    for text in _statements(script):
+        if IMPORT.match(text) or re.fullmatch(r"return(?:\s+(?:null|true|\"\"))?", text):
+            continue
+        if LOGS.match(text):
+            _check_reads(text)
+            continue
+        found.append(_statement(text))
+    return found
+
+
+def _statement(text: str) -> Statement:
+    if put := PUT.fullmatch(text):
+        return Put(*_pair(put.group(1), text))
+    if put := PROPERTY.fullmatch(text):
+        return Property(*_pair(put.group(1), text))
+    if waits := SLEEP.fullmatch(text):
+        return Pause(waits.group(1))
+    if counted := COUNTED.fullmatch(text):
+        name, sign = counted.group(1) or counted.group(4), counted.group(2) or counted.group(3)
+        return Named(name, f"{name} {sign[0]} 1")
+    local = LOCAL.fullmatch(text)
+    if local is None or local.group(1) in KEYWORDS or text.split(maxsplit=1)[0] in KEYWORDS:
+        raise NotPlain(_shown(text))
+    name, sign, value = local.groups()
+    return Named(name, f"{name} {sign} ({value})" if sign else value)
+
+
+def _pair(arguments: str, text: str) -> tuple[str, str]:
+    """A name that is known, and the source of a value."""
+    match = NAME.fullmatch(arguments)
+    if match is None:
+        raise NotPlain(_shown(text))
+    return match.group(1) or match.group(2), match.group(3)
+
+
+def _shown(text: str) -> str:
+    first = " ".join(text.split())
+    return first if len(first) <= 60 else f"{first[:57]}…"
+
+
+def _check_reads(text: str) -> None:
+    """What is logged may only be read. Raises NotPlain."""
+    bare = re.sub(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', '""', text)
+    called = set(re.findall(r"\.\s*(\w+)\s*\(", bare)) | set(re.findall(r"\bnew\s+\w+", bare))
+    within = set(re.findall(r"\$\{[^}]*?\.\s*(\w+)\s*\(", text))
+    if not (called | within) <= READS or re.search(r"(?<![=!<>])=(?!=)|\+\+|--|\{", bare):
+        raise NotPlain(_shown(text))
+
+
+def _statements(script: str) -> Iterator[str]:
+    """Each without its comments: up to a semicolon, or the end of a line on which nothing is left open."""
+    parts: list[str] = []
+    depth, rest = 0, script
+    at = 0
+    while at < len(script):
+        match = LEXEME.match(script, at)
+        assert match is not None
+        at, kind = match.end(), match.lastgroup
+        depth += {"open": 1, "close": -1}.get(kind or "", 0)
+        if kind == "comment":
+            parts.append(" ")
+            continue
+        rest = "".join(parts)
+        over = kind == "end" or (
+            kind == "line"
+            and (IMPORT.match(rest) or not (GOES_ON.search(rest) or BEGINS_INSIDE.match(script[at:])))
+        )
+        if over and depth <= 0:
+            if rest.strip():
+                yield rest.strip()
+            parts = []
+        else:
+            parts.append(match.group(0))
+    if depth != 0:
+        raise NotPlain("brackets that are not closed")
+    if last := "".join(parts).strip():
+        yield last

@@ -1,0 +1,87 @@
+"""Loops that end by themselves: While Controllers, by a condition or with the last request, and Runtime
+Controllers, by the clock.
+"""
+
+from __future__ import annotations
+
+from prony.plan.blocks import Condition, Loop
+from prony.plan.step import Block, Entry
+from prony_frontends.jmeter import conditions, last_sample
+from prony_frontends.jmeter.guards import Guard
+from prony_frontends.jmeter.jmx import JmxNode
+from prony_frontends.jmeter.scope import TreeScope
+from prony_frontends.jmeter.tree import Controller, LoopContext, TreeWalk, entries_of, named_round
+
+LAST = "LAST"
+"""A condition of a While Controller: while the last request was right. Without a condition it asks after a
+round, and not before the first.
+"""
+NOW = "${time}"
+"""In ms since 1970."""
+
+
+def goes_on(node: JmxNode) -> bool:
+    """Whether nothing but failing requests end this While Controller."""
+    return node.value("WhileController.condition").strip().upper() in ("", LAST, "TRUE")
+
+
+def _while(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    raw = node.value("WhileController.condition").strip()
+    if raw.upper() in ("", LAST):
+        return _while_right(node, scope, walk, asks_first=bool(raw))
+    if f"__jm__{node.label}__idx" in raw:
+        raise node.refused("the condition with its own index", "count the rounds with a Counter")
+    held = conditions.expression(raw, node, walk.values)
+    if held is False:
+        return []
+    if held is None:
+        held = conditions.negated(conditions.is_text(raw, "false", node, walk.values))
+    if held is True and not walk.endless:
+        raise node.refused("a condition that always holds", "use a Loop Controller")
+    return _rounds(node, scope, walk, Loop(condition=held))
+
+
+def _while_right(node: JmxNode, scope: TreeScope, walk: TreeWalk, asks_first: bool) -> list[Entry]:
+    right = f"${{{last_sample.used(walk.values)}}}"
+    if asks_first:
+        return _rounds(node, scope, walk, Loop(condition=Condition(left=right, op="!=", right="false")))
+    again = walk.values.unique("again")
+    walk.values.initial[again] = "true"
+    walk.values.used.add(again)
+    loop = Loop(condition=Condition(left=f"${{{again}}}", op="!=", right="false"))
+    found = _rounds(node, scope, walk, loop, Block(set={again: right}))
+    return [Block(set={again: "true"}), *found] if found else []
+
+
+def _rounds(node: JmxNode, scope: TreeScope, walk: TreeWalk, loop: Loop, *after: Entry) -> list[Entry]:
+    """`after`: what each round ends with."""
+    name = named_round(node, walk)
+    with walk.looping() as way:
+        found = entries_of(node.below, scope, walk, LoopContext())
+    if not found:
+        return []
+    index = name if name in walk.values.used else None
+    return way.looped(loop.model_copy(update={"index": index}), [*found, *after])
+
+
+def _runtime(node: JmxNode, scope: TreeScope, walk: TreeWalk, _loop: LoopContext) -> list[Entry]:
+    """Walked again and again; when its time is over nothing of it is sent any more."""
+    values = walk.values
+    seconds = values.whole(node.value("RunTime.seconds"), node, "RunTime.seconds", 0)
+    if seconds <= 0:
+        values.note(f"{node.element}: its time is 0, for which JMeter walks nothing of it")
+        return []
+    found = walk.below(node, scope, LoopContext())
+    if not found:
+        return []
+    end = values.unique("until_ms")
+    values.initial[end] = "0"
+    values.used.add(end)
+    held = Condition(left=NOW, op="<", right=f"${{{end}}}")
+    guard = Guard(held)
+    until = f"${{date shift_s={seconds} [unix_timestamp precision:millisecond]}}"
+    steps = tuple(guard.entry(entry) for entry in found)
+    return [Block(set={end: until}), Block(loop=Loop(condition=held), steps=steps)]
+
+
+WHILES: dict[str, Controller] = {"WhileController": _while, "RunTime": _runtime}

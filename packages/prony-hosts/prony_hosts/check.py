@@ -1,0 +1,211 @@
+"""`prony hosts check`: what is found on each host and on the ways between them, each with what to do. Must
+not change anything on a host.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.evidence.hosts import Link
+from prony.host.check import HostCheck
+from prony.host.doctor import examine
+from prony_hosts.actor import HostActor
+from prony_hosts.attach import connected, fault_of
+from prony_hosts.facts import facts
+from prony_hosts.file import Host, HostsFile
+from prony_hosts.laboratory import Attached, Laboratory, Remote
+from prony_hosts.load.clock import ClockEstimate, ClockEstimator, RoundTrip
+from prony_hosts.network_path import link_to
+
+ROUND_TRIPS = 50
+CLOCK_LIMIT_S = 0.01
+"""One per cent of a row of a second."""
+WALL_CLOCK_LIMIT_S = 1.0
+SLOW_ROUND_TRIP_MS = 5.0
+LOOK_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Looked:
+    """One check of one host."""
+
+    host: str
+    check: HostCheck
+
+
+class HostProbe(HostActor):
+    """Reads a host, once."""
+
+    async def now_ns(self) -> int:
+        """This host's monotonic clock."""
+        return time.monotonic_ns()
+
+    async def wall_clock_s(self) -> float:
+        """This host's wall clock."""
+        return time.time()
+
+    def doctor(self) -> list[HostCheck]:
+        """The checks of `prony doctor`; takes a second."""
+        return examine()
+
+    def link(self, address: str, port: int, declared_bits_per_s: float | None) -> Link | None:
+        """The interface towards an address, and the round trip to a port that listens there."""
+        return link_to(address, port, declared_bits_per_s)
+
+
+def check(file: HostsFile, *, say: Callable[[str], None]) -> list[Looked]:
+    """Every host of the file; one that does not come is a row like the others. Raises EnvironmentFault where
+    there is no laboratory at all.
+    """
+    found = [Looked("laboratory", _ok("version", facts().version))]
+    with connected(file, say=say) as laboratory:
+        remotes: dict[str, Remote] = {}
+        for host in file.hosts():
+            rows, remote = _came(host, file, laboratory)
+            found += [Looked(host.name, one) for one in rows]
+            if remote is not None:
+                remotes[host.name] = remote
+        doctors = {name: remote.submit("doctor") for name, remote in remotes.items()}
+        for name, remote in remotes.items():
+            for what, look in (("clock", _clocks), ("link", _links)):
+                found += [Looked(name, one) for one in _or_why_not(what, look, remote, laboratory)]
+        for name, future in doctors.items():
+
+            def doctor(remote: Remote, _lab: Laboratory, future: Future[Any] = future) -> list[HostCheck]:
+                return _worth_saying(remote.wait(future, "doctor", LOOK_S))
+
+            found += [Looked(name, one) for one in _or_why_not("doctor", doctor, remotes[name], laboratory)]
+        laboratory.end()
+    order = ["laboratory", *(host.name for host in file.hosts())]
+    return sorted(found, key=lambda one: order.index(one.host))
+
+
+def _or_why_not(
+    what: str,
+    look: Callable[[Remote, Laboratory], list[HostCheck]],
+    remote: Remote,
+    laboratory: Laboratory,
+) -> list[HostCheck]:
+    """What is found, or that nothing was: a host that falls silent costs no other its rows."""
+    try:
+        return look(remote, laboratory)
+    except EnvironmentFault as fault:
+        return [_bad(what, "not read", f"{fault}; see the log of the worker on {remote.name}.")]
+
+
+def _came(host: Host, file: HostsFile, laboratory: Laboratory) -> tuple[list[HostCheck], Remote | None]:
+    """Is the worker there, and of the same version?"""
+    fault = laboratory.faults.get(host.name)
+    if fault is not None:
+        return [_bad("worker", "did not start", str(fault))], None
+    there = next((one for one in laboratory.hosts if one.host == host), None)
+    fault = fault_of(host, file, laboratory)
+    if there is None:
+        return [_bad("worker", "not there", str(fault))], None
+    rows = [_ok("worker", there.address)]
+    if fault is not None:
+        return [*rows, _bad("version", there.facts.version, str(fault))], None
+    rows.append(_ok("version", there.facts.version))
+    try:
+        return rows, laboratory.start(HostProbe, host.name)
+    except EnvironmentFault as fault:
+        return [*rows, _bad("actor", "did not start", f"{fault}; see the log of the worker there.")], None
+
+
+def clock_of(remote: Remote, times: int = ROUND_TRIPS) -> ClockEstimate:
+    """The host's monotonic clock beside this one, by so many round trips."""
+    estimator = ClockEstimator()
+    for _ in range(times):
+        asked_ns = time.monotonic_ns()
+        there_ns = remote.call("now_ns")
+        estimator.add(RoundTrip(asked_ns, there_ns, time.monotonic_ns()))
+    return estimator.estimate()
+
+
+def _clocks(remote: Remote, _laboratory: Laboratory) -> list[HostCheck]:
+    estimate = clock_of(remote)
+    error_s = estimate.uncertainty_ns * 1e-9
+    text = f"offset known to ±{error_s * 1e3:.2f} ms ({estimate.round_trips} round trips)"
+    before_s = time.time()
+    wall_s = remote.call("wall_clock_s") - (before_s + time.time()) / 2
+    return [
+        _ok("clock", text)
+        if error_s < CLOCK_LIMIT_S
+        else HostCheck(
+            "clock", "warn", text, "Rows of hosts are put on one clock; above 1 % of a second bounds widen.",
+            "Use a way to this host that is shorter, or less loaded.",
+        ),
+        _ok("wall clock", f"{wall_s:+.1f} s")
+        if abs(wall_s) < WALL_CLOCK_LIMIT_S
+        else HostCheck(
+            "wall clock", "warn", f"{wall_s:+.1f} s from the laboratory's",
+            "Figures do not use it; certificates and logs do.", "Run chrony or ntpd on both.",
+        ),
+    ]  # fmt: skip
+
+
+def _links(remote: Remote, laboratory: Laboratory) -> list[HostCheck]:
+    """From a load host to each server's host, from a server's host to each load host."""
+    own = remote.attached
+    others = [
+        one for one in laboratory.hosts if one.host.role != own.host.role and one.host.name != own.host.name
+    ]
+    found = []
+    for other in others:
+        address, port = _where(other)
+        link = remote.call("link", address, port, own.host.keys.link)
+        found.append(_link(link, other.host.name))
+    return found
+
+
+def _where(other: Attached) -> tuple[str, int]:
+    """An address of the host that listens: the way to the server is measured by its worker's port."""
+    _, _, place = other.address.partition("://")
+    host, _, port = place.rpartition(":")
+    return other.host.keys.address or host.strip("[]"), int(port)
+
+
+def _link(link: Link | None, to: str) -> HostCheck:
+    name = f"link to {to}"
+    if link is None:
+        return _bad(name, "no way there", "Check the routes; servers and load hosts must reach each other.")
+    trip = link.round_trip_idle_ms
+    if trip is None:
+        return _bad(
+            name,
+            f"{link.interface}: nothing answers",
+            "Let load hosts reach the server's host through the firewall.",
+        )
+    speed = "speed unknown" if link.speed_bits_per_s is None else f"{link.speed_bits_per_s / 1e9:g} Gbit/s"
+    text = (
+        f"{link.interface}, {speed}{' (declared)' if link.speed_declared else ''}, round trip {trip:.2f} ms"
+    )
+    if trip > SLOW_ROUND_TRIP_MS:
+        return HostCheck(
+            name, "warn", text, "Each response time includes the way.", "Use load hosts nearer to the server."
+        )
+    if link.speed_bits_per_s is None:
+        return HostCheck(
+            name, "unknown", text, "Whether the link is the bound cannot be told without its speed.",
+            "Say it in hosts.yaml, such as link: 10 Gbit/s for this host.",
+        )  # fmt: skip
+    return _ok(name, text)
+
+
+def _worth_saying(checks: list[HostCheck]) -> list[HostCheck]:
+    """What the doctor found wrong; of the rest how many there are."""
+    wrong = [replace(one, name=f"doctor: {one.name}") for one in checks if one.status != "ok"]
+    return [_ok("doctor", f"{len(checks) - len(wrong)} of {len(checks)} checks are ok"), *wrong]
+
+
+def _ok(name: str, found: str) -> HostCheck:
+    return HostCheck(name, "ok", found, "")
+
+
+def _bad(name: str, found: str, what_to_do: str) -> HostCheck:
+    return HostCheck(name, "bad", found, "", what_to_do)

@@ -1,0 +1,218 @@
+"""One of several engines: what it has said so far, on the laboratory's clock, and what it is told, in
+order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import (
+    Counters,
+    EngineReport,
+    IntervalRow,
+    LogReport,
+    Mark,
+    Ready,
+    ScriptReport,
+    Window,
+)
+from prony.load.histograms import Packed, unpacked
+from prony.load.minutes import merged, same_part
+from prony.thinning import Thinned
+from prony_hosts.load.clock import ClockEstimate
+from prony_hosts.load.handle import EngineHandle
+
+POLL_S = 2.0
+"""A handle is asked for events for so long at a time: longer than from row to row, so that each row costs one
+question.
+"""
+
+News = Sequence[dict[str, Any]] | EnvironmentFault | None
+"""Events; why there are no more; None after the last."""
+Row = tuple[IntervalRow, Packed | None]
+"""With its histogram of service times."""
+
+
+class HostEngine:
+    """Reads events and hands commands over in threads of its own: a host that does not answer keeps nobody
+    else waiting. `heard` is called with what came, and when (ns).
+    """
+
+    def __init__(self, handle: EngineHandle, heard: Callable[[HostEngine, News, int], None]) -> None:
+        self._handle, self._heard = handle, heard
+        self.prepared = False
+        self.ready: Ready | None = None
+        self.rows = Thinned(merged, same_part)
+        self.marks: list[Mark] = []
+        self.edges: dict[str, int] = {}
+        """Instants at which the newest window opened and closed."""
+        self.finished: dict[str, Any] | None = None
+        self.ended = False
+        """Nothing more comes from it."""
+        self.late_s: float | None = None
+        """How long after the agreed instant it began or opened its window, at most."""
+        self.row_late_s: float | None = None
+        """Of its rows in the window, from the row's end until it came: the longest."""
+        self.cut_by: dict[str, ClockEstimate] = {}
+        """The clocks by which its rows are cut, and its newest window: each set once, at the start and where
+        the window opens, and from there on the host's own.
+        """
+        self._agreed_ns: dict[str, int] = {}
+        self._commands: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self._closing = False
+        self._sender = threading.Thread(target=self._send_all, daemon=True)
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._sender.start()
+        self._reader.start()
+
+    @property
+    def name(self) -> str:
+        """As the user calls the host."""
+        return self._handle.name
+
+    @property
+    def going(self) -> bool:
+        """Whether rows still come from it."""
+        return not self.ended and self.finished is None
+
+    # What it is told.
+
+    def send(self, command: str, at_ns: int | None = None, **more: object) -> None:
+        """Hand a command over, for an instant of the laboratory's clock where there is one."""
+        if self.ended:
+            return
+        told: dict[str, Any] = {"command": command, **more}
+        if at_ns is not None:
+            told["at_monotonic_ns"] = self._handle.clock().host_ns(at_ns)
+        self._commands.put(told)
+
+    def begin(self, at_ns: int) -> None:
+        """The load begins at that instant."""
+        self._agreed_ns["ready"] = at_ns
+        self._cut("start", at_ns)
+        self.send("start", at_ns)
+
+    def open_window(self, at_ns: int, duration_s: float) -> None:
+        """A window opens at that instant. It is as long as that by the host's own clock: at 100 ppm a minute
+        is off by 6 ms, and an estimate may be worse.
+        """
+        self._agreed_ns["window_opened"] = at_ns
+        self.edges.clear()
+        self._cut("window", at_ns)
+        self.send("window", at_ns, duration_ms=duration_s * 1000)
+
+    def _cut(self, what: str, at_ns: int) -> None:
+        self.cut_by[what] = self._handle.clock().kept_from(at_ns)
+
+    def _send_all(self) -> None:
+        while (command := self._commands.get()) is not None:
+            try:
+                self._handle.send(command)
+            except EnvironmentFault:
+                pass  # that a host is lost, or its engine has ended, is told by its events
+            except Exception as fault:  # a command that is lost in silence would make its host late
+                self._tell(
+                    EnvironmentFault(
+                        f"'{command['command']}' could not be handed over to the engine on {self.name}",
+                        details=f"{type(fault).__name__}: {fault}",
+                    )
+                )
+                return
+
+    # What it says.
+
+    def _read(self) -> None:
+        while not self._closing:
+            try:
+                news: News = self._handle.events(POLL_S)
+            except EnvironmentFault as fault:
+                news = fault
+            except Exception as fault:  # a reader that ended in silence would make its host late
+                news = EnvironmentFault(
+                    f"the events of the engine on {self.name} could not be read",
+                    details=f"{type(fault).__name__}: {fault}",
+                )
+            if news is None or isinstance(news, EnvironmentFault) or news:
+                self._tell(news)
+            if news is None or isinstance(news, EnvironmentFault):
+                return
+
+    def _tell(self, news: News) -> None:
+        self._heard(self, news, time.monotonic_ns())
+
+    def keep(self, event: dict[str, Any], arrived_ns: int) -> Row | None:
+        """Keep what it said; a row is given back. Raises EnvironmentFault when it refused the load, and
+        ValueError where the event is of another version.
+        """
+        match event.get("event"):
+            case "interval":
+                return self._row(event, arrived_ns)
+            case "prepared":
+                self.prepared = True
+            case "ready":
+                ready = Ready.model_validate(event)
+                started_ns = self._handle.clock().lab_ns(ready.started_monotonic_ns)
+                self.ready = ready.model_copy(update={"started_monotonic_ns": started_ns})
+                self._late("ready", started_ns)
+            case "mark":
+                self.marks.append(Mark.model_validate(event))
+            case "window_opened" | "window_closed" as edge:
+                at_ns = self._handle.clock().lab_ns(event["monotonic_ns"])
+                self.edges[edge] = at_ns
+                if edge == "window_opened":
+                    self._late(edge, at_ns)
+            case "finished":
+                self.finished = event
+            case "error":
+                raise EnvironmentFault(
+                    f"the engine on {self.name} refused the load: {event.get('message', '')}"
+                )
+        return None
+
+    def _late(self, what: str, at_ns: int) -> None:
+        late_s = (at_ns - self._agreed_ns.get(what, at_ns)) * 1e-9
+        self.late_s = max(self.late_s or 0.0, late_s)
+
+    def _row(self, event: dict[str, Any], arrived_ns: int) -> Row:
+        row = IntervalRow.model_validate(event)
+        self.rows.add(row)
+        start_ns = self._agreed_ns.get("ready")
+        if row.in_window and start_ns is not None:
+            late_s = (arrived_ns - start_ns) * 1e-9 - row.t_ms / 1000
+            self.row_late_s = max(late_s, late_s if self.row_late_s is None else self.row_late_s)
+        histogram = event.get("service_time")
+        return row, None if histogram is None else unpacked(histogram["v2"])
+
+    def report(self) -> EngineReport | None:
+        """None before it has finished."""
+        done = self.finished
+        if self.ready is None or done is None:
+            return None
+        return EngineReport(
+            ready=self.ready,
+            rows=self.rows.rows,
+            marks=tuple(self.marks),
+            reason=done["reason"],
+            elapsed_ms=done["elapsed_ms"],
+            totals=Counters.model_validate(done["totals"]),
+            window=None if done.get("window") is None else Window.model_validate(done["window"]),
+            log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
+            rates=done.get("rates"),
+            values=done.get("values", {}),
+            script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
+        )
+
+    def close(self, grace_s: float) -> None:
+        """After what it is still to be told, make sure that it has ended; a step takes `grace_s` at most."""
+        self._closing = True
+        self._commands.put(None)
+        self._sender.join(grace_s)
+        with contextlib.suppress(EnvironmentFault):
+            self._handle.close()
+        self._reader.join(grace_s)

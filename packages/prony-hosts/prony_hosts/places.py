@@ -1,0 +1,204 @@
+"""The parts of one trial on several hosts: engines on the load hosts, a sampler on each, the reference server
+on the server's host. What `prony.trial.places.Local` is on one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
+
+from prony.errors import EnvironmentFault
+from prony.evidence.hosts import HostEvidence
+from prony.evidence.server import Probe
+from prony.host.proc import read_text
+from prony.load.base import Engine, HostLost
+from prony.load.contract import EngineLoad
+from prony.load.reference import Certificate
+from prony.plan.workload import Workload
+from prony.server.address import Address
+from prony_hosts import files
+from prony_hosts.actors import BOOT_ID
+from prony_hosts.load.clock import ClockEstimate
+from prony_hosts.load.shares import shared
+from prony_hosts.load.together import EnginesTogether
+from prony_hosts.reach import Reached
+from prony_hosts.sampling import Gathered, HostedSampler, cpus_of
+
+EVENTS_GRACE_S = 30.0
+"""Beyond the time that a host was to wait for events."""
+
+
+class RemoteEngine:
+    """An engine on a load host (`prony_hosts.load.handle.EngineHandle`)."""
+
+    def __init__(self, host: Reached, number: int) -> None:
+        self.host, self._number = host, number
+
+    @property
+    def name(self) -> str:
+        return self.host.name
+
+    def send(self, command: dict[str, Any]) -> None:
+        """Waits until it is there: the next one must not overtake it."""
+        self.host.call("send", self._number, command)
+
+    def events(self, timeout_s: float) -> Sequence[dict[str, Any]] | None:
+        found: list[dict[str, Any]] | None = self.host.call(
+            "events", self._number, timeout_s, timeout_s=timeout_s + EVENTS_GRACE_S
+        )
+        return found
+
+    def clock(self) -> ClockEstimate:
+        return self.host.clock()
+
+    def close(self) -> None:
+        with suppress(HostLost):
+            self.host.call("close", self._number, timeout_s=EVENTS_GRACE_S)
+
+
+class HostedPlaces:
+    """For one trial. `server`: the host of a server that Prony launches; None: a server at a URL."""
+
+    def __init__(
+        self, server: Reached | None, loads: Sequence[Reached], lost: Callable[[], Mapping[str, str]]
+    ) -> None:
+        self.server, self.loads, self._lost = server, tuple(loads), lost
+        self.measured: EnginesTogether | None = None
+        """The engines of the measured load."""
+        self._latest: EnginesTogether | None = None
+        self._sampler: HostedSampler | None = None
+        self._begun = {one.name: one.clock() for one in self.hosts}
+
+    @property
+    def hosts(self) -> tuple[Reached, ...]:
+        """Those of this trial."""
+        return self.loads if self.server is None else (self.server, *self.loads)
+
+    @property
+    def apart(self) -> bool:
+        """Hosts that are one machine (network namespaces, containers) share its CPUs. A server at a URL can
+        be read on the laboratory's host only.
+        """
+        boot = read_text(BOOT_ID) if self.server is None else self.server.facts.boot_id
+        return boot is not None and all(one.facts.boot_id != boot for one in self.loads)
+
+    @property
+    def server_address(self) -> str:
+        """Where load hosts reach a server on the server's host."""
+        return "127.0.0.1" if self.server is None else self.server.attached.reached_at
+
+    def engine(self, load: EngineLoad) -> Engine:
+        return self._start(load, self.loads)
+
+    def single(self, load: EngineLoad) -> Engine:
+        return self._start(load, self.loads[:1])
+
+    def _start(self, load: EngineLoad, hosts: Sequence[Reached]) -> EnginesTogether:
+        contents = files.of_load(load)
+        shares = shared(load, [one.host.weight for one in hosts])
+        begun = []
+        for one, share in zip(hosts, shares, strict=True):
+            if share is not None:
+                own = share.model_copy(update={"cpus": cpus_of(one) if load.cpus else ()})
+                begun.append((one, one.begin("start_engine", own, contents)))
+        handles: list[RemoteEngine] = []
+        faults: list[EnvironmentFault] = []
+        for one, future in begun:  # each of them: one that fails leaves no engine of a later host behind
+            try:
+                handles.append(RemoteEngine(one, one.end(future, "start_engine")))
+            except EnvironmentFault as fault:
+                faults.append(fault)
+        if faults:
+            for handle in handles:
+                with suppress(EnvironmentFault):
+                    handle.close()
+            raise faults[0]
+        self._latest = EnginesTogether(load, handles)
+        return self._latest
+
+    def sampler(
+        self,
+        server_cpus: Collection[int],
+        client_cpus: Collection[int],
+        own_pids: Callable[[], set[int]],
+        url: str = "",
+    ) -> HostedSampler:
+        """Each host samples its own CPUs and processes."""
+        del server_cpus, client_cpus, own_pids
+        self._sampler = HostedSampler(self.server, self.loads, url, self.now_measured)
+        return self._sampler
+
+    def now_measured(self) -> None:
+        """The window is about to open: the engines of now are those of the trial."""
+        self.measured = self._latest
+
+    def probe(
+        self, address: Address, workload: Workload, known: Mapping[str, str] | None = None
+    ) -> tuple[Probe, ...] | None:
+        """From a load host: it has the way that the load takes."""
+        found: tuple[Probe, ...] | None = self.loads[0].call(
+            "probe", address, workload, dict(known or {}), files.of_workload(workload)
+        )
+        return found
+
+    def reference_server(
+        self, options: Sequence[str], cpus: tuple[int, ...], certificate: Certificate | None
+    ) -> AbstractContextManager[str]:
+        return self._reference(options, cpus, certificate)
+
+    @contextmanager
+    def _reference(
+        self, options: Sequence[str], cpus: tuple[int, ...], certificate: Certificate | None
+    ) -> Iterator[str]:
+        if self.server is None:
+            raise EnvironmentFault(
+                "hosts.yaml names no server's host: there is none to run the reference server"
+            )
+        pem = None
+        if certificate is not None:
+            pem = tuple(path.read_bytes() for path in (certificate.ca, certificate.cert, certificate.key))
+        url = self.server.call("start_reference", list(options), cpus, pem)
+        try:
+            yield url
+        finally:
+            with suppress(HostLost):
+                self.server.call("stop_reference", url)
+
+    def failed(self) -> str | None:
+        lost = self._lost()
+        return next((lost[one.name] for one in self.hosts if one.name in lost), None)
+
+    def evidence(self) -> tuple[HostEvidence, ...]:
+        sampler, engines = self._sampler, self.measured or self._latest
+        told = {} if engines is None else engines.told()
+        lost = {**({} if engines is None else engines.lost), **self._lost()}
+        cut_by = {} if engines is None else engines.cut_by
+        found = []
+        for one in self.hosts:
+            if one in self.loads and engines is not None and one.name not in told and one.name not in lost:
+                continue  # Fewer users than hosts: it had no part in the load.
+            own = sampler.of(one.name) if sampler is not None else Gathered()
+            between = None if sampler is None else sampler.window_ns
+            found.append(
+                HostEvidence(
+                    name=one.name,
+                    role=one.host.role,
+                    weight=one.host.weight,
+                    fingerprint=one.facts.fingerprint,
+                    host_window=None if own.sampled is None else own.sampled.window,
+                    host_rows=own.rows,
+                    # Rows of a load host were cut by the clocks of then; the server's host is read now.
+                    clock=one.clock().evidence(
+                        *cut_by.get(one.name, ()),
+                        between_ns=between,
+                        known=(self._begun[one.name],),
+                        seen=one.round_trips(),
+                    ),
+                    link=own.link,
+                    network=None if own.sampled is None else own.sampled.network,
+                    lost=lost.get(one.name),
+                    **told.get(one.name, {}),
+                )
+            )
+        return tuple(found)

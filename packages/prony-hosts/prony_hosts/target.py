@@ -1,0 +1,295 @@
+"""A server of the catalogue on another host: the third kind of target. It is what `prony.targets.launched` is
+on this one, over the actor of its host.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.conformance.result import Conformance
+from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.server import (
+    CgroupThrottle,
+    JvmSnapshot,
+    ProcessSample,
+    ServerIdentity,
+    ServiceUse,
+    StartUp,
+)
+from prony.evidence.trial import Ceiling
+from prony.plan.target import Launch, TlsOptions
+from prony.plan.trial import TrialPlan
+from prony.plan.workload import Workload
+from prony.server.address import Address
+from prony.server.build import Built
+from prony.server.running import identity_of
+from prony.server.spec import HttpVersion
+from prony.server.threads import Readings
+from prony.targets.base import OnLine, Placement, ReadyProbe
+from prony.targets.launched import LaunchedServer
+from prony.trial.preflight import Preflight
+from prony_hosts import files
+from prony_hosts.reach import Reached
+from prony_hosts.server_host import Pulse, Reading, Started
+
+BUILD_S = 3600.0
+START_S = 120.0
+STOP_S = 60.0
+SAME_MOMENT_S = 0.1
+"""Readings that are asked for one after the other within this time come from one call."""
+PULSE_S = 0.2
+
+
+@dataclass(slots=True)
+class HostedServer:
+    """A server of the catalogue as a target on another host. What its server.yaml says is read here: the
+    versions of the hosts are equal.
+    """
+
+    asked: Launch
+    here: LaunchedServer
+    """What the catalogue says of it; never started."""
+    host: Reached
+    built: Built | None = None
+    owned: bool = True
+    unix: str | None = None
+    destinations: int = 1
+
+    @property
+    def name(self) -> str:
+        """With the host's name where several servers' hosts are compared."""
+        return f"{self.here.name} on {self.host.name}" if self.host.host.group else self.here.name
+
+    @property
+    def identity(self) -> ServerIdentity:
+        return identity_of(self.built or Built(self.here.spec)).model_copy(update={"name": self.name})
+
+    @property
+    def https(self) -> bool:
+        return self.here.https
+
+    @property
+    def http_version(self) -> str | None:
+        return self.here.http_version
+
+    @property
+    def closes_after(self) -> int | None:
+        return self.here.closes_after
+
+    @property
+    def max_connections(self) -> int | None:
+        return self.here.max_connections
+
+    @property
+    def has_services(self) -> bool:
+        return self.here.has_services
+
+    @property
+    def workloads(self) -> tuple[str, ...]:
+        return self.here.workloads
+
+    def placement(self) -> Placement:
+        """Its CPUs are chosen for it, on its host."""
+        return Placement()
+
+    def lacking(self) -> str | None:
+        """What its host lacks."""
+        found = self.host.call("lacking", self.asked)
+        return None if found is None else f"{self.host.name}: {found}"
+
+    def prepare(self, on_line: OnLine) -> None:
+        """Build it there."""
+        if self.built is None:
+            self.built, lines = self.host.call("prepare", self.asked, timeout_s=BUILD_S)
+            for line in lines:
+                on_line(self.name, line)
+
+    def checked(
+        self,
+        workload: Workload,
+        only: tuple[str, ...],
+        http_version: HttpVersion,
+        cpus: tuple[int, ...],
+        start_timeout_s: float,
+    ) -> Conformance:
+        """The conformance suite, run on its host."""
+        contents = files.of_workload(workload)
+        found: Conformance = self.host.call(
+            "conformance",
+            self.asked,
+            workload,
+            only,
+            http_version,
+            cpus,
+            start_timeout_s,
+            contents,
+            timeout_s=BUILD_S,
+        )
+        return found
+
+    def limits(self, found: Limits) -> Limits:
+        """Those of the load hosts: ports in TIME_WAIT are theirs."""
+        return self.here.limits(found)
+
+    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
+        return self.here.ceilings(plan, cpus)
+
+    def start(self, partition: CpuPartition) -> RunningHosted:
+        """Raises EnvironmentFault."""
+        self.prepare(lambda _name, _line: None)
+        started = self.host.call("start", self.asked, partition, timeout_s=START_S)
+        return RunningHosted(self.host, started, self.name)
+
+
+class RunningHosted:
+    """A server on another host for the time of one trial. A host that is lost raises HostLost while it is
+    measured; afterwards what it would have said is missing.
+    """
+
+    def __init__(self, host: Reached, started: Started, name: str) -> None:
+        self._host, self._started, self._name = host, started, name
+        self._identity = started.identity
+        self._reading: tuple[float, Reading] | None = None
+        self._pulse: tuple[float, Pulse] | None = None
+        self._clean: bool | None = None
+        self._stopped = False
+        self._folder = tempfile.TemporaryDirectory(prefix="prony-ca-")
+        self._ca: Path | None = None
+        if started.ca is not None:
+            self._ca = Path(self._folder.name) / "ca.pem"
+            self._ca.write_bytes(started.ca)
+
+    @property
+    def url(self) -> str:
+        return self._started.url
+
+    @property
+    def tls(self) -> TlsOptions:
+        return TlsOptions(ca=self._ca, insecure=self._started.insecure)
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def address(self) -> Address:
+        return self._started.address
+
+    @property
+    def identity(self) -> ServerIdentity:
+        """As it was last seen, once its host is lost."""
+        if not self._stopped:
+            with suppress(EnvironmentFault):
+                self._identity = self._host.call("identity")
+        return self._identity.model_copy(update={"name": self._name})
+
+    def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
+        """Its own host asks it."""
+        asking = None if probe is None else probe.here()
+        assert asking is None or isinstance(asking, Preflight)
+        contents = {} if asking is None else files.of_workload(asking.plan.workload)
+        start_up, probes = self._host.call(
+            "wait_ready", asking, timeout_s, contents, timeout_s=timeout_s + START_S
+        )
+        if probe is not None:
+            probe.probes = probes
+        found: StartUp = start_up
+        if found.process is None:
+            return found
+        return found.model_copy(update={"process": self._here(found.process)})
+
+    def set_affinity(self, cpus: tuple[int, ...]) -> bool:
+        return bool(self._host.call("set_affinity", cpus))
+
+    def cpus(self) -> tuple[int, ...]:
+        """Of its host."""
+        return self._started.cpus
+
+    def quota_cpus(self) -> float | None:
+        return self._started.quota_cpus
+
+    def thread_times(self) -> Readings:
+        return self._read().threads
+
+    def pids(self) -> tuple[int, ...]:
+        """None of them is on this host."""
+        return ()
+
+    def service_pids(self) -> set[int]:
+        return set()
+
+    def sample(self) -> ProcessSample | None:
+        """Read anew, with all else that an edge of the window needs."""
+        self._reading = None
+        found = self._read().process
+        return None if found is None else self._here(found)
+
+    def jvm(self) -> JvmSnapshot | None:
+        known = self._reading
+        if known is not None and time.monotonic() - known[0] <= SAME_MOMENT_S:
+            return known[1].jvm
+        found: JvmSnapshot | None = self._host.call("jvm")
+        return found
+
+    def throttle(self) -> tuple[CgroupThrottle, ...] | None:
+        return self._read().throttle
+
+    def service_samples(self) -> Mapping[str, ProcessSample]:
+        return {name: self._here(sample) for name, sample in self._read().services.items()}
+
+    def service_use(
+        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+    ) -> tuple[ServiceUse, ...]:
+        with suppress(EnvironmentFault):
+            found: tuple[ServiceUse, ...] = self._host.call("service_use", dict(opened), dict(closed))
+            return found
+        return ()
+
+    def request_count(self) -> int | None:
+        found: int | None = self._host.call("request_count")
+        return found
+
+    def exit_description(self) -> str | None:
+        return self._beat().exit_description
+
+    def ended_service(self) -> str | None:
+        return self._beat().ended_service
+
+    def look(self) -> None:
+        """Done with each pulse."""
+
+    def connections_by_process(self) -> tuple[int, ...] | None:
+        found: tuple[int, ...] | None = self._host.call("connections_by_process")
+        return found
+
+    def stop(self) -> bool | None:
+        """None where its host is lost or does not reply: it ends the server itself, unseen from here."""
+        if not self._stopped:
+            with suppress(EnvironmentFault):
+                self._identity = self._host.call("identity")
+                self._clean = self._host.call("stop", timeout_s=STOP_S)
+            self._stopped = True
+            self._folder.cleanup()
+        return self._clean
+
+    def _read(self) -> Reading:
+        known = self._reading
+        if known is None or time.monotonic() - known[0] > SAME_MOMENT_S:
+            known = self._reading = (time.monotonic(), self._host.call("reading"))
+        return known[1]
+
+    def _beat(self) -> Pulse:
+        known = self._pulse
+        if known is None or time.monotonic() - known[0] > PULSE_S:
+            known = self._pulse = (time.monotonic(), self._host.call("pulse"))
+        return known[1]
+
+    def _here(self, sample: ProcessSample) -> ProcessSample:
+        """On the laboratory's clock."""
+        return sample.model_copy(update={"t_monotonic_s": self._host.lab_s(sample.t_monotonic_s)})

@@ -1,0 +1,237 @@
+"""Several hosts as the testbed of an experiment: which host launches a server, where the parts of its trials
+run, and what the hosts are together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from prony.conformance.result import Conformance
+from prony.errors import EnvironmentFault, UsageError
+from prony.evidence.host import CpuPartition, Fingerprint, Limits, PortRange
+from prony.host.fingerprint import HostFacts, of_hosts
+from prony.host.proc import read_text
+from prony.plan.plan import Plan, UsedHost
+from prony.plan.target import Launch, Target, Url
+from prony.plan.workload import Workload
+from prony.server.spec import HttpVersion
+from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
+from prony.trial.surroundings import Surroundings
+from prony_hosts.actors import BOOT_ID, LoadHost
+from prony_hosts.file import HostsFile, is_loopback
+from prony_hosts.laboratory import Laboratory
+from prony_hosts.observed import HostedExternal
+from prony_hosts.places import HostedPlaces
+from prony_hosts.reach import Reached
+from prony_hosts.sampling import cpus_of
+from prony_hosts.server_host import ServerHost
+from prony_hosts.target import HostedServer
+
+ONE_MACHINE = "the hosts are one machine; give each CPUs of its own (cpus: in hosts.yaml)"
+
+
+class HostsTestbed:
+    """The hosts of a file, each with its actor (`prony.experiment.testbed.Hosts`)."""
+
+    def __init__(self, laboratory: Laboratory, file: HostsFile, path: Path) -> None:
+        self._laboratory, self._file, self._path = laboratory, file, path
+        self.servers = {
+            one.host.group: Reached(one, laboratory.start(ServerHost, one.host.name, one.reached_at))
+            for one in laboratory.of_role("server")
+        }
+        self.loads = tuple(
+            Reached(one, laboratory.start(LoadHost, one.host.name)) for one in laboratory.of_role("load")
+        )
+
+    @property
+    def all(self) -> tuple[Reached, ...]:
+        """Servers' hosts, then load hosts."""
+        return (*self.servers.values(), *self.loads)
+
+    def placed(self, plan: Plan) -> Plan:
+        """The plan as these hosts run it. Raises UsageError for what several hosts cannot do."""
+        refuse(plan)
+        refuse_loopback(plan, self)
+        return on_machines(plan, self._file).model_copy(update={"hosts_file": str(self._path.absolute())})
+
+    @property
+    def limits(self) -> Limits:
+        """Of the load hosts together."""
+        return together([(one.facts.limits, one.host.weight) for one in self.loads])
+
+    @property
+    def fingerprint(self) -> Fingerprint:
+        """Of all hosts in their roles: other hosts give other results."""
+        return of_hosts(
+            [
+                HostFacts(one.name, one.host.role, one.facts.fingerprint, one.host.weight, one.link)
+                for one in self.all
+            ]
+        )
+
+    @property
+    def partition(self) -> CpuPartition:
+        """Of the first server's host and the first load host, for what is said before a trial."""
+        return self._partition(next(iter(self.servers.values()), None))
+
+    def lost(self) -> Mapping[str, str]:
+        return self._laboratory.lost()
+
+    def target(self, asked: Target, here: ServerUnderTest) -> ServerUnderTest:
+        if isinstance(asked, Launch) and isinstance(here, LaunchedServer):
+            return HostedServer(asked, here, self._server(asked.machine))
+        host = self._host_of(asked) if isinstance(asked, Url) else None
+        return (
+            here
+            if host is None or not isinstance(here, ExternalServer)
+            else HostedExternal(here.at, host=host)
+        )
+
+    def _host_of(self, asked: Url) -> Reached | None:
+        """The server's host that has the address of a server at a URL; None where none of the file has it."""
+        name, _ = asked.first_address
+        for one in self.servers.values():
+            if is_loopback(name) and is_loopback(one.attached.reached_at):
+                return one
+            if not is_loopback(name) and one.call("is_here", name):
+                return one
+        return None
+
+    def surroundings(self, target: ServerUnderTest) -> Surroundings:
+        server = target.host if isinstance(target, (HostedServer, HostedExternal)) else None
+        places = HostedPlaces(server, self.loads, self.lost)
+        return Surroundings(self._partition(server), target.limits(self.limits), places)
+
+    def conformance(
+        self,
+        target: ServerUnderTest,
+        workload: Workload,
+        only: tuple[str, ...],
+        http_version: HttpVersion,
+        start_timeout_s: float,
+    ) -> Conformance:
+        assert isinstance(target, HostedServer), "only a server of a host has something built"
+        cpus = self._partition(target.host).server
+        return target.checked(workload, only, http_version, cpus, start_timeout_s)
+
+    def settings_changed(self) -> tuple[str, ...]:
+        """Of a host that is lost nothing can be told any more, and the trial says so."""
+        changed: set[str] = set()
+        for one in self.all:
+            with suppress(EnvironmentFault):
+                names = one.call("settings_changed", one.facts.fingerprint.sysctls)
+                changed |= {f"{one.name}: {name}" for name in names}
+        return tuple(sorted(changed))
+
+    def _server(self, group: str | None) -> Reached:
+        found = self.servers.get(group or "")
+        if found is not None:
+            return found
+        if not self.servers:
+            raise UsageError(
+                "hosts.yaml names no server's host, and this plan launches servers: add server: with ssh: or "
+                "connect:, or put a URL under load"
+            )
+        known = ", ".join(self.servers)
+        raise UsageError(f"hosts.yaml has no server's host called '{group}'; it has: {known}")
+
+    def _partition(self, server: Reached | None) -> CpuPartition:
+        client = cpus_of(self.loads[0])
+        if server is None:
+            return CpuPartition(server=(), client=client, apart=True)
+        places = HostedPlaces(server, self.loads, self.lost)
+        if not places.apart:
+            client = tuple(sorted({cpu for one in self.loads for cpu in cpus_of(one)}))
+        own = cpus_of(server)
+        shared = not places.apart and bool(set(own) & set(client))
+        return CpuPartition(
+            server=own,
+            client=client,
+            apart=places.apart,
+            shared=shared,
+            note=ONE_MACHINE if shared else "",
+        )
+
+
+def together(each: Sequence[tuple[Limits, float]]) -> Limits:
+    """The limits of several load hosts as those of one that offers the whole load: the host whose limit is
+    the least for its weight bounds all.
+    """
+    whole = sum(weight for _, weight in each)
+
+    def least(values: Sequence[int | None]) -> int | None:
+        known = [
+            value * whole / weight
+            for value, (_, weight) in zip(values, each, strict=True)
+            if value is not None
+        ]
+        return int(min(known)) if len(known) == len(each) else None
+
+    ports = least([None if found.ports is None else found.ports.size for found, _ in each])
+    drivers = {found.io_uring for found, _ in each}
+    return Limits(
+        descriptors_soft=least([found.descriptors_soft for found, _ in each]),
+        descriptors_hard=least([found.descriptors_hard for found, _ in each]),
+        ports=None if ports is None else PortRange(low=1, high=ports),
+        io_uring=None if None in drivers else all(drivers),
+    )
+
+
+def refuse(plan: Plan) -> None:
+    """Raises UsageError for what cannot be done on several hosts."""
+    if plan.cpus.server or plan.cpus.client:
+        raise UsageError("the plan names CPUs of one host (cpus:); with --hosts they stand in hosts.yaml")
+    for cell in plan.cells:
+        trial = cell.trial
+        for asked, what in (
+            (trial.beside, "other load generators beside Prony's (cross_check)"),
+            (trial.script is not None, "a script of another tool"),
+            (trial.log is not None, "--log, a row per request"),
+            (trial.source_addresses, "--source, addresses of this host"),
+            (isinstance(cell.target, Url) and cell.target.unix is not None, "a Unix socket"),
+        ):
+            if asked:
+                raise UsageError(f"{what} does not go with --hosts; leave it out, or measure from one host")
+
+
+def refuse_loopback(plan: Plan, testbed: HostsTestbed) -> None:
+    """Raises UsageError for a URL that means another machine on each host."""
+    boot = read_text(BOOT_ID)
+    elsewhere = next((one.name for one in testbed.loads if one.facts.boot_id != boot), None)
+    for cell in plan.cells:
+        if elsewhere is not None and isinstance(cell.target, Url) and is_loopback(cell.target.host):
+            raise UsageError(
+                f"{cell.target.url} is {elsewhere} itself when {elsewhere} asks: name the server by an "
+                "address that the load hosts reach"
+            )
+
+
+def on_machines(plan: Plan, file: HostsFile) -> Plan:
+    """The plan with its hosts. With groups of servers' hosts each server is measured on each: what is
+    compared is the pair, and trials of the machines are interleaved as those of servers are.
+    """
+    used = tuple(
+        UsedHost(name=one.name, role=one.role, group=one.group, weight=one.weight) for one in file.hosts()
+    )
+    plan = plan.model_copy(update={"hosts": used})
+    if not file.servers:
+        return plan
+    cells = []
+    for cell in plan.cells:
+        if not isinstance(cell.target, Launch) or cell.target.machine is not None:
+            cells.append(cell)
+            continue
+        for group in file.servers:
+            server = f"{cell.server} on {group}"
+            cells.append(
+                cell.model_copy(
+                    update={
+                        "id": cell.id.replace(f"/{cell.server}/", f"/{server}/", 1),
+                        "server": server,
+                        "target": cell.target.model_copy(update={"machine": group}),
+                    }
+                )
+            )
+    return plan.model_copy(update={"cells": tuple(cells)})

@@ -1,0 +1,149 @@
+"""The interface of an adapter for another load generator: build the command, run it, read its claim."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+
+class Offered(Protocol):
+    """A load that every tool can be asked for."""
+
+    @property
+    def connections(self) -> int:
+        """Concurrent connections."""
+        ...
+
+    @property
+    def tls(self) -> bool:
+        """Over https."""
+        ...
+
+    @property
+    def per_request(self) -> bool:
+        """A new connection for every request."""
+        ...
+
+    @property
+    def rate_per_s(self) -> int | None:
+        """Requests per second; None: a closed loop."""
+        ...
+
+    @property
+    def streams(self) -> int | None:
+        """HTTP/2: requests at once on each connection; None: HTTP/1.1."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Such a load as a value."""
+
+    connections: int
+    tls: bool = False
+    per_request: bool = False
+    rate_per_s: int | None = None
+    streams: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PeerLoad:
+    """A load on a server for a tool: whole seconds that begin with a warm-up."""
+
+    case: Offered
+    url: str
+    seconds: int
+    warm_s: float
+    body: str
+    cpu: int
+    seed: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command line and its standard input, which then stays open."""
+
+    argv: tuple[str, ...]
+    stdin: str = ""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name -> text: files written into its working directory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A tool's own figures of its run."""
+
+    requests: int
+    """Completed requests, by its own count, over its whole life."""
+    errors: int = 0
+    per_s: float | None = None
+    """Requests per second, as it prints them; None where it does not."""
+    abandoned: int = 0
+    """Requests left in flight at the end, by its own count."""
+    send_lag_p50_us: float | None = None
+    """Open loop: its send lag, by its own account."""
+    send_lag_p99_us: float | None = None
+
+
+class NotOffered(Exception):
+    """The tool cannot offer this load; `str()` is the reason in one sentence."""
+
+
+def only_http_1(load: Offered) -> None:
+    """Raises NotOffered for a load over HTTP/2."""
+    if load.streams is not None:
+        raise NotOffered("it speaks HTTP/1 only")
+
+
+class LoadGenerator(Protocol):
+    """One load generator."""
+
+    @property
+    def name(self) -> str:
+        """Its name in tables, and as `prony second-opinion --with` and `python -m bench --tools` take it."""
+        ...
+
+    @property
+    def install(self) -> str:
+        """How to install it."""
+        ...
+
+    def find(self) -> Path | None:
+        """Its program; None when it is not installed."""
+        ...
+
+    def version(self, program: Path) -> str:
+        """The version that it prints."""
+        ...
+
+    def command(self, program: Path, request: PeerLoad) -> Command:
+        """Its command. Raises NotOffered."""
+        ...
+
+    def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
+        """Its claim. Raises NotOffered when it refused, ValueError when its output cannot be parsed."""
+        ...
+
+
+def output_of(program: Path, *arguments: str) -> str:
+    """Output of a command such as `--version`; empty when it fails."""
+    try:
+        done = subprocess.run(
+            [program, *arguments],
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return (done.stdout + done.stderr).strip()
+
+
+def last_line(text: str) -> str:
+    """The last non-empty line."""
+    return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "it said nothing")

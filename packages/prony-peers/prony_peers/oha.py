@@ -1,0 +1,54 @@
+"""oha: closed loops and a rate, on an async runtime with as many threads as there are CPUs (one here)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+from prony.server.cache import installed
+from prony_peers.base import Claim, Command, PeerLoad, last_line, output_of
+
+DEADLINE = "aborted due to deadline"
+"""Its name for requests that were in flight at the end."""
+
+
+class Oha:
+    """oha 1."""
+
+    name = "oha"
+    install = "make peers (cargo is needed), or cargo install oha --locked"
+
+    def find(self) -> Path | None:
+        return installed("oha")
+
+    def version(self, program: Path) -> str:
+        found = re.search(r"oha (\S+)", output_of(program, "--version"))
+        return found[1] if found else "unknown"
+
+    def command(self, program: Path, request: PeerLoad) -> Command:
+        case = request.case
+        argv = [str(program), "--no-tui", "--output-format", "json"]
+        argv += ["--http-version", "1.1"] if case.streams is None else ["--http2", "-p", str(case.streams)]
+        argv += ["-c", str(case.connections), "-z", f"{request.seconds}s"]
+        if case.per_request:
+            argv.append("--disable-keepalive")
+        if case.tls:
+            argv.append("--insecure")
+        if case.rate_per_s is not None:
+            argv += ["-q", str(case.rate_per_s), "--latency-correction"]
+        return Command((*argv, request.url))
+
+    def claim(self, stdout: str, stderr: str, exit_code: int) -> Claim:
+        try:
+            report = json.loads(stdout)
+            status = {int(code): int(count) for code, count in report["statusCodeDistribution"].items()}
+            per_s = report.get("summary", {}).get("requestsPerSec")
+            errors = {str(kind): int(count) for kind, count in report["errorDistribution"].items()}
+        except (ValueError, KeyError, TypeError, AttributeError) as fault:
+            raise ValueError(last_line(stderr or stdout)) from fault
+        if exit_code != 0:
+            raise ValueError(last_line(stderr))
+        abandoned = errors.pop(DEADLINE, 0)
+        wrong = sum(count for code, count in status.items() if not 200 <= code < 400)
+        return Claim(sum(status.values()), wrong + sum(errors.values()), per_s, abandoned)

@@ -1,0 +1,94 @@
+"""`prony selftest`: are injected faults found, and do the printed bounds hold the truth?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from prony.errors import ExitCode, UsageError
+
+if TYPE_CHECKING:
+    from prony_selftest.faults.single_trial import EntryResult
+
+
+def command(
+    numbers: list[int] | None = typer.Argument(
+        None, help="Numbers of the entries to run [default: all]; see --list."
+    ),
+    list_only: bool = typer.Option(False, "--list", help="List entries and sections, and run nothing."),
+    section: str | None = typer.Option(
+        None, "--section", metavar="NAME", help="Instead: print the tables of a section (docs/truth.md)."
+    ),
+    rounds: int = typer.Option(
+        100, "--rounds", metavar="PERCENT", help="With a simulated section: of the usual number of rounds."
+    ),
+    runs: int | None = typer.Option(
+        None, "--runs", metavar="N", help="With the sections gate, honest and staged: number of runs."
+    ),
+    server: str | None = typer.Option(
+        None, "--server", help="With --section honest: a server of the catalogue beside the reference server."
+    ),
+    write: Path | None = typer.Option(
+        None, "--write", metavar="FILE", help="With --section: fills docs/results/truth/NAME.md."
+    ),
+) -> int:
+    """Run every injected fault of the catalogue and its clean run on this host: is the fault found, does the
+    clean run conform? Exit code 1 when not.
+    """
+    from prony.host.affinity import pin_self
+    from prony.host.partition import partition
+    from prony.host.resource_limits import raise_descriptors
+    from prony_selftest.faults.entries import ALL, run_number, titles
+    from prony_selftest.sections import SECTIONS, Asked, tables, written
+
+    if list_only:
+        for number, title in titles():
+            typer.echo(f"{number:>3}  {title}")
+        typer.echo(f"sections: {', '.join(SECTIONS)}")
+        return ExitCode.OK
+    if section is not None:
+        if rounds < 1 or (runs is not None and runs < 1):
+            raise UsageError("--rounds and --runs must be at least 1")
+        asked = Asked(section, rounds, runs, server)
+        if write is not None:
+            written(asked, write, _say)
+        else:
+            typer.echo(tables(asked, _say), nl=False)
+        return ExitCode.OK
+    if server is not None or write is not None or runs is not None:
+        raise UsageError("--server, --runs and --write need --section NAME")
+    chosen = sorted(set(numbers or ALL))
+    missing = [number for number in chosen if number not in ALL]
+    if missing:
+        raise UsageError(f"no entry {missing[0]} in the catalogue; prony selftest --list names them")
+    raise_descriptors()
+    pin_self(partition().client)
+    told: list[EntryResult] = []
+    for number in chosen:
+        told.append(run_number(number))
+        typer.echo(_line(told[-1]))
+    failed, left_out = sum(bool(t.failures) for t in told), sum(bool(t.missing) for t in told)
+    typer.echo(
+        f"{len(told) - failed - left_out} of {len(told)} faults found and not their clean runs"
+        + (f", {failed} failed" if failed else "")
+        + (f", {left_out} cannot be run on this host" if left_out else "")
+    )
+    return ExitCode.DEFECT if failed else ExitCode.OK
+
+
+def _say(text: str) -> None:
+    typer.echo(text, err=True)
+
+
+def _line(told: EntryResult) -> str:
+    if told.missing:
+        return f"{told.number:>3}  {told.name}: not run, needs {told.missing}"
+    lines = [
+        f"{told.number:>3}  {told.name}: {'FAILED' if told.failures else 'found'}",
+        f"       fault: {told.reported}",
+    ]
+    if told.clean:
+        lines.append(f"       clean: {told.clean}")
+    return "\n".join([*lines, *(f"       FAILED: {reason}" for reason in told.failures)])

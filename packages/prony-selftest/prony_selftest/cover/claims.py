@@ -1,0 +1,116 @@
+"""Pairs of made-up servers whose true ratio is known: what is claimed, and is it true?"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from prony.analysis import later
+from prony.compare import Claim, Pair, Sample, compare
+from prony.evidence.trial import Evidence
+from prony.judge.checks.steady import SteadyWindowLimits
+from prony.judge.figures import figures
+from prony.judge.judging import judge
+from prony_selftest.cover.queue import World, level
+from prony_selftest.cover.worlds import LOADS, Kind, trial, truth
+
+BLOCKS = 5
+"""As many as a comparison plans."""
+SHORT_S = 10.0
+STARTS = 0.01
+"""Fresh processes of one server differ by so much."""
+FASTER = 1.1
+SLACK = 1e-3
+"""What the truth of a finite run leaves open."""
+CREEPING = 0.15
+FIGURE_OF = {"saturating": "requests_per_s", "half busy": "requests_per_s", "open": "p99_ms"}
+OPENS_LATE_S = 20.0
+"""Middle of the time that a creeping server has been under load: the warm-up and half of the window."""
+
+
+@dataclass(slots=True)
+class Claimed:
+    """What was claimed of pairs of one kind."""
+
+    pairs: int = 0
+    shown: int = 0
+    plain: int = 0
+    """Of those the ones that hold up to the horizon as well."""
+    equivalent: int = 0
+    open: int = 0
+    told: list[str] = field(default_factory=list)
+    """Of each that says more than is true, what it says and what is."""
+
+    @property
+    def false(self) -> int:
+        """Claims that say more than is true."""
+        return len(self.told)
+
+    def add(self, pair: Pair, window: float, then: float) -> None:
+        """A pair whose true ratio is `window` without a disturbance, and `then` at the horizon."""
+        self.pairs += 1
+        self.shown += pair.differs
+        self.plain += pair.claim is Claim.SHOWN
+        self.equivalent += pair.claim is Claim.EQUIVALENT
+        self.open += pair.claim is Claim.OPEN
+        if is_false(pair, window, then):
+            self.told.append(f"{pair.claim.value} {pair.at_least or 1:.4f} of {window:.4f}, later {then:.4f}")
+
+
+def is_false(pair: Pair, window: float, then: float) -> bool:
+    """Whether the claim says more than is true."""
+    if pair.claim is Claim.EQUIVALENT:
+        return abs(math.log(window)) > math.log1p(pair.within or 0.0) + SLACK
+    if not pair.differs or pair.ratio is None or pair.at_least is None:
+        return False
+    true = then if pair.claim is Claim.SHOWN else window
+    return (true if pair.ratio > 1 else 1 / true) < pair.at_least * (1 - SLACK)
+
+
+def claimed(kind: Kind, load: str, ratio: float, pairs: int, seed: int) -> Claimed:
+    """Pairs of which a is `ratio` times as fast, each trial disturbed by itself."""
+    rng = np.random.default_rng(seed)
+    base = LOADS[load]
+    worlds = {"a": replace(base, cpu_ms=base.cpu_ms / ratio), "b": base}
+    figure, found = FIGURE_OF[load], Claimed()
+    a, b = (truth(world)[figure] for world in worlds.values())
+    for _ in range(pairs):
+        found.add(_pair(worlds, kind, figure, rng), a / b, a / b)
+    return found
+
+
+def creeping(pairs: int, seed: int) -> Claimed:
+    """b has CREEPING to come, with 1.5 % noise, and ends where a is all along."""
+    rng = np.random.default_rng(seed)
+    quiet = Kind("creeping", "", lambda _: LOADS["saturating"].disturbance)
+    worlds = {"a": World(noise=0.015), "b": World(noise=0.015, creeps=CREEPING)}
+    found = Claimed()
+    for _ in range(pairs):
+        pair = _pair(worlds, quiet, "requests_per_s", rng)
+        at_s = np.asarray([OPENS_LATE_S - SHORT_S / 2, OPENS_LATE_S + (pair.horizon_s or 0.0)])
+        window, then = (1 / level(worlds["b"], at_s)).tolist()
+        found.add(pair, window, then)
+    return found
+
+
+def _pair(worlds: dict[str, World], kind: Kind, figure: str, rng: np.random.Generator) -> Pair:
+    """One comparison: BLOCKS trials of each, judged and compared as an experiment does."""
+    samples: list[Sample] = []
+    conforming: dict[str, list[Evidence]] = {name: [] for name in worlds}
+    for block in range(BLOCKS):
+        for position, (name, world) in enumerate(worlds.items()):
+            start = float(np.exp(STARTS * rng.standard_normal()))
+            ran = replace(world, cpu_ms=world.cpu_ms * start, disturbance=kind.drawn(rng))
+            evidence = trial(ran, rng, SHORT_S)
+            judgement = judge(evidence)
+            value = figures(evidence).numbers().get(figure)
+            budget = {line.finding.check: line.bias for line in judgement.budget(figure)}
+            samples.append(Sample(name, block, value, judgement.conforms, position=position, budget=budget))
+            if judgement.conforms:
+                conforming[name].append(evidence)
+    known = {name: every for name, every in conforming.items() if every}
+    coming = later(known, figure, SteadyWindowLimits())
+    (pair,) = compare(samples, figure, servers=tuple(worlds), later=coming).pairs
+    return pair

@@ -1,0 +1,143 @@
+"""Whether the printed bounds hold the truth, how wide they are, and which checks make them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from prony.judge.estimate import Estimate, estimates
+from prony.judge.figures import figures
+from prony.judge.finding import added
+from prony.judge.judging import judge
+from prony.judge.window import measured
+from prony_selftest.cover.made import OPENS_S
+from prony_selftest.cover.queue import SKEW, World, level
+from prony_selftest.cover.worlds import FIGURES, LOADS, Kind, trial, truth
+
+ROUNDING = 0.002
+"""What a histogram of three digits, and the truth of a finite run, leave open."""
+
+
+@dataclass(slots=True)
+class Held:
+    """Of one figure in one kind of world."""
+
+    trials: int = 0
+    conforming: int = 0
+    inside: int = 0
+    alone: int = 0
+    """Inside the statistical interval alone."""
+    halves: list[float] = field(default_factory=list)
+    """Half the width of the budget, as a share; infinite where a side is open."""
+    missed: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Found:
+    """All figures of one kind of world under one load, and what each check did there."""
+
+    figures: dict[str, Held]
+    checks: dict[str, float] = field(default_factory=dict)
+    """The largest bound of each, over trials and figures (log)."""
+    needed: dict[str, int] = field(default_factory=dict)
+    """Trials in which the truth would lie outside without the check's lines."""
+    refused: dict[str, int] = field(default_factory=dict)
+    """Checks that kept a trial from conforming."""
+
+
+def held(kind: Kind, load: str, trials: int, seed: int) -> Found:
+    """So many trials, each with a disturbance of its own size."""
+    rng = np.random.default_rng(seed)
+    found = Found({name: Held() for name in FIGURES if name in kind.figures})
+    for _ in range(trials):
+        world = replace(LOADS[load], disturbance=kind.drawn(rng))
+        one(found, world, truth(world if kind.honest else world.honest), rng)
+    return found
+
+
+def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Generator) -> None:
+    """One trial of a world, added to what was found."""
+    evidence = trial(world, rng)
+    judgement = judge(evidence)
+    window, numbers = measured(evidence), figures(evidence).numbers()
+    printed = estimates(evidence, judgement, numbers)
+    for finding in judgement.not_conforming:
+        found.refused[finding.check] = found.refused.get(finding.check, 0) + 1
+    for name, of in found.figures.items():
+        of.trials += 1
+        estimate = printed.get(name)
+        if not judgement.conforms or estimate is None:
+            continue
+        of.conforming += 1
+        estimate = _sampled(name, estimate, 0 if window is None else window.completed)
+        holds = inside(estimate, true[name])
+        of.inside += holds
+        of.alone += inside(replace(estimate, bias_low=0.0, bias_high=0.0), true[name])
+        of.halves.append(estimate.bias.half)
+        if not holds:
+            low, high = estimate.worst
+            of.missed.append(
+                f"{true[name] / estimate.value - 1:+.2%} of {_end(low)} to {_end(high)}, {world.disturbance}"
+            )
+        lines = judgement.budget(name)
+        for line in lines:
+            check = line.finding.check
+            found.checks[check] = max(found.checks.get(check, 0.0), line.bias.size)
+            rest = added(other.bias for other in lines if other.finding.check != check)
+            without = replace(estimate, bias_low=rest.low, bias_high=rest.high)
+            if holds and not inside(without, true[name]):
+                found.needed[check] = found.needed.get(check, 0) + 1
+
+
+def _sampled(name: str, estimate: Estimate, requests: int) -> Estimate:
+    """With the interval that is known here where none is printed."""
+    if estimate.low is not None or name != "server_cpu_us_per_request" or not requests:
+        return estimate
+    error = 1.96 * math.sqrt(math.expm1(SKEW**2) / requests)
+    return replace(estimate, low=estimate.value * (1 - error), high=estimate.value * (1 + error))
+
+
+def inside(estimate: Estimate, true: float) -> bool:
+    """Whether the interval with the budget at its worst holds it."""
+    low, high = estimate.worst
+    off = true / estimate.value - 1
+    return (low is None or off >= low - ROUNDING) and (high is None or off <= high + ROUNDING)
+
+
+def _end(end: float | None) -> str:
+    return "open" if end is None else f"{end:+.2%}"
+
+
+@dataclass(frozen=True, slots=True)
+class Plateaus:
+    """Of windows of one server: how often the printed plateau holds the level at its horizon, and how wide
+    it is.
+    """
+
+    windows: int
+    held: int
+    halves: tuple[float, ...]
+
+
+def plateaus(world: World, window_s: float, windows: int, seed: int) -> Plateaus:
+    """Of the rate, from now until the horizon."""
+    rng = np.random.default_rng(seed)
+    holds, halves = 0, []
+    for _ in range(windows):
+        evidence = trial(world, rng, window_s)
+        judgement = judge(evidence)
+        numbers = figures(evidence).numbers()
+        found = estimates(evidence, judgement, numbers)["requests_per_s"]
+        ends_s = OPENS_S + window_s
+        at_s = np.asarray([ends_s, ends_s + (found.horizon_s or 0.0)])
+        true = PER_S / world.cpu_ms * level(world, at_s)
+        low, high = found.plateau_low or 0.0, math.inf if found.plateau_high is None else found.plateau_high
+        holds += low <= float(true.max()) * (1 + ROUNDING) and float(true.max()) <= high * (1 + ROUNDING)
+        halves.append(math.inf if low <= 0 or math.isinf(high) else math.sqrt(high / low) - 1)
+    return Plateaus(windows, holds, tuple(halves))
+
+
+PER_S = 1000.0

@@ -1,0 +1,179 @@
+"""A made-up server with one CPU and first come, first served, under a made-up load, with a disturbance of
+known size or none.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony_selftest.worlds import Floats
+
+WORKERS = 4
+"""Of a server whose workers freeze one by one: a connection belongs to one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disturbance:
+    """What goes wrong; nothing by default. Shares are of time or of requests."""
+
+    stolen: float = 0.0
+    """CPU time that the hypervisor took ..."""
+    others: float = 0.0
+    """... and that other processes did, in slices of an exponential length."""
+    slice_ms: float = 10.0
+    resent: float = 0.0
+    """Requests of which a segment is lost: 200 ms each."""
+    held_back: float = 0.0
+    """Requests that wait for a delayed acknowledgement: 40 ms each."""
+    failed: float = 0.0
+    """Requests that are answered at once with an error."""
+    client_ms: float = 0.0
+    """A response lies for so long, on average, until the client looks at it."""
+    pause_ms: float = 0.0
+    """The client's own time between a response and the next request, on average."""
+    late_ms: float = 0.0
+    """Open loop: a send is late by so much, on average."""
+    frozen: float = 0.0
+    """One worker in four stands still for this share of the time, 300 ms each."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A server, a load and a disturbance."""
+
+    users: int = 8
+    cpu_ms: float = 1.0
+    wait_ms: float = 0.0
+    """A part of the response that needs no CPU (a database's time), exponential."""
+    think_ms: float = 0.0
+    rate_per_s: float = 0.0
+    """Of an open load; 0: a closed one."""
+    creeps: float = 0.0
+    """Share of the rate that is missing at the first request and comes with `creeps_s` as time constant."""
+    creeps_s: float = 60.0
+    noise: float = 0.005
+    """The speed of the server varies so much from second to second."""
+    disturbance: Disturbance = field(default_factory=Disturbance)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether requests are due at a rate, whoever waits."""
+        return self.rate_per_s > 0
+
+    @property
+    def honest(self) -> World:
+        """The same without a disturbance."""
+        return replace(self, disturbance=Disturbance())
+
+
+@dataclass(frozen=True, slots=True)
+class Requests:
+    """What happened, by request, in the order of completion (s)."""
+
+    due: Floats
+    sent: Floats
+    done: Floats
+    """When the client had the response."""
+    cpu_s: Floats
+    lay_s: Floats
+    """For how long the response lay in the client."""
+    failed: NDArray[np.bool_]
+    resent: NDArray[np.bool_]
+    held_back: NDArray[np.bool_]
+    paused_s: float
+    """The client's time between requests, of all users."""
+
+
+FREEZE_S, RESENT_S, HELD_BACK_S = 0.3, 0.2, 0.04
+SKEW = 0.5
+"""Standard deviation of the log of a request's CPU time."""
+MISS_S = 1e-5
+"""An error is answered without work."""
+
+
+def run(world: World, seconds: float, rng: np.random.Generator) -> Requests:
+    """Its requests in so many seconds."""
+    how, most = world.disturbance, int(seconds * 1.3 * max(world.rate_per_s, 1000 / world.cpu_ms)) + 100
+
+    def drawn(mean_ms: float) -> Floats:
+        return rng.exponential(mean_ms / 1000, most) if mean_ms else np.zeros(most)
+
+    failed, resent, held = (rng.random(most) < share for share in (how.failed, how.resent, how.held_back))
+    cpu_s = np.exp(SKEW * rng.standard_normal(most) - SKEW**2 / 2) * world.cpu_ms / 1000
+    cpu_s = np.where(failed, MISS_S, cpu_s)
+    wait_s = np.where(failed, 0.0, drawn(world.wait_ms)) + RESENT_S * resent + HELD_BACK_S * held
+    lay_s, pause_s, think_s = drawn(how.client_ms), drawn(how.pause_ms), drawn(world.think_ms)
+    slower = 1 / level(world, np.arange(0.5, int(seconds) + 2.5))
+    speeds = (slower * np.exp(-world.noise * rng.standard_normal(int(seconds) + 2))).tolist()
+    taken = _taken(how.stolen + how.others, how.slice_ms / 1000, seconds, rng)
+    period_s = FREEZE_S / how.frozen if how.frozen else math.inf
+    waiting: list[tuple[float, float, float, int]] = []
+    # when the CPU could begin, when it was sent, when it was due, and whose it is
+    if world.is_open:
+        due = np.arange(1, most + 1) / world.rate_per_s
+        sent, whose = due + drawn(how.late_ms), rng.integers(0, WORKERS, most)
+        for at, (begin, then) in enumerate(zip(sent.tolist(), due.tolist(), strict=True)):
+            waiting.append((_thawed(begin, int(whose[at]), period_s), begin, then, int(whose[at])))
+    else:
+        waiting = [(begin, begin, begin, user) for user, begin in enumerate(rng.random(world.users) / 1000)]
+    heapq.heapify(waiting)
+    ended, free_s, paused_s, slot = [], 0.0, 0.0, 0
+    for work, wait, lay, pause, think in zip(
+        cpu_s.tolist(), wait_s.tolist(), lay_s.tolist(), pause_s.tolist(), think_s.tolist(), strict=True
+    ):
+        begin, sent_s, due_s, who = heapq.heappop(waiting)
+        if begin > seconds:
+            break
+        free_s = max(free_s, begin)
+        left = work * speeds[min(int(free_s), len(speeds) - 1)]
+        while slot < len(taken) and taken[slot][1] <= free_s:
+            slot += 1
+        while slot < len(taken) and free_s + left > taken[slot][0]:
+            left -= max(0.0, taken[slot][0] - free_s)
+            free_s = taken[slot][1]
+            slot += 1
+        free_s += left
+        done_s = free_s + wait + lay
+        ended.append((due_s, sent_s, done_s))
+        if not world.is_open:
+            paused_s += pause
+            again = done_s + pause + think
+            heapq.heappush(waiting, (_thawed(again, who, period_s), again, again, who))
+    times = np.asarray(ended)
+    count = len(ended)
+    order = np.argsort(times[:, 2])
+    due_of, sent_of, done_of = times[order].T
+    works, lies = cpu_s[:count][order], lay_s[:count][order]
+    bad, again_sent, held_up = failed[:count][order], resent[:count][order], held[:count][order]
+    return Requests(due_of, sent_of, done_of, works, lies, bad, again_sent, held_up, paused_s)
+
+
+def level(world: World, at_s: NDArray[Any]) -> Floats:
+    """Of its rate as a share of its plateau, so long after the first request."""
+    return np.asarray(1 - world.creeps * np.exp(-at_s / world.creeps_s), dtype=np.float64)
+
+
+def _thawed(at_s: float, who: int, period_s: float) -> float:
+    """When the worker of this connection goes on: one in four stands still at the end of each period."""
+    if who % WORKERS or math.isinf(period_s) or at_s % period_s < period_s - FREEZE_S:
+        return at_s
+    return (at_s // period_s + 1) * period_s
+
+
+def _taken(
+    share: float, slice_s: float, seconds: float, rng: np.random.Generator
+) -> list[tuple[float, float]]:
+    """Spans in which the CPU is somebody else's."""
+    if share <= 0:
+        return []
+    most = int(2 * seconds * share / slice_s) + 20
+    gone = rng.exponential(slice_s, most)
+    between = rng.exponential(slice_s * (1 - share) / share, most)
+    ends = np.cumsum(gone + between)
+    return list(zip((ends - gone).tolist(), ends.tolist(), strict=True))

@@ -1,0 +1,104 @@
+"""Staged faults of known size on this host, the real engine against the real reference server: do the bounds
+of a disturbed trial hold what an undisturbed one of the same set-up measured just before?
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from prony.errors import EnvironmentFault
+from prony.plan.load import OpenLoad, SteadyWindow
+from prony_selftest.faults.clean_run import disturbed
+from prony_selftest.faults.disturbances import burner, shallow_link
+from prony_selftest.faults.model import Setup, SetupResult, hello, overlaps
+from prony_selftest.faults.trial import missing_for, run_setup
+from prony_selftest.tables import Say, plus_minus, table
+
+WINDOW = SteadyWindow(window_s=6.0)
+FIGURES = ("requests_per_s", "mean_ms", "p50_ms", "p99_ms")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A set-up and its twin without the fault."""
+
+    name: str
+    setup: Setup
+    twin: Setup
+    figures: tuple[str, ...] = FIGURES
+
+
+PLAIN = Setup(measured=WINDOW)
+OPEN = Setup(load=OpenLoad(rate_per_s=1500, max_users=200), measured=WINDOW)
+BYTES = Setup(
+    serve=("--work", "100us", "--body-bytes", "30000"), workload=hello(expect=False), measured=WINDOW
+)
+
+
+FAULTS: tuple[Fault, ...] = (
+    Fault("nothing", PLAIN, PLAIN),
+    Fault(
+        "another process takes half of the server's CPU",
+        replace(PLAIN, disturbance=burner("server"), needs=("two-cpus",)),
+        PLAIN,
+    ),
+    Fault(
+        "the same beside an open load",
+        replace(OPEN, disturbance=burner("server"), needs=("two-cpus",)),
+        OPEN,
+    ),
+    Fault(
+        "another process takes half of the client's CPU",
+        replace(PLAIN, disturbance=burner("client"), needs=("two-cpus",)),
+        PLAIN,
+    ),
+    Fault("client and server on one CPU", replace(PLAIN, shared_cpus=True, needs=("two-cpus",)), PLAIN),
+    Fault(
+        "0.5 % errors", replace(PLAIN, serve=("--work", "100us", "--errors", "share=0.005,fast=yes")), PLAIN
+    ),
+    Fault("segments are lost", replace(BYTES, around=shallow_link, needs=("root", "tc")), BYTES),
+)
+
+
+def staged_table(runs: int, say: Say) -> str:
+    """A row for each fault: so many pairs of a trial without it and one with it."""
+    rows = []
+    for fault in FAULTS:
+        say(f"staged: {fault.name}")
+        absent = missing_for(fault.setup) or missing_for(fault.twin)
+        if absent:
+            rows.append((fault.name, f"not run: needs {absent}", *("" for _ in FIGURES)))
+            continue
+        try:
+            pairs = [
+                (run_setup(fault.twin, seed), run_setup(fault.setup, seed)) for seed in range(1, runs + 1)
+            ]
+        except EnvironmentFault as end:
+            rows.append((fault.name, f"not run: {end}", *("" for _ in FIGURES)))
+            continue
+        conforming = sum(faulty.judgement.conforms for _, faulty in pairs)
+        beside = sum(disturbed(true) for true, _ in pairs)
+        rows.append(
+            (
+                fault.name,
+                f"{conforming}/{runs}" + (f" ({beside} beside another process)" if beside else ""),
+                *(_cell(pairs, name) for name in FIGURES),
+            )
+        )
+    return table(("fault", "conform", *FIGURES), rows)
+
+
+def _cell(pairs: list[tuple[SetupResult, SetupResult]], name: str) -> str:
+    """In how many conforming trials the twin's figure is inside; and the first that is not."""
+    known = [
+        (true, faulty)
+        for one, other in pairs
+        if other.judgement.conforms
+        and (true := one.estimates.get(name)) is not None
+        and (faulty := other.estimates.get(name)) is not None
+    ]
+    if not known:
+        return ""
+    outside = [(true, faulty) for true, faulty in known if not overlaps(true, faulty)]
+    said = f"{len(known) - len(outside)}/{len(known)}; {plus_minus(known[0][1].bias.half)}"
+    return said + (f" **{outside[0][0].value / outside[0][1].value - 1:+.1%}**" if outside else "")

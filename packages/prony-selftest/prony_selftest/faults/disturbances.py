@@ -1,0 +1,166 @@
+"""What can be done to a host while something is measured on it: CPU burners, quotas, namespaces. Each is
+undone when its context ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from prony_selftest.faults.model import Disturbance, RunningSetup, Side
+
+CLONE_NEWNET = 0x40000000
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def burner(side: Side) -> Disturbance:
+    """A process that burns one CPU of this side."""
+
+    @contextmanager
+    def burn(running: RunningSetup) -> Iterator[None]:
+        cpus = running.server_cpus if side == "server" else running.client_cpus
+        place = f"import os; os.sched_setaffinity(0, {{{cpus[0]}}})"
+        # Ends with this process even when nobody is left to kill it.
+        burn_cpu = f"while os.getppid() == {os.getpid()}: sum(range(9999))"
+        process = subprocess.Popen([sys.executable, "-I", "-S", "-c", f"{place}\n{burn_cpu}"])
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+    return burn
+
+
+@contextmanager
+def network_namespace() -> Iterator[None]:
+    """A network namespace with a loopback of its own; processes started inside belong to it."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with Path("/proc/self/ns/net").open("rb") as home:
+        if libc.unshare(CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), "no network namespace could be made")
+        try:
+            subprocess.run(["ip", "link", "set", "lo", "up"], check=True, capture_output=True)
+            yield
+        finally:
+            if libc.setns(home.fileno(), CLONE_NEWNET) != 0:
+                raise OSError(ctypes.get_errno(), "the network namespace could not be left")
+
+
+@contextmanager
+def port_range(first: int, last: int) -> Iterator[None]:
+    """A network namespace with this range of ephemeral ports."""
+    with network_namespace():
+        Path("/proc/sys/net/ipv4/ip_local_port_range").write_text(f"{first} {last}")
+        yield
+
+
+SHALLOW = ("rate", "40mbit", "burst", "16kb", "limit", "16kb")
+"""A link whose queue holds ten packets and drops what comes beyond, as a switch with small buffers does."""
+
+
+@contextmanager
+def shallow_link() -> Iterator[None]:
+    """A network namespace whose loopback drops what its short queue cannot hold."""
+    with network_namespace():
+        subprocess.run(["ip", "link", "set", "lo", "mtu", "1500"], check=True, capture_output=True)
+        subprocess.run(
+            ["tc", "qdisc", "add", "dev", "lo", "root", "tbf", *SHALLOW], check=True, capture_output=True
+        )
+        yield
+
+
+PERIOD_US = 100_000
+
+
+def cpu_quota(share: float) -> Disturbance:
+    """A control group in which the server may use this share of one CPU."""
+
+    @contextmanager
+    def hold(running: RunningSetup) -> Iterator[None]:
+        root = _quota_root()
+        if root is None or running.server_pid is None:
+            raise OSError("control groups with a CPU quota cannot be made here")
+        home = root / _group_of(running.server_pid, root).lstrip("/")
+        group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
+        try:
+            _limit(group, share)
+            (group / "cgroup.procs").write_text(str(running.server_pid))
+            yield
+        finally:
+            with suppress(OSError):
+                for pid in (group / "cgroup.procs").read_text().split():
+                    (home / "cgroup.procs").write_text(pid)
+            with suppress(OSError):
+                group.rmdir()
+
+    return hold
+
+
+def _limit(group: Path, share: float) -> None:
+    if (group / "cpu.max").exists():
+        (group / "cpu.max").write_text(f"{int(share * PERIOD_US)} {PERIOD_US}")
+    else:
+        (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+        (group / "cpu.cfs_quota_us").write_text(str(int(share * PERIOD_US)))
+
+
+def _quota_root() -> Path | None:
+    """Where groups with a CPU quota can be made: version 2, or the `cpu` hierarchy of version 1."""
+    for root in (CGROUPS, CGROUPS / "cpu", CGROUPS / "cpu,cpuacct"):
+        try:
+            group = Path(tempfile.mkdtemp(prefix="prony-selftest-", dir=root))
+        except OSError:
+            continue
+        found = (group / "cpu.max").exists() or (group / "cpu.cfs_quota_us").exists()
+        group.rmdir()
+        if found:
+            return root
+    return None
+
+
+def can_limit_cpu() -> bool:
+    """Whether control groups with a CPU quota can be made here."""
+    return _quota_root() is not None
+
+
+def _group_of(pid: int, root: Path) -> str:
+    for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+        number, controllers, path = line.split(":", 2)
+        if (root == CGROUPS and number == "0") or "cpu" in controllers.split(","):
+            return path
+    return "/"
+
+
+FLOOD = """
+import os, socket, sys
+os.sched_setaffinity(0, {int(sys.argv[1])})
+sink, source = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+sink.bind(("127.0.0.1", 0))
+while os.getppid() == int(sys.argv[2]):
+    for _ in range(1000):
+        source.sendto(b"x" * 64, sink.getsockname())
+"""
+STEERING = Path("/sys/class/net/lo/queues/rx-0/rps_cpus")
+
+
+@contextmanager
+def foreign_traffic(running: RunningSetup) -> Iterator[None]:
+    """Packets of another network namespace, sent on the client's CPU and handled on the server's (receive
+    packet steering): no process on the server's CPU has anything to do with them.
+    """
+    mask = sum(1 << cpu for cpu in running.server_cpus)
+    settle = f'mount -t sysfs sysfs /sys && ip link set lo up && echo {mask:x} > {STEERING} && exec "$@"'
+    words = (sys.executable, "-I", "-S", "-c", FLOOD, str(running.client_cpus[0]), str(os.getpid()))
+    process = subprocess.Popen(["unshare", "-n", "-m", "sh", "-c", settle, "sh", *words])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,26 @@
+"""All entries of the catalogue by number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prony_selftest.faults.catalogue import ENTRIES
+from prony_selftest.faults.several_trials import MANY
+from prony_selftest.faults.single_trial import EntryResult, run_entry
+
+ONE = {entry.number: entry for entry in ENTRIES}
+ALL: tuple[int, ...] = tuple(sorted({*ONE, *MANY}))
+
+
+def run_number(number: int, *, tools: bool = False) -> EntryResult:
+    """Run the entry and its clean run. `tools`: point wrk and ab at the same set-up first."""
+    return run_entry(ONE[number], tools=tools) if number in ONE else MANY[number](tools)
+
+
+def titles() -> Iterator[tuple[int, str]]:
+    """Number and title of each entry."""
+    for number in ALL:
+        if number in ONE:
+            yield number, f"{ONE[number].name}: {ONE[number].fault}"
+        else:
+            yield number, (MANY[number].__doc__ or "").partition(": ")[2].rstrip(".")

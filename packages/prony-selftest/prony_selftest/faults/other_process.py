@@ -1,0 +1,153 @@
+"""Entry 19: another process answers on the port: before the server is started, while it starts, and beside it
+under load.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from prony.errors import EnvironmentFault
+from prony.plan.load import Connections
+from prony.server.build import Built
+from prony.server.launch import launch
+from prony.server.probe import status_probe
+from prony.server.sockets import listeners
+from prony_selftest.faults import forwarder, shared_port
+from prony_selftest.faults.model import Entry, RunningSetup, Setup
+from prony_selftest.faults.single_trial import EntryResult, run_entry, with_
+from prony_selftest.faults.trial import spec_of
+
+HOST = "127.0.0.1"
+SHARED = (sys.executable, "-I", "-S", str(Path(shared_port.__file__).resolve()))
+NEVER_LISTENS = (sys.executable, "-I", "-S", "-c", "import time; time.sleep(600)")
+PATIENCE_S = 20.0
+
+
+@contextmanager
+def other_process(port: int) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that Prony did not launch answers on this port."""
+    process = subprocess.Popen([*SHARED, HOST, str(port)])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _joins(running: RunningSetup) -> Iterator[None]:
+    assert running.port is not None
+    with other_process(running.port):
+        yield
+
+
+SHARES_ITS_PORT = Setup(
+    command=(*SHARED, "{host}", "{port}", "works"), connections=Connections(keep_alive=False)
+)
+"""With some work per response: a connection per request at full speed would come near the end of the ports,
+which is another entry.
+"""
+BESIDE = Entry(
+    19,
+    "another process answers",
+    "a process that Prony did not launch answers in the server's place",
+    Setup(
+        command=SHARES_ITS_PORT.command,
+        connections=SHARES_ITS_PORT.connections,
+        disturbance=contextmanager(_joins),
+        in_window=True,
+    ),
+    ("identity",),
+    SHARES_ITS_PORT,
+    other_tools=False,
+)
+"""Each process has a listening socket; the kernel spreads new connections over them."""
+VISIT_S = 1.5
+"""Longer than a second, at which the port is looked at under load."""
+
+
+def _visits(running: RunningSetup) -> Iterator[None]:
+    """Joins the port when the window opens and leaves before it closes."""
+    assert running.port is not None
+    with other_process(running.port) as process:
+        leaves = threading.Timer(VISIT_S, process.kill)
+        leaves.start()
+        try:
+            yield
+        finally:
+            leaves.cancel()
+
+
+FORWARDS = (sys.executable, "-I", "-S", str(Path(forwarder.__file__).resolve()))
+BETWEEN = Entry(
+    43,
+    "a proxy in between",
+    "what was started forwards every request to another process",
+    Setup(command=(*FORWARDS, "{host}", "{port}")),
+    ("identity",),
+    Setup(command=(*SHARED, "{host}", "{port}", "works")),
+    other_tools=False,
+)
+
+VISITED = Entry(
+    42,
+    "another process answers for a while",
+    "a process joins the server's port within the window and has left when the load ends",
+    Setup(
+        command=SHARES_ITS_PORT.command,
+        connections=SHARES_ITS_PORT.connections,
+        disturbance=contextmanager(_visits),
+        in_window=True,
+    ),
+    ("identity",),
+    SHARES_ITS_PORT,
+    other_tools=False,
+)
+
+
+def another_process(_tools: bool) -> EntryResult:
+    """19: another process answers on the port."""
+    before, at_start = _before(), _at_start()
+    told = run_entry(BESIDE)
+    failures = list(told.failures)
+    if before is None:
+        failures.append("a port on which an earlier server still answers was not refused")
+    if at_start is None:
+        failures.append("another process's responses were taken for those of a server that never listened")
+    said = f"before: {before}; at the start: {at_start}; under load: {told.reported}"
+    return with_(told, reported=said, failures=tuple(failures))
+
+
+def _before() -> str | None:
+    """An earlier server still listens on the port that is asked for."""
+    with launch(Built(spec_of(Setup()))) as old:
+        old.wait_ready(status_probe(old.host, old.port), PATIENCE_S)
+        said = refusal(lambda: launch(Built(spec_of(Setup())), port=old.port).stop())
+    return said if said is not None and str(old.port) in said else None
+
+
+def _at_start() -> str | None:
+    """The launched process never listens, and another one does."""
+    silent = Setup(command=NEVER_LISTENS)
+    with launch(Built(spec_of(silent))) as server, other_process(server.port):
+        end_s = time.monotonic() + PATIENCE_S
+        while not listeners(server.port, HOST) and time.monotonic() < end_s:
+            time.sleep(0.02)
+        so_far_s = time.monotonic() - server.started_monotonic_s
+        probe = status_probe(server.host, server.port)
+        said = refusal(lambda: server.wait_ready(probe, so_far_s + 0.5))
+    return said.partition(" (log")[0] if said is not None and "taken by" in said else None
+
+
+def refusal(start: Callable[[], object]) -> str | None:
+    """The error message; None when nothing was refused."""
+    try:
+        start()
+    except EnvironmentFault as fault:
+        return str(fault)
+    return None

@@ -1,0 +1,158 @@
+"""Runs an entry that takes one trial and compares the findings with the expected ones."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.judge.finding import Finding, Kind
+from prony_selftest.faults.clean_run import MAIN_FIGURE, CleanResult, disturbed, run_clean
+from prony_selftest.faults.model import Entry, SetupResult, overlaps, said
+from prony_selftest.faults.other_tools import run_tools
+from prony_selftest.faults.trial import missing_for, run_setup
+
+
+@dataclass(frozen=True, slots=True)
+class EntryResult:
+    """A row of the table: a fault, what other tools printed, what Prony reported, and how that failed."""
+
+    number: int
+    name: str
+    fault: str
+    other_tools: str = ""
+    reported: str = ""
+    clean: str = ""
+    failures: tuple[str, ...] = ()
+    missing: str = ""
+    """What this host lacks; the entry was then not run."""
+
+
+def run_entry(entry: Entry, *, tools: bool = False) -> EntryResult:
+    """Run the faulty trial, once more where it failed and the host's readings show another process on its
+    CPUs, and the clean one until it conforms (`prony_selftest.faults.clean_run`).
+    """
+    told = EntryResult(entry.number, entry.name, entry.fault)
+    absent = missing_for(entry.setup) or missing_for(entry.clean)
+    if absent:
+        return with_(told, missing=absent)
+    printed = run_tools(entry.setup) if tools and entry.other_tools else ""
+    outcome = run_setup(entry.setup)
+    reported, failures = _compared(entry, outcome)
+    if failures and disturbed(outcome):
+        outcome = run_setup(entry.setup, 2)
+        reported, failures = _compared(entry, outcome)
+        reported += " (second attempt; another process disturbed the first)"
+    clean = run_clean(entry.clean)
+    beside = (_false_alarms(clean), _found_in_clean(entry, outcome, clean), _outside(entry, outcome, clean))
+    return with_(
+        told,
+        other_tools=printed,
+        reported=reported,
+        clean=clean.summary,
+        failures=(*failures, *(one for one in beside if one)),
+    )
+
+
+def _compared(entry: Entry, outcome: SetupResult) -> tuple[str, tuple[str, ...]]:
+    """What Prony reported of a faulty trial, and how that differs from what it has to."""
+    other = entry.beside(outcome)
+    failures = (
+        _undetected(entry, outcome),
+        _unmarked(entry, outcome),
+        entry.also(outcome),
+        other.failure if other is not None else None,
+    )
+    reported = _finding(entry, outcome) + (f"; {other.reported}" if other is not None else "")
+    return reported, tuple(failure for failure in failures if failure)
+
+
+def with_(told: EntryResult, **changes: object) -> EntryResult:
+    """The same row with these cells changed."""
+    values = {name: getattr(told, name) for name in EntryResult.__slots__}
+    return EntryResult(**(values | changes))
+
+
+def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
+    if any(check in outcome.found for check in entry.named_by):
+        return None
+    found = ", ".join(outcome.found) or "nothing"
+    return f"not detected by {' or '.join(entry.named_by)}; found: {found}"
+
+
+def _unmarked(entry: Entry, outcome: SetupResult) -> str | None:
+    """A run with injected faults says so and does not conform, whatever else its figures look like."""
+    injected = ", ".join(entry.setup.injected_faults)
+    if outcome.reason("injected_faults").endswith(injected) and bool(injected) == (
+        outcome.kind("injected_faults") is Kind.NOT_CONFORMING
+    ):
+        return None
+    return f"its injected faults ({injected or 'none'}) are not what the run reports"
+
+
+def _false_alarms(clean: CleanResult) -> str | None:
+    if not clean.false_alarms:
+        return None
+    findings = "; ".join(f"{check}: {reason}" for check, reason in clean.false_alarms.items())
+    return f"false alarm in the clean run, {clean.attempts} of {clean.attempts} attempts: {findings}"
+
+
+def _found_in_clean(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
+    """The clean run must not be said the same of: a bound there is to be less than half as large."""
+    named = next((one for check in entry.named_by if (one := outcome.found.get(check)) is not None), None)
+    there = None if named is None else clean.outcome.found.get(named.check)
+    if named is None or there is None or there.code != named.code or disturbed(clean.outcome):
+        return None
+    if any(2 * there.of(name).size < bias.size for name, bias in named.bias.items()):
+        return None
+    if there.plateau and any(
+        2 * plateau.bias.size < named.plateau[name].bias.size for name, plateau in there.plateau.items()
+    ):
+        return None
+    return f"{named.check} says {there.code} of the clean run, too: {there.reason}"
+
+
+def _outside(entry: Entry, outcome: SetupResult, clean: CleanResult) -> str | None:
+    """A figure of a conforming faulty trial whose bounds do not hold what the clean run shows."""
+    if not outcome.judgement.conforms:
+        return None
+    for name in entry.bent:
+        faulty, true = outcome.estimates.get(name), clean.outcome.estimates.get(name)
+        if faulty is None or true is None:
+            return f"{name} was not measured in both runs"
+        if not overlaps(true, faulty):
+            return f"{name}: {faulty.value:.5g} {said(faulty.bias)}, in the clean run {true.value:.5g}"
+    return None
+
+
+def _finding(entry: Entry, outcome: SetupResult) -> str:
+    one = next((found for check in entry.named_by if (found := outcome.found.get(check)) is not None), None)
+    if one is None:
+        return "conforms" if outcome.judgement.conforms else "does not conform"
+    return f"{_does(one)}, {one.check}: {one.reason}"
+
+
+def _does(one: Finding) -> str:
+    if one.kind is Kind.BUDGET:
+        main = one.bias.get(MAIN_FIGURE)
+        name, bias = max(one.bias.items(), key=lambda of: of[1].size)
+        return f"{MAIN_FIGURE} {said(main)}" if main is not None and main.counts else f"{name} {said(bias)}"
+    if one.plateau and one.kind is Kind.FINE:
+        name, plateau = next(iter(one.plateau.items()))
+        return f"{name} later {said(plateau.bias)}"
+    return {Kind.NOT_CONFORMING: "does not conform", Kind.PROVIDED: "a condition"}.get(one.kind, "named")
+
+
+def markdown(rows: Sequence[EntryResult]) -> str:
+    """The table of docs/results/truth/catalogue.md."""
+    lines = [
+        "| | injected fault | other tools | Prony | clean run |",
+        "|---|---|---|---|---|",
+    ]
+    for told in rows:
+        if told.missing:
+            reported, clean = f"not run: needs {told.missing}", ""
+        else:
+            reported, clean = told.reported + "".join(f" **{why}**" for why in told.failures), told.clean
+        cells = (str(told.number), f"**{told.name}**: {told.fault}", told.other_tools, reported, clean)
+        lines.append("| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |")
+    return "\n".join(lines)

@@ -1,0 +1,233 @@
+"""Runs one trial of a set-up: the real reference server, the real engine, the trial and the judge that every
+experiment uses.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from prony.errors import EnvironmentFault
+from prony.evidence.engine import IntervalRow
+from prony.evidence.host import CpuPartition
+from prony.evidence.trial import Evidence
+from prony.experiment.calibrating import Calibrations
+from prony.host.affinity import granted_cpus, pin_process
+from prony.host.partition import partition
+from prony.host.resource_limits import limits_to_own_servers
+from prony.judge.figures import figures
+from prony.judge.judging import judge
+from prony.load.reference import Certificate, reference_server
+from prony.plan.target import CountKeys, TlsOptions, Url
+from prony.plan.trial import TrialPlan, WarmUpPlan
+from prony.server import certificates
+from prony.server.build import Built
+from prony.server.running import RunningServer
+from prony.server.sockets import free_port, listeners
+from prony.server.spec import Ceilings, ServerSpec
+from prony.targets import ExternalServer, LaunchedServer, ServerUnderTest
+from prony.trial.run import run_trial
+from prony.trial.surroundings import Surroundings
+from prony_selftest.faults.disturbances import STEERING, can_limit_cpu
+from prony_selftest.faults.model import RunningSetup, Setup, SetupResult
+
+WARM_UP = WarmUpPlan(method="pinned", min_s=1.0, cap_s=1.5, settle_min_s=1.0, settle_cap_s=1.5)
+"""A phase begins within a row of a second, and ends with the row in which its cap falls: two rows each."""
+SERVE = ("{engine}", "serve", "--listen", "{host}:{port}", "--cpus", "{cpu_list}")
+HOST = "127.0.0.1"
+LISTENS_S = 20.0
+COUNTS = CountKeys(path="/__prony/stats", pointer="/requests")
+TLS = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
+
+
+def missing_for(setup: Setup) -> str | None:
+    """What this host lacks for a set-up, in words; None when it can be run."""
+    have = {
+        "root": (os.geteuid() == 0, "the rights of root, for a network namespace"),
+        "cgroup": (
+            os.geteuid() == 0 and can_limit_cpu(),
+            "a control group with a CPU quota that we may make",
+        ),
+        "tc": (shutil.which("tc") is not None, "tc (Debian: iproute2)"),
+        "steering": (STEERING.exists(), "a kernel with receive packet steering"),
+        "two-cpus": (not partition().shared, "two CPUs, one for each side"),
+    }
+    missing = [have[need][1] for need in setup.needs if not have[need][0]]
+    return "; ".join(missing) or None
+
+
+def run_setup(setup: Setup, seed: int = 1, *, kept: bool = False) -> SetupResult:
+    """One trial of this set-up, judged; `kept`: or the one that was kept. Raises EnvironmentFault and
+    UsageError as an experiment does.
+    """
+    if setup.edited is not None:
+        evidence = setup.edited(_kept_trial(replace(setup, edited=None), seed))
+    else:
+        evidence = _kept_trial(setup, seed) if kept else _measured(setup, seed)
+    return SetupResult(evidence, judge(evidence), figures(evidence).numbers())
+
+
+_kept: list[tuple[Setup, int, Evidence]] = []
+
+
+def _kept_trial(setup: Setup, seed: int) -> Evidence:
+    """Evidence is edited after its trial, so a fault that is edited in, its clean run and the clean run of
+    entries whose server is whole are of one and the same trial; each repeat has another.
+    """
+    known = next((evidence for done, of, evidence in _kept if (done, of) == (setup, seed)), None)
+    if known is None:
+        known = _measured(setup, seed)
+        _kept.append((setup, seed, known))
+    return known
+
+
+class Silent:
+    """A listener that prints nothing; `at_window` is called when the window opens."""
+
+    def __init__(self, at_window: Callable[[], object] = lambda: None) -> None:
+        self._at_window = at_window
+
+    def phase(self, name: str, expected_s: float | None) -> None:
+        del expected_s
+        if name == "window":
+            self._at_window()
+
+    def row(self, row: IntervalRow) -> None:
+        pass
+
+    def note(self, text: str) -> None:
+        pass
+
+
+@dataclass(slots=True)
+class Disturbed(LaunchedServer):
+    """A launched server whose process is known to the disturbance."""
+
+    at_start: Callable[[RunningServer], object] | None = None
+    """Called as soon as it has been started."""
+    _running: RunningServer | None = None
+
+    @property
+    def running(self) -> RunningServer:
+        """Of the trial that has been started last."""
+        assert self._running is not None
+        return self._running
+
+    def start(self, partition: CpuPartition) -> RunningServer:
+        self._running = LaunchedServer.start(self, partition)
+        if self.at_start is not None:
+            self.at_start(self._running)
+        return self._running
+
+
+def _measured(setup: Setup, seed: int) -> Evidence:
+    with setup.around():
+        return _run(setup, seed)
+
+
+def _run(setup: Setup, seed: int) -> Evidence:
+    chosen = partition()
+    if setup.shared_cpus:
+        chosen = CpuPartition(server=chosen.client, client=chosen.client, shared=True)
+    chosen = chosen.model_copy(update={"client": chosen.client * setup.client_threads})
+    plan = TrialPlan(
+        workload=setup.workload,
+        load=setup.load,
+        measured=setup.measured,
+        connections=setup.connections,
+        warm_up=WARM_UP,
+        injected_faults=setup.injected_faults,
+    )
+    with ExitStack() as active:
+
+        def disturb(server: RunningServer) -> None:
+            if setup.disturbance is not None:
+                running = RunningSetup(chosen.server, chosen.client, server.pid, server.port)
+                active.enter_context(setup.disturbance(running))
+
+        listener = Silent()
+        if setup.foreign:
+            target: ServerUnderTest = ExternalServer(active.enter_context(_beside(setup)))
+        else:
+            spec = spec_of(setup)
+            ours = target = Disturbed(spec, Built(spec), at_start=None if setup.in_window else disturb)
+            if setup.in_window:
+                listener = Silent(lambda: disturb(ours.running))
+        surroundings = Surroundings(chosen, target.limits(limits_to_own_servers()))
+        outcome = run_trial(plan, target, surroundings, listener, seed=seed)
+    if outcome.failure is not None:
+        raise EnvironmentFault(outcome.failure)
+    return _calibrated(setup, plan, outcome.evidence)
+
+
+_calibrations = Calibrations()
+
+
+def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence) -> Evidence:
+    """With the client's ceiling, where the set-up asks for it; an experiment always does."""
+    if not setup.calibrated:
+        return evidence
+    found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent())
+    return evidence.model_copy(update={"calibration": found})
+
+
+@contextmanager
+def _beside(setup: Setup) -> Iterator[Url]:
+    """The server as somebody else would have started it."""
+    if setup.command is not None:
+        with _other_server(setup.command) as url:
+            yield Url(url=url)
+        return
+    with ExitStack() as active:
+        certificate = None
+        if setup.tls:
+            folder = active.enter_context(tempfile.TemporaryDirectory(prefix="prony-selftest-"))
+            made = certificates.make(Path(folder) / "tls")
+            certificate = Certificate(made.ca, made.cert, made.key)
+        url = active.enter_context(reference_server(setup.serve, (), certificate))
+        tls = TlsOptions() if certificate is None else TlsOptions(ca=certificate.ca)
+        yield Url(url=url, tls=tls, counts=COUNTS)
+
+
+@contextmanager
+def _other_server(command: Sequence[str]) -> Iterator[str]:
+    """Its URL, when it listens; the kernel may put it on any CPU. Raises EnvironmentFault."""
+    port = free_port(HOST)
+    process = subprocess.Popen([part.format(host=HOST, port=port) for part in command])
+    try:
+        pin_process(process.pid, granted_cpus())
+        until_s = time.monotonic() + LISTENS_S
+        while not listeners(port, HOST):
+            if process.poll() is not None or time.monotonic() > until_s:
+                raise EnvironmentFault(
+                    f"the set-up's server did not listen on port {port} within {LISTENS_S:g} s"
+                )
+            time.sleep(0.02)
+        yield f"http://{HOST}:{port}"
+    finally:
+        process.kill()
+        process.wait()
+
+
+def spec_of(setup: Setup) -> ServerSpec:
+    """The reference server with this set-up's arguments, or another server without a request counter."""
+    if setup.command is not None:
+        return ServerSpec(
+            name="selftest", file=Path.cwd() / "server.yaml", title="Another server", command=setup.command
+        )
+    return ServerSpec(
+        name="selftest",
+        file=Path.cwd() / "server.yaml",
+        title="Prony's reference server",
+        command=(*SERVE, *(TLS if setup.tls else ()), *setup.serve),
+        scheme="https" if setup.tls else "http",
+        ceilings=Ceilings(worker_threads=setup.worker_threads),
+        counts=COUNTS,
+    )

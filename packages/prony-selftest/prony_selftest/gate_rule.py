@@ -1,0 +1,180 @@
+"""How often a gate is right where the truth is known: false alarms, false passes, power. Simulated.
+
+Runs the function that reports use, not a copy of it. Pure but for its random numbers, which are seeded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from prony.compare import Looks, Sample
+from prony.compare.noninferiority import Asked, Change, changes
+from prony_selftest.statistics import SEED, Rate
+from prony_selftest.tables import Say, prose, table
+from prony_selftest.unkind import UNKIND, UnkindWorld
+from prony_selftest.worlds import WORLDS, World, log_normal
+
+LOOKS = Looks(5, 20)
+MARGIN = 0.03
+SLOWER = 0.05
+BASE, CANDIDATE = "a", "b"
+FIGURES = ("first", "second", "third")
+ROUNDS = 1000
+SPREADS = (0.0025, 0.005, 0.01, 0.02)
+KIND_ENOUGH = ("unequal spread", "one skewed server", "carry-over, balanced", "slow starts without a figure")
+"""Of the worlds that break an assumption those that a gate in turns can meet."""
+
+Losses = Sequence[float]
+"""By figure, the share by which the candidate is worse."""
+Draw = Callable[[np.random.Generator, int], list[Sample]]
+"""Samples of one figure of two equal servers, in so many blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One gate."""
+
+    change: Change
+    blocks: int
+
+
+def of_world(world: World) -> Draw:
+    """Its trials as samples."""
+
+    def draw(rng: np.random.Generator, blocks: int) -> list[Sample]:
+        return [
+            Sample(name, block, math.exp(value))
+            for name, values in zip((BASE, CANDIDATE), world.draw(rng, 2, blocks), strict=True)
+            for block, value in enumerate(values)
+        ]
+
+    return draw
+
+
+def of_unkind(world: UnkindWorld) -> Draw:
+    """Its trials, with their order and what has no figure."""
+    return world.trials
+
+
+def gates(
+    draw: Draw, losses: Losses, rounds: int, *, looks: Looks = LOOKS, margin: float = MARGIN, seed: int = SEED
+) -> list[Ended]:
+    """Gates of as many figures as there are losses, drawn independently of each other (the worst case for
+    false alarms); of each figure less is better.
+    """
+    rng = np.random.default_rng(seed)
+    names = FIGURES[: len(losses)]
+    asked = Asked(BASE, CANDIDATE, dict.fromkeys(names, False), margin)
+    return [_one(draw, dict(zip(names, losses, strict=True)), asked, looks, rng) for _ in range(rounds)]
+
+
+def _one(draw: Draw, losses: dict[str, float], asked: Asked, looks: Looks, rng: np.random.Generator) -> Ended:
+    drawn = {
+        figure: [
+            one
+            if one.value is None or one.server != CANDIDATE
+            else one._replace(value=one.value * (1 + loss))
+            for one in draw(rng, looks.most)
+        ]
+        for figure, loss in losses.items()
+    }
+    for blocks in range(looks.first, looks.most + 1):
+        so_far = {figure: [one for one in every if one.block < blocks] for figure, every in drawn.items()}
+        found = changes(so_far, asked, looks, ended=blocks == looks.most)
+        if found.change is not Change.CANNOT_TELL:
+            break
+    return Ended(found.change, blocks)
+
+
+def share(ended: Sequence[Ended], change: Change) -> Rate:
+    """How many of these gates ended so."""
+    return Rate(sum(one.change is change for one in ended), len(ended))
+
+
+def single_runs(draw: Draw, rounds: int, *, margin: float = MARGIN, seed: int = SEED) -> Rate:
+    """What a fixed threshold on one run each does: an unchanged candidate called worse. The runs are the
+    first block of a gate, conforming or not: nobody judges them.
+    """
+    rng = np.random.default_rng(seed)
+    false = 0
+    for _ in range(rounds):
+        by_server = {one.server: one.value or math.nan for one in draw(rng, LOOKS.most) if one.block == 0}
+        false += by_server[CANDIDATE] / by_server[BASE] > 1 + margin
+    return Rate(false, rounds)
+
+
+def gate_tables(rounds: int, say: Say = lambda _: None) -> str:
+    """All tables, as Markdown."""
+    head = prose(
+        f"Seed {SEED}; {rounds:,} made-up gates per cell, margin {MARGIN * 100:g} %, looks after each block "
+        f"from {LOOKS.first} to {LOOKS.most}. A share of 2.5 % is then known to ± "
+        f"{196 * math.sqrt(0.025 * 0.975 / rounds):.1f} percentage points (95 %)."
+    )
+    return "\n\n".join((head, _errors(rounds, say), _power(rounds, say))) + "\n"
+
+
+def _errors(rounds: int, say: Say) -> str:
+    rows = []
+    unkind = [(one.name, of_unkind(one)) for one in UNKIND if one.name in KIND_ENOUGH]
+    for name, draw in [*((one.name, of_world(one)) for one in WORLDS), *unkind]:
+        say(f"gates: {name}")
+        same = gates(draw, (0.0, 0.0, 0.0), rounds)
+        edge = gates(draw, (MARGIN, MARGIN, MARGIN), rounds)
+        one = gates(draw, (MARGIN, 0.0, 0.0), rounds)
+        rows.append(
+            (
+                name,
+                share(same, Change.WORSE),
+                share(edge, Change.WORSE),
+                share(one, Change.NO_WORSE),
+                single_runs(draw, rounds),
+            )
+        )
+    head = (
+        "world",
+        "unchanged, called worse",
+        "all three at the margin, called worse",
+        "one of three at the margin, called no worse",
+        "unchanged, called worse by one run each and a threshold",
+    )
+    text = (
+        "**False alarms and false passes** of gates over three figures. At most 5 % of gates may err where a "
+        "loss is exactly the margin, which is the hardest case: half of it may be called *worse*, half *no "
+        "worse*. An unchanged candidate is further away from an alarm. The last column is what a fixed "
+        "threshold on single numbers does."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _power(rounds: int, say: Say) -> str:
+    rows = []
+    for spread in SPREADS:
+        say(f"gates: power where trials differ by {spread:.2%}")
+        draw = of_world(log_normal(spread))
+        same = gates(draw, (0.0, 0.0, 0.0), rounds)
+        slower = gates(draw, (SLOWER, SLOWER, SLOWER), rounds)
+        rows.append((f"{spread * 100:g} %", *_said(same, Change.NO_WORSE), *_said(slower, Change.WORSE)))
+    head = (
+        "trials differ by",
+        "unchanged: no worse",
+        "cannot tell",
+        "blocks",
+        f"{SLOWER * 100:g} % slower: worse",
+        "cannot tell",
+        "blocks",
+    )
+    text = (
+        "**Power**: what a gate with this margin says of an unchanged candidate and of one that is "
+        f"{SLOWER * 100:g} % slower in all three figures, by how much fresh processes of one build differ, "
+        "and after how many blocks on average."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _said(ended: Sequence[Ended], right: Change) -> tuple[str, str, str]:
+    blocks = sum(one.blocks for one in ended) / len(ended)
+    return str(share(ended, right)), str(share(ended, Change.CANNOT_TELL)), f"{blocks:.1f}"

@@ -1,0 +1,173 @@
+"""Real gates on this host: the same build twice, and a build that does 5 % more work. Each is the command as
+a user runs it, with a store of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+
+from prony.compare.noninferiority import Change
+from prony.errors import ExitCode
+from prony_selftest.proportion import CONFIDENCE, upper_bound
+from prony_selftest.tables import Say, prose, table
+
+WORK_US, SLOWER_WORK_US = 400, 420
+"""CPU time per request; 5 % more. Large against what the kernel adds to a request."""
+OPTIONS = (
+    "--protocol",
+    "500ms,2s",
+    "--users",
+    "8",
+    "--trials",
+    "4",
+    "--max-trials",
+    "16",
+    "--budget",
+    "2m",
+    "--margin",
+    "3%",
+)
+"""The reference server has nothing to warm up: half a second before a run of two is a protocol that it meets
+wholly. Nothing else is shortened.
+"""
+TIMEOUT_S = 300
+SERVER = """
+title: the reference server, {work_us} us of CPU time per request
+workloads: [hello]
+command: ["{{engine}}", serve, --listen, "{{host}}:{{port}}", --cpus, "{{cpu_list}}", --work, {work_us}us,
+          --content-type, text/plain, --body-file, "{{dir}}/hello.txt"]
+"""
+HELLO = "Hello, World!"
+
+
+@dataclass(frozen=True, slots=True)
+class RealGate:
+    """One gate; `change` is None where the command failed, and `said` tells why."""
+
+    change: Change | None
+    said: str
+    blocks: int
+    seconds: float
+    requests_ratio: float | None
+    """Candidate ÷ base, requests per second."""
+
+
+def real_gates(runs: int, say: Say) -> str:
+    """Both series as Markdown: `runs` slow-downs, and half as many again of the same build."""
+    with tempfile.TemporaryDirectory(prefix="prony-gates-") as made:
+        folder = Path(made)
+        for name, work_us in (("base", WORK_US), ("again", WORK_US), ("slower", SLOWER_WORK_US)):
+            _server(folder / name, work_us)
+        unchanged = _series(folder, "again", runs * 3 // 2, say)
+        worse = _series(folder, "slower", runs, say)
+    return gates_table(unchanged, worse)
+
+
+def _server(folder: Path, work_us: int) -> None:
+    folder.mkdir()
+    (folder / "server.yaml").write_text(SERVER.format(work_us=work_us), encoding="utf-8")
+    (folder / "hello.txt").write_text(HELLO, encoding="utf-8")
+
+
+def _series(folder: Path, candidate: str, count: int, say: Say) -> list[RealGate]:
+    found = []
+    for number in range(1, count + 1):
+        found.append(_gate(folder, candidate, number))
+        last = found[-1]
+        say(f"{candidate} {number}/{count}: {last.said} ({last.blocks} blocks, {last.seconds:.0f} s)")
+    return found
+
+
+def _gate(folder: Path, candidate: str, seed: int) -> RealGate:
+    words = ("gate", "./base", f"./{candidate}", *OPTIONS, "--seed", str(seed), "--json")
+    database = folder / f"{candidate}.db"
+    environment = os.environ | {"PRONY_DB": str(database)}
+    begun = time.monotonic()
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "prony", *words],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return RealGate(None, f"did not end within {TIMEOUT_S} s", 0, time.monotonic() - begun, None)
+    took_s = time.monotonic() - begun
+    try:
+        (part,) = json.loads(done.stdout)["parts"]
+        gate = part["gate"]
+        change = Change(gate["change"])
+    except (ValueError, KeyError, TypeError):
+        said = done.stderr.strip().splitlines()[-1:] or [f"exit code {done.returncode}"]
+        return RealGate(None, said[0], 0, took_s, None)
+    if done.returncode != CODES[change]:
+        return RealGate(None, f"{change.value} with exit code {done.returncode}", 0, took_s, None)
+    ratio = next((one["ratio"] for one in gate["figures"] if one["figure"] == "requests_per_s"), None)
+    return RealGate(change, f"{change.value}: {gate['sentence']}", gate["blocks"], took_s, ratio)
+
+
+CODES = {
+    Change.NO_WORSE: ExitCode.OK,
+    Change.WORSE: ExitCode.WORSE,
+    Change.CANNOT_TELL: ExitCode.UNDECIDED,
+    Change.NOT_MEASURABLE: ExitCode.NO_FIGURE,
+}
+
+
+def gates_table(unchanged: Sequence[RealGate], slower: Sequence[RealGate]) -> str:
+    """What they came to, with the exact bounds of the two shares that matter."""
+    head = (
+        "candidate",
+        "gates",
+        *(change.value for change in Change),
+        "failed",
+        "requests/s, measured",
+        "blocks",
+        "seconds per gate",
+    )
+    rows = [
+        _row("the same build", unchanged),
+        _row(f"{SLOWER_WORK_US} µs of work in place of {WORK_US} µs", slower),
+    ]
+    alarms = sum(one.change is Change.WORSE for one in unchanged)
+    found = sum(one.change is Change.WORSE for one in slower)
+    said = (
+        f"False alarms: {alarms} of {len(unchanged)}, which is at most "
+        f"{100 * upper_bound(alarms, len(unchanged)):.1f} % with {CONFIDENCE:.0%} confidence. Slow-downs "
+        f"found: {found} of {len(slower)}, which is at least "
+        f"{100 * (1 - upper_bound(len(slower) - found, len(slower))):.1f} %. "
+        f"Each gate is `prony gate ./base ./candidate {' '.join(OPTIONS)}`."
+    )
+    return table(head, rows) + "\n\n" + prose(said) + "\n"
+
+
+def _row(name: str, gates: Sequence[RealGate]) -> tuple[object, ...]:
+    counted = Counter(one.change for one in gates)
+    ratios = [one.requests_ratio for one in gates if one.requests_ratio is not None]
+    moved = f"{100 * (median(ratios) - 1):+.1f} % (median)" if ratios else ""
+    return (
+        name,
+        len(gates),
+        *(counted[change] for change in Change),
+        counted[None],
+        moved,
+        _median([float(one.blocks) for one in gates]),
+        _median([one.seconds for one in gates]),
+    )
+
+
+def _median(values: Sequence[float]) -> str:
+    return f"{median(values):.0f} ({max(values):.0f} at the most)" if values else ""

@@ -1,0 +1,110 @@
+"""The sections of the self-test by name, and the page of docs/results/truth that holds the tables of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from prony.errors import UsageError
+from prony_selftest.cover.tables import PAIRS, WINDOWS, claim_tables, cover_tables, use_tables
+from prony_selftest.cover.tables import TRIALS as COVERED
+from prony_selftest.explained import explain_tables
+from prony_selftest.gate_rule import ROUNDS as GATES
+from prony_selftest.gate_rule import gate_tables
+from prony_selftest.gate_runs import real_gates
+from prony_selftest.laws import usl_table
+from prony_selftest.percentile_coverage import ROUNDS
+from prony_selftest.percentile_tables import percentile_tables
+from prony_selftest.shared_processes import ROUNDS as SHARED
+from prony_selftest.shared_processes import shared_tables
+from prony_selftest.steady_tables import TRIALS, steady_tables
+from prony_selftest.tables import Repetitions, Say, replace_between, statistics_tables
+
+Simulated = Callable[[float, Say], str]
+SIMULATED: Mapping[str, Simulated] = {
+    "statistics": lambda share, say: statistics_tables(Repetitions().times(share), say),
+    "percentiles": lambda share, say: percentile_tables(max(20, int(ROUNDS * share)), say),
+    "usl": usl_table,
+    "shared": lambda share, say: shared_tables(max(20, int(SHARED * share)), say),
+    "gate-rule": lambda share, say: gate_tables(max(20, int(GATES * share)), say),
+    "explain": explain_tables,
+    "steady": lambda share, say: steady_tables(max(2, round(TRIALS * share)), say),
+    "cover": lambda share, say: cover_tables(_of(COVERED, share), _of(WINDOWS, share), say),
+    "claims": lambda share, say: claim_tables(_of(PAIRS, share), say),
+    "use": lambda share, say: use_tables(_of(COVERED, share), _of(PAIRS, share), say),
+}
+"""Those that run nothing: from the share of the usual number of rounds to the tables."""
+STAGED_RUNS, GATE_RUNS, HONEST_RUNS = 3, 40, 60
+RUNS = {"staged": STAGED_RUNS, "gate": GATE_RUNS, "honest": HONEST_RUNS}
+"""Those that take a number of runs, and how many by default."""
+SECTIONS = (*SIMULATED, "catalogue", *RUNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is asked of a section."""
+
+    section: str
+    rounds_percent: int = 100
+    runs: int | None = None
+    server: str | None = None
+
+
+def _of(count: int, share: float) -> int:
+    return max(1, round(count * share))
+
+
+def marks(section: str) -> tuple[str, str]:
+    """The marker lines around a section's tables."""
+    page = f"docs/results/truth/{section}.md"
+    begin = f"<!-- {section}: begin (prony selftest --section {section} --write {page}) -->"
+    return begin, f"<!-- {section}: end -->"
+
+
+def written(asked: Asked, page: Path, say: Say) -> None:
+    """Puts the tables into a page. Raises UsageError when it lacks the marks between which they go, before
+    the minutes and not after them.
+    """
+    begin, end = marks(asked.section)
+    try:
+        replace_between(page.read_text(encoding="utf-8"), begin, end, "")
+        found = tables(asked, say)
+        text = replace_between(page.read_text(encoding="utf-8"), begin, end, "\n" + found + "\n")
+        page.write_text(text, encoding="utf-8")
+    except (OSError, ValueError) as fault:
+        raise UsageError(f"{page}: {fault}") from fault
+
+
+def tables(asked: Asked, say: Say) -> str:
+    """Simulate or run, as Markdown. Raises UsageError for a section that there is not."""
+    if asked.section not in SECTIONS:
+        raise UsageError(f"no section {asked.section}; expected one of {', '.join(SECTIONS)}")
+    if asked.section in SIMULATED:
+        return SIMULATED[asked.section](asked.rounds_percent / 100, say)
+    runs = asked.runs if asked.runs is not None else RUNS.get(asked.section, 0)
+    if asked.section == "gate":
+        return real_gates(runs, say)
+    return _on_this_host(asked, runs, say)
+
+
+def _on_this_host(asked: Asked, runs: int, say: Say) -> str:
+    from prony.host.affinity import pin_self
+    from prony.host.partition import partition
+    from prony.host.resource_limits import raise_descriptors
+    from prony_selftest.cover.staged import staged_table
+    from prony_selftest.faults.clean_trials import clean_trials, clean_trials_table
+    from prony_selftest.faults.entries import ALL, run_number
+    from prony_selftest.faults.single_trial import EntryResult, markdown
+
+    raise_descriptors()
+    pin_self(partition().client)
+    if asked.section == "honest":
+        return clean_trials_table(clean_trials(runs, asked.server, say)) + "\n"
+    if asked.section == "staged":
+        return staged_table(runs, say) + "\n"
+    told: list[EntryResult] = []
+    for number in ALL:
+        told.append(run_number(number, tools=True))
+        say(f"{number}: {told[-1].reported}; clean: {told[-1].clean} {' '.join(told[-1].failures)}")
+    return markdown(told) + "\n"

@@ -1,0 +1,264 @@
+"""How often the comparison is right where the truth is known: coverage, false differences, power.
+
+Runs the functions that reports use, not copies of them. Pure but for its random numbers, which are seeded.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from scipy import stats as untyped_stats
+
+from prony.compare import BAND, Claim, Looks, RatioResult, Sample, compare, ratio
+from prony.compare.claim import claim_of, margin_of
+from prony.compare.ratio import repeated_ratio
+from prony_selftest.unkind import UnkindWorld
+from prony_selftest.worlds import World, log_normal
+
+stats: Any = untyped_stats
+
+SEED = 20261121
+TRUTH = math.log(1.05)
+"""The ratio that intervals must cover."""
+DIFFERENT = frozenset({Claim.SHOWN, Claim.SHOWN_FOR_WINDOW})
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """Hits among a number of simulated experiments."""
+
+    hits: int
+    rounds: int
+
+    @property
+    def share(self) -> float:
+        """hits ÷ rounds."""
+        return self.hits / self.rounds
+
+    def could_be(self, low: float, high: float, confidence: float = 0.999) -> bool:
+        """Whether some true chance in [low, high] is compatible with what was seen (exact binomial)."""
+        exact = stats.binomtest(self.hits, self.rounds).proportion_ci(confidence, "exact")
+        return bool(exact.low <= high and exact.high >= low)
+
+    def __str__(self) -> str:
+        return f"{self.share * 100:.1f} %"
+
+
+def _count(rounds: int, seed: int, once: Callable[[np.random.Generator], bool]) -> Rate:
+    rng = np.random.default_rng(seed)
+    return Rate(sum(once(rng) for _ in range(rounds)), rounds)
+
+
+def _shifted(
+    world: World, rng: np.random.Generator, blocks: int, truth: float
+) -> tuple[list[float], list[float]]:
+    a, b = world.draw(rng, 2, blocks)
+    return [float(v) for v in np.exp(a + truth)], [float(v) for v in np.exp(b)]
+
+
+def _covers(low: float | None, high: float | None, truth: float) -> bool:
+    return low is not None and high is not None and low <= math.exp(truth) <= high
+
+
+def claimed(found: RatioResult) -> Claim:
+    """What an interval alone shows."""
+    return claim_of((found.low, found.high), None, BAND)
+
+
+def coverage(
+    world: World, blocks: int, rounds: int, method: Literal["paired", "welch"] = "paired", seed: int = SEED
+) -> Rate:
+    """How often the 95 % interval of one comparison covers the true ratio."""
+
+    def once(rng: np.random.Generator) -> bool:
+        a, b = _shifted(world, rng, blocks, TRUTH)
+        places = None if method == "welch" else range(blocks)
+        found = ratio(a, b, places, places)
+        return _covers(found.low, found.high, TRUTH)
+
+    return _count(rounds, seed, once)
+
+
+def false_difference(world: World, blocks: int, servers: int, rounds: int, seed: int = SEED) -> Rate:
+    """How often the same server under several names is shown to differ anywhere in the family."""
+
+    def once(rng: np.random.Generator) -> bool:
+        samples = [
+            Sample(str(server), block, math.exp(value))
+            for server, values in enumerate(world.draw(rng, servers, blocks))
+            for block, value in enumerate(values)
+        ]
+        return any(pair.differs for pair in compare(samples).pairs)
+
+    return _count(rounds, seed, once)
+
+
+@dataclass(frozen=True, slots=True)
+class Unkind:
+    """What a comparison makes of two equal servers in a world that breaks an assumption."""
+
+    worst: Rate
+    """Shown to differ, with every missing trial at its worst."""
+    alone: Rate
+    """What the interval alone of the trials that have a figure would say."""
+    covered: Rate
+    """The worst-case interval contains the true ratio, 1."""
+
+
+def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Unkind:
+    """Of this many blocks, all of which are run before anything is said."""
+    rng = np.random.default_rng(seed)
+    worst = alone = covered = 0
+    for _ in range(rounds):
+        (pair,) = compare(world.trials(rng, blocks)).pairs
+        worst += pair.differs
+        alone += claim_of((pair.low, pair.high), None, BAND) in DIFFERENT
+        covered += (pair.worst_low or 0.0) <= 1 <= (math.inf if pair.worst_high is None else pair.worst_high)
+    return Unkind(Rate(worst, rounds), Rate(alone, rounds), Rate(covered, rounds))
+
+
+def false_until_clear(world: UnkindWorld, looks: Looks, rounds: int, seed: int = SEED) -> Rate:
+    """How often equal servers are shown to differ where blocks are added until it is clear."""
+    rng = np.random.default_rng(seed)
+    false = 0
+    for _ in range(rounds):
+        trials = world.trials(rng, looks.most)
+        for blocks in range(looks.first, looks.most + 1):
+            (pair,) = compare((one for one in trials if one.block < blocks), looks=looks).pairs
+            if pair.claim is not Claim.OPEN:
+                false += pair.differs
+                break
+    return Rate(false, rounds)
+
+
+def false_equivalence(world: World, blocks: int, rounds: int, seed: int = SEED) -> Rate:
+    """How often servers that differ by exactly the practical band are called equivalent within less."""
+
+    def once(rng: np.random.Generator) -> bool:
+        a, b = _shifted(world, rng, blocks, math.log1p(BAND))
+        found = ratio(a, b, range(blocks), range(blocks))
+        within = margin_of((found.low, found.high))
+        return claimed(found) is Claim.EQUIVALENT and within is not None and within < BAND
+
+    return _count(rounds, seed, once)
+
+
+@dataclass(frozen=True, slots=True)
+class Power:
+    """What a comparison of this many trials says about a true difference."""
+
+    right: Rate
+    """Shown, and the right way round."""
+    equivalent: Rate
+    wrong: Rate
+    """Shown, and the wrong way round."""
+    blocks: float
+    """Trials per server that were run, on average."""
+
+
+def power(difference: float, blocks: int, spread: float, rounds: int, seed: int = SEED) -> Power:
+    """Claims about a server that is faster by `difference` (0.05: 5 %) where trials differ by `spread`."""
+    rng = np.random.default_rng(seed)
+    world = log_normal(spread)
+    said: list[Said] = []
+    for _ in range(rounds):
+        a, b = _shifted(world, rng, blocks, math.log1p(difference))
+        found = ratio(a, b, range(blocks), range(blocks))
+        said.append(Said(claimed(found), found.ratio > 1))
+    return _power(said, float(blocks))
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A claim, and whether the first server was the faster one."""
+
+    claim: Claim
+    first_faster: bool
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference is shown."""
+        return self.claim in DIFFERENT
+
+
+def _power(said: Sequence[Said], blocks: float) -> Power:
+    def rate(holds: Callable[[Said], bool]) -> Rate:
+        return Rate(sum(holds(one) for one in said), len(said))
+
+    return Power(
+        rate(lambda one: one.differs and one.first_faster),
+        rate(lambda one: one.claim is Claim.EQUIVALENT),
+        rate(lambda one: one.differs and not one.first_faster),
+        blocks,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """One experiment in which trials were added until the claim was clear."""
+
+    blocks: int
+    said: Said
+    covered: bool
+    """Whether the interval covered the truth at every look, had all of them been taken."""
+
+
+Rule = Callable[[list[float], list[float], int], RatioResult]
+
+
+def sequential_rule(looks: Looks) -> Rule:
+    """Prony's: repeated confidence intervals."""
+    return lambda a, b, n: repeated_ratio(a[:n], b[:n], range(n), range(n), looks)
+
+
+def naive_rule() -> Rule:
+    """What people do: the ordinary interval after each further trial."""
+    return lambda a, b, n: ratio(a[:n], b[:n], range(n), range(n))
+
+
+def until_clear(
+    world: World,
+    looks: Looks,
+    truth: float,
+    rounds: int,
+    rule: Rule | None = None,
+    seed: int = SEED,
+    every_look: bool = False,
+) -> list[Stopped]:
+    """Experiments that add blocks until the claim is clear or the last look is reached.
+
+    With `every_look` the looks go on after that, to see whether all of them covered.
+    """
+    rng = np.random.default_rng(seed)
+    use = rule or sequential_rule(looks)
+    ended: list[Stopped] = []
+    for _ in range(rounds):
+        a, b = _shifted(world, rng, looks.most, truth)
+        first: tuple[int, Said] | None = None
+        covered = True
+        for blocks in range(looks.first, looks.most + 1):
+            found = use(a, b, blocks)
+            covered = covered and _covers(found.low, found.high, truth)
+            said = Said(claimed(found), found.ratio > 1)
+            if first is None and (said.claim is not Claim.OPEN or blocks == looks.most):
+                first = blocks, said
+            if first is not None and not (every_look and covered):
+                break
+        assert first is not None
+        ended.append(Stopped(*first, covered))
+    return ended
+
+
+def share(ended: list[Stopped], what: Callable[[Stopped], bool]) -> Rate:
+    """In how many of these experiments that holds."""
+    return Rate(sum(what(one) for one in ended), len(ended))
+
+
+def sequential_power(difference: float, looks: Looks, spread: float, rounds: int) -> Power:
+    """As `power`, where trials are added until the claim is clear."""
+    ended = until_clear(log_normal(spread), looks, math.log1p(difference), rounds)
+    return _power([one.said for one in ended], sum(one.blocks for one in ended) / len(ended))

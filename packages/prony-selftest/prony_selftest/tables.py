@@ -1,0 +1,242 @@
+"""The simulations as the tables of docs/results/truth."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from prony.compare import Looks
+from prony_selftest.statistics import (
+    SEED,
+    TRUTH,
+    Power,
+    coverage,
+    false_difference,
+    false_equivalence,
+    false_until_clear,
+    naive_rule,
+    power,
+    sequential_power,
+    share,
+    unkind,
+    until_clear,
+)
+from prony_selftest.unkind import UNKIND
+from prony_selftest.worlds import ONE_SIDED, WORLDS
+
+TRIALS = (5, 10, 20)
+DIFFERENCES = (0.01, 0.02, 0.05, 0.10)
+SPREADS = (0.01, 0.02, 0.04)
+LOOKS = Looks(5, 20)
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Repetitions:
+    """How many experiments are made up per cell."""
+
+    intervals: int = 10_000
+    claims: int = 4_000
+
+    def times(self, share: float) -> Repetitions:
+        """This many times as many, 20 at least."""
+        return Repetitions(max(20, int(self.intervals * share)), max(20, int(self.claims * share)))
+
+
+def statistics_tables(rounds: Repetitions, say: Say = lambda _: None) -> str:
+    """All tables, as Markdown. Some minutes with the default rounds; `say` is told what is being done."""
+    parts = [
+        prose(
+            f"Seed {SEED}; {rounds.intervals:,} made-up experiments per cell of the first table, "
+            f"{rounds.claims:,} for the others. "
+            f"A share of 5 % is then known to ± {_error(rounds.claims) * 100:.1f} percentage points "
+            "(95 %)."
+        ),
+        _worlds(),
+        _coverage(rounds, say),
+        _false(rounds, say),
+        _until_clear(rounds, say),
+        _power(rounds, say),
+        _one_sided(rounds, say),
+        _unkind(rounds, say),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _error(rounds: int) -> float:
+    return float(1.96 * (0.05 * 0.95 / rounds) ** 0.5)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """A Markdown table."""
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return "\n".join([*lines, *("| " + " | ".join(str(cell) for cell in row) + " |" for row in rows)])
+
+
+def prose(text: str) -> str:
+    """A paragraph in lines of at most 100 characters, as the pages have them."""
+    return textwrap.fill(text, 100, break_long_words=False, break_on_hyphens=False)
+
+
+def plus_minus(half: float) -> str:
+    """Half a width, as a share; *open* where it is infinite."""
+    return "open" if math.isinf(half) else f"± {100 * half:.2g} %"
+
+
+def _worlds() -> str:
+    rows = [(world.name, world.told) for world in (*WORLDS, *ONE_SIDED)]
+    return "**The worlds.**\n\n" + table(("world", "what happens there"), rows)
+
+
+def _coverage(rounds: Repetitions, say: Say) -> str:
+    rows = []
+    for world in WORLDS:
+        say(f"coverage: {world.name}")
+        fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
+        loose = [coverage(world, trials, rounds.intervals, "welch") for trials in TRIALS]
+        rows.append((world.name, *fixed, *loose))
+    head = (
+        "world",
+        *(f"paired t, n = {n}" for n in TRIALS),
+        *(f"Welch, n = {n}" for n in TRIALS),
+    )
+    text = (
+        "**Coverage**: how often the 95 % interval of a ratio contains the true one (1.05). The paired t"
+        " interval (from ten blocks on with the correction for skewness) is used wherever blocks are "
+        "complete; Welch's where they are not, which is too wide where the trials of a block have "
+        "something in common."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _false(rounds: Repetitions, say: Say) -> str:
+    rows: list[tuple[object, ...]] = []
+    for world in WORLDS:
+        say(f"the same server under several names: {world.name}")
+        two = [false_difference(world, trials, 2, rounds.claims) for trials in TRIALS]
+        three = false_difference(world, TRIALS[0], 3, rounds.claims)
+        same = [false_equivalence(world, trials, rounds.claims) for trials in TRIALS]
+        rows.append((world.name, *two, three, *same))
+    head = (
+        "world",
+        *(f"2 names, n = {n}" for n in TRIALS),
+        "3 names, n = 5",
+        *(f"*equivalent*, n = {n}" for n in TRIALS),
+    )
+    text = (
+        "**The same server under several names** (A/A): how often *any* pair is shown to "
+        "differ (at most 5 %; Holm over the pairs). And servers that differ by exactly the practical "
+        "band of 2 %: how often they are called *equivalent* within less (at most 2.5 %)."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _until_clear(rounds: Repetitions, say: Say) -> str:
+    rows = []
+    for world in WORLDS:
+        say(f"trials added until it is clear: {world.name}")
+        rule = until_clear(world, LOOKS, 0.0, rounds.claims)
+        naive = until_clear(world, LOOKS, 0.0, rounds.claims, naive_rule())
+        every = until_clear(world, LOOKS, TRUTH, rounds.claims, every_look=True)
+        rows.append(
+            (
+                world.name,
+                share(rule, lambda one: one.said.differs),
+                share(every, lambda one: one.covered),
+                share(naive, lambda one: one.said.differs),
+            )
+        )
+    head = (
+        "world",
+        "false differences by the rule",
+        "all intervals of all looks cover",
+        "false differences when one peeks with the ordinary interval",
+    )
+    text = (
+        f"**Trials added until the claim is clear**: looks after each block from {LOOKS.first} to "
+        f"{LOOKS.most}. The rule promises at most 5 % in the first column and at least 95 % in the "
+        "second; the last column is what happens without a rule."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _claims(found: Power) -> str:
+    return f"{found.right} / {found.equivalent}" + (f" ({found.wrong} wrong)" if found.wrong.hits else "")
+
+
+def _power(rounds: Repetitions, say: Say) -> str:
+    rows = []
+    for spread in SPREADS:
+        for difference in DIFFERENCES:
+            say(f"power: {difference:.0%} where trials differ by {spread:.0%}")
+            fixed = [_claims(power(difference, n, spread, rounds.claims)) for n in TRIALS]
+            added = sequential_power(difference, LOOKS, spread, rounds.claims // 2)
+            rows.append(
+                (
+                    f"{spread * 100:g} %",
+                    f"{difference * 100:g} %",
+                    *fixed,
+                    f"{_claims(added)}, {added.blocks:.1f} trials",
+                )
+            )
+    head = ("trials differ by", "true difference", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
+    text = (
+        "**Power**: how often the difference is *shown* / the two are called *equivalent* "
+        "(the rest is *open*; one that is shown the wrong way round would be marked), by the "
+        "true difference and by how much trials of one server differ. The last column adds trials "
+        "until it is clear and says how many per server that took on average."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _one_sided(rounds: Repetitions, say: Say) -> str:
+    rows = []
+    for world in ONE_SIDED:
+        say(f"where it cannot hold: {world.name}")
+        fixed = [coverage(world, trials, rounds.intervals) for trials in TRIALS]
+        added = until_clear(world, LOOKS, 0.0, rounds.claims)
+        rows.append((world.name, *fixed, share(added, lambda one: one.said.differs)))
+    head = (
+        "slow starts of one server only",
+        *(f"coverage, n = {n}" for n in TRIALS),
+        "false differences, until clear",
+    )
+    text = (
+        "**Where it does not hold**: one of two servers has a slow start now and then, the other has "
+        "none. With few trials the slow start is often not among them, and nothing that sees only "
+        "these trials can know of it. A start that happens with chance q stays unseen in n trials "
+        "with chance (1 - q)ⁿ: after 5 trials a kind of start that happens in up to 45 % of the cases"
+        " may be missing (95 %), after 10 up to 26 %, after 20 up to 14 %. Who suspects such starts "
+        "needs 20 trials or more."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def _unkind(rounds: Repetitions, say: Say) -> str:
+    rows = []
+    for world in UNKIND:
+        say(f"assumptions broken: {world.name}")
+        found = [unkind(world, trials, rounds.claims) for trials in TRIALS]
+        added = false_until_clear(world, LOOKS, rounds.claims)
+        cells = (f"{one.worst} ({one.alone}), {one.covered}" for one in found)
+        rows.append((world.name, world.told, *cells, added))
+    head = ("world", "what happens there", *(f"n = {n}" for n in TRIALS), "until clear, 5 to 20")
+    text = (
+        "**Broken assumptions**: how often two equal servers are shown to differ, in brackets how often the "
+        "interval alone of the trials with a figure would say so, and how often the worst-case interval "
+        "contains the truth; in the last column, false differences where blocks are added until it is clear. "
+        "At most 5 % is promised. A long tail to one side is allowed for from ten trials on, and at every "
+        "look where trials are added. A fixed order makes carry-over look like a server, and no test sees "
+        "it; in Prony's balanced orders it cancels on average. A trial without a figure counts at its worst: "
+        "as low or as high as any trial of either server."
+    )
+    return prose(text) + "\n\n" + table(head, rows)
+
+
+def replace_between(text: str, begin: str, end: str, new: str) -> str:
+    """The text with everything between the two marks replaced. Raises ValueError when a mark is missing."""
+    if begin not in text or end not in text or text.index(begin) > text.index(end):
+        raise ValueError(f"expected the lines '{begin}' and '{end}', in this order")
+    return text[: text.index(begin) + len(begin)] + "\n" + new + text[text.index(end) :]

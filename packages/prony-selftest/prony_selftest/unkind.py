@@ -1,0 +1,134 @@
+"""Worlds that break the assumptions of a comparison: simulated trials of two equal servers, with their order
+and what does not conform.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prony.compare import Sample
+from prony.plan.balanced import balanced_orders
+from prony_selftest.worlds import BLOCK_SPREAD, SLOW_START, TRIAL_SPREAD
+
+Floats = NDArray[np.float64]
+Orders = Callable[[np.random.Generator], Iterator[tuple[int, ...]]]
+
+CARRIED = math.log(0.95)
+"""What a trial loses when server a ran before it."""
+TAIL = 0.05
+"""Scale of the skewed server's long tail, and its mean."""
+SLOW_SHARE = 0.15
+
+
+@dataclass(frozen=True, slots=True)
+class UnkindWorld:
+    """`trials(rng, blocks)`: samples of servers a and b, which are equal on average."""
+
+    name: str
+    told: str
+    """What happens there, for the reader."""
+    trials: Callable[[np.random.Generator, int], list[Sample]]
+
+
+def _samples(logs: Floats, orders: Iterator[tuple[int, ...]], missing: Floats | None = None) -> list[Sample]:
+    made = []
+    for block, order in enumerate(islice(orders, logs.shape[1])):
+        for position, server in enumerate(order):
+            gone = missing is not None and bool(missing[server, block])
+            made.append(
+                Sample(
+                    "ab"[server],
+                    block,
+                    math.exp(logs[server, block]),
+                    conforms=not gone,
+                    why="errors: slow start",
+                    position=position,
+                )
+            )
+    return made
+
+
+def _balanced(rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
+    return balanced_orders(2, random.Random(int(rng.integers(1 << 30))))
+
+
+def _drawn(rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
+    while True:
+        yield (0, 1) if rng.random() < 0.5 else (1, 0)
+
+
+def _fixed(_rng: np.random.Generator) -> Iterator[tuple[int, ...]]:
+    while True:
+        yield 0, 1
+
+
+def _noise(rng: np.random.Generator, blocks: int, spreads: tuple[float, float]) -> Floats:
+    own = np.stack([rng.normal(0, spread, blocks) for spread in spreads])
+    return np.asarray(own + rng.normal(0, BLOCK_SPREAD, blocks), dtype=np.float64)
+
+
+def _unequal(rng: np.random.Generator, blocks: int) -> list[Sample]:
+    return _samples(_noise(rng, blocks, (0.01, 0.06)), _balanced(rng))
+
+
+def _skewed(rng: np.random.Generator, blocks: int) -> list[Sample]:
+    logs = _noise(rng, blocks, (0.0, 0.01))
+    logs[0] += TAIL - rng.exponential(TAIL, blocks)
+    return _samples(logs, _balanced(rng))
+
+
+def _carried(orders: Orders) -> Callable[[np.random.Generator, int], list[Sample]]:
+    def trials(rng: np.random.Generator, blocks: int) -> list[Sample]:
+        logs = _noise(rng, blocks, (TRIAL_SPREAD, TRIAL_SPREAD))
+        ran = list(islice(orders(rng), blocks))
+        before = None
+        for block, order in enumerate(ran):
+            for server in order:
+                logs[server, block] += CARRIED if before == 0 else 0.0
+                before = server
+        return _samples(logs, iter(ran))
+
+    return trials
+
+
+def _selected(both: bool) -> Callable[[np.random.Generator, int], list[Sample]]:
+    def trials(rng: np.random.Generator, blocks: int) -> list[Sample]:
+        slow = rng.random((2, blocks)) < SLOW_SHARE
+        if not both:
+            slow[1] = False
+        logs = _noise(rng, blocks, (TRIAL_SPREAD, TRIAL_SPREAD)) + np.where(slow, SLOW_START, 0.0)
+        if not both:
+            logs[0] -= SLOW_SHARE * SLOW_START
+        missing = slow.astype(np.float64)
+        missing[1] = 0
+        return _samples(logs, _balanced(rng), missing)
+
+    return trials
+
+
+UNKIND: tuple[UnkindWorld, ...] = (
+    UnkindWorld("unequal spread", "trials of a differ by 1 %, those of b by 6 %", _unequal),
+    UnkindWorld("one skewed server", "a has a long tail to slow trials (exponential, 5 %)", _skewed),
+    UnkindWorld(
+        "carry-over, fixed order", "after a, a trial is 5 % slow; a always goes first", _carried(_fixed)
+    ),
+    UnkindWorld("carry-over, drawn order", "the same; each block's order is drawn", _carried(_drawn)),
+    UnkindWorld("carry-over, balanced", "the same; Prony's balanced orders", _carried(_balanced)),
+    UnkindWorld(
+        "slow starts without a figure",
+        "15 % of the starts of both are 20 % slow; those of a do not conform",
+        _selected(both=True),
+    ),
+    UnkindWorld(
+        "only a has them",
+        "only a has slow starts, which do not conform; equal on average with them",
+        _selected(both=False),
+    ),
+)

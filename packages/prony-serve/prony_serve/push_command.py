@@ -1,0 +1,67 @@
+"""`prony results push`: a stored experiment to Elasticsearch or OpenSearch."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import typer
+
+from prony.cli import options
+from prony.errors import ExitCode, UsageError
+
+NAMED = 20
+"""Rejected documents that are named; the number of the others follows."""
+
+
+def push(
+    which: str = typer.Argument(None, metavar="[ID]", help="An id, the beginning of one, or 'latest'."),
+    to: str | None = typer.Option(
+        None, "--to", metavar="URL", help="Elasticsearch or OpenSearch, such as http://127.0.0.1:9200."
+    ),
+    again: bool = typer.Option(
+        False, "--again", help="Also what it acknowledged before (it makes no second document)."
+    ),
+    dashboards: Path | None = typer.Option(
+        None, "--dashboards", metavar="FILE", help="Write saved objects for Kibana 7.17, to import there."
+    ),
+    db: options.Db = None,
+) -> int:
+    """Send one experiment to a search engine: its trials, the seconds of their runs, and itself. Doing it
+    again sends what is missing (docs/exports.md).
+    """
+    if dashboards is not None:
+        from prony.report.html import write_text
+        from prony_serve.push.dashboards import saved_objects
+
+        options.writable(dashboards, "--dashboards")
+        write_text(saved_objects(), dashboards)
+        typer.echo(f"saved objects: {dashboards} (Kibana: Stack Management, Saved Objects, Import)")
+        if which is None and to is None:
+            return ExitCode.OK
+    if which is None or to is None:
+        raise UsageError("name an experiment and where to: prony results push ID --to URL")
+    from prony.store import Store
+    from prony_serve.push.cluster import Cluster
+    from prony_serve.push.faults import PushFault
+    from prony_serve.push.pushing import push as push_to
+
+    def wait(seconds: float) -> None:
+        print(f"{cluster.where} takes nothing now; trying again in {seconds:g} s", file=sys.stderr)
+        time.sleep(seconds)
+
+    cluster = Cluster(to, sleep=wait)
+    store = Store.open(db)
+    identifier = store.experiment(which).id
+    try:
+        pushed = push_to(store, identifier, cluster, again=again)
+    except PushFault as fault:
+        raise PushFault(f"{fault}; what it acknowledged is remembered: the same command continues") from fault
+    typer.echo(pushed.sentence())
+    rejected = pushed.sent.rejected
+    for one in rejected[:NAMED]:
+        print(f"prony: rejected: {one}", file=sys.stderr)
+    if len(rejected) > NAMED:
+        print(f"prony: rejected: {len(rejected) - NAMED} more documents", file=sys.stderr)
+    return ExitCode.ENVIRONMENT if rejected else ExitCode.OK

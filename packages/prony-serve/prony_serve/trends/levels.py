@@ -1,0 +1,131 @@
+"""Change points of one figure over the trials of one setting: where its level changed, and by how much.
+Arrays in, frozen values out.
+
+The caller splits a series where the host or the JDK changed: what differs across such a break is no change of
+the server.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as untyped_stats
+
+from prony.compare.comparison import BAND
+from prony_serve.trends import otava
+
+stats: Any = untyped_stats
+
+FEWEST_EACH = 5
+"""Trials on either side of a change. With fewer, a t-test on a place that was searched for is mostly a test
+of one outlier.
+"""
+FEWEST = 2 * FEWEST_EACH
+"""Trials below which a series is not searched."""
+
+Detector = Callable[[Sequence[float], float], Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The level changed between value `index - 1` and value `index`. Levels are geometric means over the
+    trials between the neighbouring changes.
+    """
+
+    index: int
+    before: float
+    after: float
+    trials_before: int
+    trials_after: int
+    p_value: float
+    """Two-sided t-test of the sessions' mean logarithms, with a common variance: that of a few sessions which
+    happen to agree says nothing. The place was searched for, so it is a rank among changes and no error rate;
+    docs/serve.md has the measured one.
+    """
+
+    @property
+    def ratio(self) -> float:
+        """after ÷ before."""
+        return self.after / self.before
+
+
+def changes(
+    values: Sequence[float],
+    sessions: Sequence[object] | None = None,
+    *,
+    least: float = BAND,
+    detector: Detector = otava.indices,
+) -> tuple[Change, ...]:
+    """Every change of at least `least` (a share) with FEWEST_EACH trials on either side, in order. Values are
+    positive and in the order of time; a series with one that is not has no changes.
+
+    `sessions` says of each value which session it is of, such as its experiment: trials of one night are
+    alike, so that the sample of the test is the session (None: each trial is one).
+    """
+    if len(values) < FEWEST or not all(math.isfinite(one) and one > 0 for one in values):
+        return ()
+    at = [index for index in detector(values, least) if 0 < index < len(values)]
+    series = _Series(values, range(len(values)) if sessions is None else sessions)
+    while (weak := _weakest(series.changes(at), least)) is not None:
+        at.remove(weak)
+    return tuple(series.changes(at))
+
+
+def _weakest(found: Sequence[Change], least: float) -> int | None:
+    """The change to take away next: one with too few trials on a side, one that is not significant (any more,
+    as its neighbour went), one that is too small; None when all stand. Its neighbours are then judged anew.
+    """
+    short = [one for one in found if _fewer(one) < FEWEST_EACH]
+    if short:
+        return min(short, key=lambda one: (_fewer(one), abs(math.log(one.ratio)))).index
+    doubtful = [one for one in found if one.p_value > otava.MOST_P_VALUE]
+    if doubtful:
+        return max(doubtful, key=lambda one: one.p_value).index
+    small = [one for one in found if abs(math.log(one.ratio)) < math.log1p(least)]
+    return min(small, key=lambda one: abs(math.log(one.ratio))).index if small else None
+
+
+def _fewer(change: Change) -> int:
+    return min(change.trials_before, change.trials_after)
+
+
+@dataclass(frozen=True, slots=True)
+class _Series:
+    values: Sequence[float]
+    sessions: Sequence[object]
+
+    def changes(self, at: Sequence[int]) -> list[Change]:
+        """One for each of these places, between its neighbours."""
+        edges = [0, *at, len(self.values)]
+        return [self._change(*edges[k : k + 3]) for k in range(len(at))]
+
+    def _change(self, begin: int, at: int, end: int) -> Change:
+        before, after = self.values[begin:at], self.values[at:end]
+        p_value = _p_value(self._means(begin, at), self._means(at, end))
+        return Change(at, _level(before), _level(after), len(before), len(after), p_value)
+
+    def _means(self, begin: int, end: int) -> NDArray[np.float64]:
+        """Mean logarithm of each session."""
+        grouped: dict[object, list[float]] = {}
+        for value, session in zip(self.values[begin:end], self.sessions[begin:end], strict=True):
+            grouped.setdefault(session, []).append(math.log(value))
+        return np.array([math.fsum(logs) / len(logs) for logs in grouped.values()])
+
+
+def _p_value(left: NDArray[np.float64], right: NDArray[np.float64]) -> float:
+    """1 where it cannot be told; 0 where neither side has any spread and they differ."""
+    if min(len(left), len(right)) < 2:
+        return 1.0
+    if np.ptp(left) == 0 and np.ptp(right) == 0:
+        return 1.0 if left[0] == right[0] else 0.0
+    told = [(part.mean(), part.std(ddof=1), len(part)) for part in (left, right)]
+    return float(stats.ttest_ind_from_stats(*told[0], *told[1], equal_var=True).pvalue)
+
+
+def _level(values: Sequence[float]) -> float:
+    return math.exp(math.fsum(map(math.log, values)) / len(values))

@@ -1,0 +1,155 @@
+"""The JSON of trends and of what runs, as the web pages give it to programs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from prony.report.labels import stored_unit
+from prony.report.out import Out
+from prony_serve.trends.series import Break, ChangePoint, TrendTrial, TrendView, change_words, direction
+
+
+class TrendTrialOut(Out):
+    """One trial of a series."""
+
+    id: str
+    experiment: str
+    started: str = Field(description="ISO 8601")
+    setting: int = Field(description="place in `settings`, from 0")
+    conforms: bool
+    value: float | None = Field(description="null where no figure is printed")
+    counts: bool = Field(description="conforms, of full length, no control: takes part in the search")
+    quick: bool
+    versions: dict[str, str]
+    reason: str
+
+
+class SettingOut(Out):
+    """What may not differ within a series."""
+
+    fingerprint: str
+    jdk: str
+    plan: str
+
+
+class BreakOut(Out):
+    """A setting that is seen for the first time after another one: never a change of the server."""
+
+    trial: str
+    started: str
+    differences: list[tuple[str, str, str]] = Field(description="what, before, after")
+
+
+class ChangePointOut(Out):
+    """The level changed between two trials of one setting."""
+
+    trial: str = Field(description="the first one of the new level")
+    experiment: str
+    last_before: str
+    started: str
+    direction: Literal["better", "worse", "changed"]
+    ratio: float = Field(description="after ÷ before, of geometric means")
+    before: float
+    after: float
+    trials_before: int
+    trials_after: int
+    p_value: float = Field(description="of a place that was searched for: a rank, no error rate")
+    sentence: str
+    differences: list[tuple[str, str, str]] = Field(description="what, before, after")
+
+
+class TrendOut(Out):
+    """`GET /api/trend`: one figure of a server under a workload and a load over time."""
+
+    schema_: Literal[2] = Field(default=2, alias="schema")
+    kind: Literal["trend"] = "trend"
+    server: str
+    workload: str
+    load: str
+    figure: str
+    unit: str
+    sentence: str
+    settings: list[SettingOut]
+    trials: list[TrendTrialOut]
+    breaks: list[BreakOut]
+    changes: list[ChangePointOut]
+
+
+class SeriesOut(Out):
+    """One series that has a trend."""
+
+    server: str
+    workload: str
+    load: str
+    trials: int
+    newest: str = Field(description="ISO 8601")
+
+
+class SeriesListOut(Out):
+    """`GET /api/trends`."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    kind: Literal["trends"] = "trends"
+    series: list[SeriesOut]
+
+
+def trend_out(view: TrendView) -> TrendOut:
+    """A trend as the model of the contract."""
+    places = {setting: place for place, setting in enumerate(view.settings)}
+    return TrendOut(
+        server=view.server,
+        workload=view.workload,
+        load=view.load,
+        figure=view.figure,
+        unit=stored_unit(view.figure),
+        sentence=view.words,
+        settings=[
+            SettingOut(fingerprint=one.fingerprint_key, jdk=one.jdk, plan=one.plan_key)
+            for one in view.settings
+        ],
+        trials=[_trial(one, places[one.setting]) for one in view.trials],
+        breaks=[_break(one) for one in view.breaks],
+        changes=[_change(view, one) for one in view.changes],
+    )
+
+
+def _trial(one: TrendTrial, setting: int) -> TrendTrialOut:
+    return TrendTrialOut(
+        id=one.id,
+        experiment=one.experiment_id,
+        started=one.started.isoformat(),
+        setting=setting,
+        conforms=one.conforms,
+        value=one.value,
+        counts=one.counts,
+        quick=one.quick,
+        versions=dict(one.versions),
+        reason=one.reason,
+    )
+
+
+def _break(one: Break) -> BreakOut:
+    return BreakOut(
+        trial=one.trial.id, started=one.trial.started.isoformat(), differences=list(one.differences)
+    )
+
+
+def _change(view: TrendView, one: ChangePoint) -> ChangePointOut:
+    found = one.change
+    return ChangePointOut(
+        trial=one.trial.id,
+        experiment=one.trial.experiment_id,
+        last_before=one.last.id,
+        started=one.trial.started.isoformat(),
+        direction=direction(one),
+        ratio=found.ratio,
+        before=found.before,
+        after=found.after,
+        trials_before=found.trials_before,
+        trials_after=found.trials_after,
+        p_value=found.p_value,
+        sentence=change_words(view, one),
+        differences=list(one.differences),
+    )

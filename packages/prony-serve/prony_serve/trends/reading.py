@@ -1,0 +1,145 @@
+"""From the store to a trend: the trials of a series, and what differs between two of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from prony.errors import StoreError
+from prony.evidence.host import Fingerprint
+from prony.host.fingerprint import differences as host_differences
+from prony.store import SeriesTrial, Store, StoredTrial
+from prony_serve.trends.series import JDK, Difference, Setting, TrendTrial, TrendView, trend
+
+HEADLINES = ("requests_per_s", "p99_ms", "server_cpu_us_per_request")
+"""The figures whose change points are in the feed."""
+MOST_TEXT = 200
+"""Characters of a value that differs: a plan may hold a whole body."""
+
+
+def load_trend(store: Store, server: str, workload: str, load: str, figure: str) -> TrendView:
+    """The trend of one figure; without a trial when the store has no such series."""
+    return trend_of(store, store.series(server, workload, load), server, workload, load, figure)
+
+
+def trend_of(
+    store: Store, series: Sequence[SeriesTrial], server: str, workload: str, load: str, figure: str
+) -> TrendView:
+    """The same of a series that has been read."""
+    between = _Between(store)
+    return trend(
+        [trend_trial(one, figure) for one in series if not one.repeated],
+        server=server,
+        workload=workload,
+        load=load,
+        figure=figure,
+        differences=between.differences,
+    )
+
+
+def figures_of(series: Sequence[SeriesTrial]) -> tuple[str, ...]:
+    """The names of the figures that any trial has, headlines first."""
+    known = dict.fromkeys(name for one in series for name in one.figures)
+    return tuple([name for name in HEADLINES if name in known] + [n for n in known if n not in HEADLINES])
+
+
+def trend_trial(one: SeriesTrial, figure: str) -> TrendTrial:
+    """A trial of the store; one that does not conform has no figure."""
+    conforms = one.failure is None and one.conforms
+    return TrendTrial(
+        id=one.trial_id,
+        experiment_id=one.experiment_id,
+        started=one.started,
+        setting=Setting(one.fingerprint_key, one.versions.get(JDK, ""), one.plan_key),
+        conforms=conforms,
+        value=one.figures.get(figure) if conforms else None,
+        quick=one.quick,
+        control=one.kind != "trial",
+        versions=one.versions,
+        reason=one.failure or one.reason or "",
+    )
+
+
+class _Between:
+    """What differs between two trials: versions, build, plan, Prony, and the fingerprint field by field."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._trials: dict[str, StoredTrial] = {}
+
+    def differences(self, before: str, after: str) -> tuple[Difference, ...]:
+        """Of the trials with these ids; what cannot be read is said."""
+        try:
+            left, right = self._facts(before), self._facts(after)
+        except (StoreError, LookupError) as fault:
+            return (("record", f"cannot be read: {fault}", ""),)
+        found = [
+            (what, _text(left.get(what)), _text(right.get(what)))
+            for what in dict.fromkeys([*left, *right])
+            if left.get(what) != right.get(what)
+        ]
+        hosts = (self._fingerprint(before), self._fingerprint(after))
+        if hosts[0] is not None and hosts[1] is not None:
+            found += _host(hosts[0], hosts[1])
+        return tuple(found)
+
+    def _facts(self, trial_id: str) -> dict[str, Any]:
+        stored = self._trial(trial_id)
+        server = stored.record.evidence.server
+        named = {f"version: {name}": version for name, version in server.versions.items()}
+        return {
+            **named,
+            "build": server.build_key,
+            "Prony": stored.prony_version,
+            "driver": stored.record.evidence.load.driver,
+            **{f"plan: {name}": value for name, value in self._plan(stored.record.experiment_id, trial_id)},
+        }
+
+    def _plan(self, experiment_id: str, trial_id: str) -> list[tuple[str, Any]]:
+        from prony.experiment.stored import plan_of
+
+        row = self._store.experiment(experiment_id)
+        plan = plan_of(row)
+        named = self._trial(trial_id).record.cell
+        if all(cell.id != named for cell in plan.cells):
+            raise StoreError(f"the plan of {experiment_id} has no cell {named}")
+        cell = plan.cell(named)
+        dumped = cell.model_dump(mode="json", include={"target", "trial", "limits"}, exclude_defaults=True)
+        return flat(dumped)
+
+    def _fingerprint(self, trial_id: str) -> Fingerprint | None:
+        return self._store.fingerprint(self._trial(trial_id).record.fingerprint_key)
+
+    def _trial(self, trial_id: str) -> StoredTrial:
+        if trial_id not in self._trials:
+            self._trials[trial_id] = self._store.trial(trial_id)
+        return self._trials[trial_id]
+
+
+def _host(before: Fingerprint, after: Fingerprint) -> list[Difference]:
+    found = [
+        (f"host: {what}", _text(left), _text(right)) for what, left, right in host_differences(before, after)
+    ]
+    if before.hostname != after.hostname:
+        found.insert(0, ("host: name", before.hostname, after.hostname))
+    return found
+
+
+def flat(value: Mapping[str, Any], path: str = "") -> list[tuple[str, Any]]:
+    """Nested values by their path, such as trial.load.users."""
+    found: list[tuple[str, Any]] = []
+    for key, one in value.items():
+        where = f"{path}.{key}" if path else key
+        if isinstance(one, Mapping):
+            found += flat(one, where)
+        else:
+            found.append((where, one))
+    return found
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "–"
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= MOST_TEXT else f"{text[:MOST_TEXT]} … ({len(text):,} characters)"

@@ -1,0 +1,105 @@
+"""The JSON of the site: the models that `--json` prints, and uploads."""
+
+from __future__ import annotations
+
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from prony.errors import StoreError, UsageError
+from prony.report.export import to_json
+from prony.report.listings import ListOut
+from prony.report.reading import load_result
+from prony.report.two_results import beside
+from prony.report.two_results import to_json as two_to_json
+from prony.store import running, transfer
+from prony_serve.trends.out import SeriesListOut, SeriesOut, trend_out
+from prony_serve.web import asking, bodies
+from prony_serve.web.access import Reader
+from prony_serve.web.refusal import Refusal
+from prony_serve.web.site import Site, as_json
+from prony_serve.web.trend_pages import asked_trend
+
+EXPANDS_TO_BYTES = 4 * 2**30
+"""An upload may be so large when it is unpacked."""
+
+
+def results(site: Site, request: Request) -> Response:
+    """`GET /api/results`: what `prony results list --json` prints, for this search."""
+    limit = asking.whole(request.query_params, "limit", asking.PAGE_ROWS, asking.MOST_ROWS, 1)
+    offset = asking.whole(request.query_params, "offset", 0, 10**9 - 1)
+    found = site.store.search(asking.search(asking.asked(request.query_params)), limit=limit, offset=offset)
+    return as_json(ListOut.of(found))
+
+
+def result(site: Site, request: Request) -> Response:
+    """`GET /api/results/ID`: what `prony results show ID --json` prints."""
+    return as_json(to_json(load_result(site.store, request.path_params["which"])))
+
+
+def compare(site: Site, request: Request) -> Response:
+    """`GET /api/compare/ID/ID`: what `prony compare-results --json` prints."""
+    first, second = (load_result(site.store, request.path_params[name]) for name in ("first", "second"))
+    if first.id == second.id:
+        raise Refusal(400, f"{first.id} is named twice; expected two results")
+    return as_json(two_to_json(beside(first, second)))
+
+
+def trends(site: Site, request: Request) -> Response:
+    """`GET /api/trends`: the series that there are."""
+    del request
+    return as_json(
+        SeriesListOut(
+            series=[
+                SeriesOut(
+                    server=one.server,
+                    workload=one.workload,
+                    load=one.load_name,
+                    trials=one.trials,
+                    newest=one.newest.isoformat(),
+                )
+                for one in site.store.series_names()
+            ]
+        )
+    )
+
+
+def trend(site: Site, request: Request) -> Response:
+    """`GET /api/trend?server=…&workload=…&load=…&figure=…`."""
+    return as_json(trend_out(asked_trend(site, request)))
+
+
+def now_running(site: Site, request: Request) -> Response:
+    """`GET /api/running`: the experiments that run, as their progress journals say."""
+    del request
+    states = [one.model_dump(mode="json", exclude={"owner"}) for one in running.running(site.store.where)]
+    return JSONResponse({"schema": 1, "kind": "running", "running": states})
+
+
+async def upload(site: Site, request: Request) -> Response:
+    """`POST /api/results`: an export file, checked as `prony results import` does. Only with a token."""
+    reader: Reader = request.scope["reader"]
+    if not reader.may_upload:
+        raise Refusal(
+            401,
+            "an upload needs a token: start prony serve with --token-file, and send "
+            "'Authorization: Bearer TOKEN'",
+            {"WWW-Authenticate": 'Bearer realm="prony"'},
+        )
+    async with bodies.saved(request, site.most_upload_bytes) as path:
+
+        def imported() -> tuple[str, int]:
+            return transfer.read(site.store, path, most_bytes=EXPANDS_TO_BYTES)
+
+        try:
+            identifier, added = await anyio.to_thread.run_sync(imported)
+        except UsageError as fault:
+            raise Refusal(422, str(fault).replace(str(path), "the upload")) from fault
+        except StoreError as fault:
+            await anyio.to_thread.run_sync(
+                site.store.check_writable
+            )  # a store that cannot write says so itself
+            raise Refusal(409, str(fault).replace(str(path), "the upload")) from fault
+    address = f"/results/{identifier}"
+    stored = {"id": identifier, "added": added, "address": address}
+    return JSONResponse(stored, 201 if added else 200, {"Location": address})

@@ -1,0 +1,83 @@
+"""What a query string asks for. Raises Refusal with one sentence: found, expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from prony.store import Search
+from prony_serve.web.refusal import Refusal
+
+FIELDS = ("q", "server", "workload", "command", "conforming", "tag", "host", "since", "until")
+YES_OR_NO = ("yes", "no")
+MOST_CHARACTERS = 200
+PAGE_ROWS = 50
+MOST_ROWS = 500
+_UNITS = {"h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+
+
+def asked(query: Mapping[str, str]) -> dict[str, str]:
+    """The fields of a search that are filled in."""
+    found = {name: query.get(name, "").strip() for name in FIELDS}
+    for name, value in found.items():
+        if len(value) > MOST_CHARACTERS:
+            raise Refusal(400, f"'{name}' has {len(value)} characters; expected at most {MOST_CHARACTERS}")
+    return {name: value for name, value in found.items() if value}
+
+
+def search(fields: Mapping[str, str], now: datetime | None = None) -> Search:
+    """The search for these fields."""
+    conforming = fields.get("conforming")
+    if conforming not in (None, *YES_OR_NO):
+        raise Refusal(400, f"conforming is '{conforming}'; expected yes or no")
+    return Search(
+        text=fields.get("q"),
+        server=_glob(fields.get("server")),
+        workload=_glob(fields.get("workload")),
+        command=fields.get("command"),
+        conforming=None if conforming is None else conforming == "yes",
+        tag=fields.get("tag"),
+        fingerprint_key=fields.get("host"),
+        since=moment("since", fields.get("since"), now),
+        until=moment("until", fields.get("until"), now),
+    )
+
+
+def _glob(word: str | None) -> str | None:
+    """What a person types is part of a name, unless it has a star itself."""
+    return word if word is None or "*" in word or "?" in word else f"*{word}*"
+
+
+def moment(name: str, text: str | None, now: datetime | None = None) -> datetime | None:
+    """A date, a time of day (UTC where it has no zone), or a time ago such as 30d, 12h or 4w."""
+    if text is None:
+        return None
+    ago = re.fullmatch(r"(\d{1,5})([hdw])", text)
+    try:
+        if ago is not None:
+            return (now or datetime.now(UTC)) - int(ago[1]) * _UNITS[ago[2]]
+        found = datetime.fromisoformat(text)
+    except (ValueError, OverflowError):
+        raise Refusal(
+            400, f"{name} is '{text}'; expected a date such as 2026-11-21 or a time ago such as 30d"
+        ) from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def whole(query: Mapping[str, str], name: str, default: int, most: int, least: int = 0) -> int:
+    """A whole number in a query."""
+    text = query.get(name, "")
+    if not text:
+        return default
+    if not text.isdecimal() or len(text) > 9 or not least <= int(text) <= most:
+        raise Refusal(400, f"{name} is '{text[:40]}'; expected a whole number from {least} to {most}")
+    return int(text)
+
+
+def needed(query: Mapping[str, str], *names: str) -> list[str]:
+    """Fields that an address cannot do without."""
+    missing = [name for name in names if not query.get(name)]
+    if missing:
+        raise Refusal(400, f"the address lacks {', '.join(missing)}")
+    return [query[name] for name in names]

@@ -1,0 +1,71 @@
+"""News of a running experiment as server-sent events: the same part of the page that a reader without scripts
+reloads.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+
+import anyio
+import anyio.to_thread
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from prony.store import running
+from prony.store.running import Running
+from prony_serve.web.drawing import seconds_line
+from prony_serve.web.refusal import Refusal
+from prony_serve.web.site import Site
+
+EVERY_S = 1.0
+SILENT_BEATS = 15
+"""After so many looks without news a comment is sent: a reader that has gone is noticed by it."""
+MOST_STREAMS = 50
+
+
+class Streams:
+    """The open streams of a site, at most MOST_STREAMS."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._open = 0
+
+    async def events(self, request: Request) -> Response:
+        """`GET /results/ID/events`."""
+        which = request.path_params["which"]
+        identifier = await anyio.to_thread.run_sync(lambda: self._site.store.experiment(which).id)
+        if self._open >= MOST_STREAMS:
+            raise Refusal(
+                503, f"{MOST_STREAMS} readers follow already; reload the page instead", {"Retry-After": "30"}
+            )
+        headers = {"X-Accel-Buffering": "no"}  # a proxy hands each one on at once
+        return StreamingResponse(self._news(identifier), headers=headers, media_type="text/event-stream")
+
+    async def _news(self, identifier: str) -> AsyncIterator[str]:
+        self._open += 1
+        try:
+            last, quiet = "", 0
+            while True:
+                state = await anyio.to_thread.run_sync(running.one, self._site.store.where, identifier)
+                if state is None:
+                    yield _event("ended", f"/results/{identifier}")
+                    return
+                text = self._part(state)
+                quiet = 0 if text != last else quiet + 1
+                if text != last:
+                    yield _event("progress", text)
+                elif quiet % SILENT_BEATS == 0:
+                    yield ": nothing new\n\n"
+                last = text
+                await anyio.sleep(EVERY_S)
+        finally:
+            self._open -= 1
+
+    def _part(self, state: Running) -> str:
+        return self._site.text("progress.html.j2", state=state, line=seconds_line(state.seconds))
+
+
+def _event(name: str, text: str) -> str:
+    """JSON has no line of its own within, so that one `data:` holds any text."""
+    return f"event: {name}\ndata: {json.dumps(text)}\n\n"

@@ -1,0 +1,106 @@
+"""Change points of every series, as the page of changes and the feed list them: what several figures say of
+the same experiment is one change. Computed once for each state of a series.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from uuid import NAMESPACE_URL, UUID, uuid5
+
+from prony.store import SeriesName, Store
+from prony_serve.trends.reading import HEADLINES, trend_of
+from prony_serve.trends.series import ChangePoint, Difference, TrendTrial, TrendView, change_words
+from prony_serve.web.cache import Cache
+
+log = logging.getLogger("prony_serve.web")
+
+MOST_SERIES = 200
+"""The newest series are looked through."""
+MOST_ENTRIES = 100
+KEPT_S = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A change of a series, with every figure that shows it; headlines first."""
+
+    points: tuple[tuple[TrendView, ChangePoint], ...]
+
+    @property
+    def trend(self) -> TrendView:
+        """Of the first figure."""
+        return self.points[0][0]
+
+    @property
+    def trial(self) -> TrendTrial:
+        """The first one of the new level."""
+        return self.points[0][1].trial
+
+    @property
+    def differences(self) -> tuple[Difference, ...]:
+        """What changed."""
+        return self.points[0][1].differences
+
+    @property
+    def id(self) -> UUID:
+        """The same whenever the same change is found: of the series and the experiment that begins it."""
+        view = self.trend
+        return uuid5(
+            NAMESPACE_URL, "|".join((view.server, view.workload, view.load, self.trial.experiment_id))
+        )
+
+    @property
+    def words(self) -> str:
+        """Every figure that changed, in a sentence."""
+        return "; ".join(change_words(view, point) for view, point in self.points)
+
+
+class Changes:
+    """The change points of a store."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: Cache[tuple[Found, ...]] = Cache(2 * MOST_SERIES)
+
+    def newest(self) -> tuple[Found, ...]:
+        """Of the headline figures of the newest series, the newest change first."""
+        return tuple(sorted(self._all(), key=lambda one: one.trial.started, reverse=True)[:MOST_ENTRIES])
+
+    def note(self) -> str:
+        """Why nothing could be sought, where that is so; else empty."""
+        from prony_serve.trends import otava
+
+        return "" if otava.is_installed() else f"Apache Otava is not installed: {otava.INSTALL}"
+
+    def _all(self) -> Iterator[Found]:
+        names = sorted(self._store.series_names(), key=lambda one: one.newest, reverse=True)
+        for name in names[:MOST_SERIES]:
+            yield from self._known.get(_state(name), lambda name=name: self._sought(name))  # type: ignore[misc]
+
+    def _sought(self, name: SeriesName) -> tuple[Found, ...]:
+        """None in a series whose rows cannot be understood, whatever is wrong with them: its own page says
+        so, and the others are shown.
+        """
+        try:
+            return self._found(name)
+        except Exception:
+            log.warning("no changes sought in %s, %s, %s", *_state(name)[:3], exc_info=True)
+            return ()
+
+    def _found(self, name: SeriesName) -> tuple[Found, ...]:
+        series = self._store.series(name.server, name.workload, name.load_name)
+        grouped: dict[str, list[tuple[TrendView, ChangePoint]]] = {}
+        for figure in HEADLINES:
+            view = trend_of(self._store, series, name.server, name.workload, name.load_name, figure)
+            for point in view.changes:
+                grouped.setdefault(point.trial.experiment_id, []).append((view, point))
+        return tuple(Found(tuple(points)) for points in grouped.values())
+
+
+def _state(name: SeriesName) -> tuple[str, str, str, int, str, int]:
+    """It changes with every trial of the series; a trial that is judged again shows some minutes later."""
+    age = int(time.monotonic() / KEPT_S)
+    return name.server, name.workload, name.load_name, name.trials, name.newest.isoformat(), age

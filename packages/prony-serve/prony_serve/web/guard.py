@@ -1,0 +1,149 @@
+"""What stands before every page: the names by which this server may be called, where a change may come from,
+who asks; and the headers of every response. An ASGI application around another.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+import tempfile
+import traceback
+from collections.abc import Awaitable, Callable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from prony import redaction
+from prony_serve.web.access import Access, Reader
+from prony_serve.web.refusal import Refusal
+
+log = logging.getLogger("prony_serve.web")
+
+SAFE = frozenset({"GET", "HEAD"})
+PUBLIC = ("/login", "/static/")
+"""What is shown to whom is not known yet: the log-in form and its style."""
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
+Refuse = Callable[[Request, Refusal], Awaitable[Response]]
+
+
+class Guard:
+    """`names`: host names, in small letters, by which this server may be called beside its addresses."""
+
+    def __init__(self, app: ASGIApp, access: Access, names: frozenset[str], refuse: Refuse) -> None:
+        self._app = app
+        self._access = access
+        self._names = names
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        begun = False
+
+        async def sending(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                _complete(MutableHeaders(scope=message))
+            await send(message)
+
+        try:
+            scope["reader"] = self._reader(request)
+            await self._app(scope, receive, sending)
+        except Refusal as refusal:
+            if not begun:
+                await (await self._refuse(request, refusal))(scope, receive, sending)
+        except Exception as fault:
+            if not begun:  # else it has been answered (defect), and the server need not hear of it
+                await (await self._refuse(request, defect(fault)))(scope, receive, sending)
+
+    def _reader(self, request: Request) -> Reader:
+        """Raises Refusal."""
+        host = request.headers.get("host", "")
+        if not self._is_own(host):
+            shown = host[:100] or "(empty)"
+            raise Refusal(
+                421,
+                f"this server is not called '{shown}'; name it with --allow-host when you start prony serve",
+            )
+        if request.method not in SAFE:
+            _check_origin(request, host)
+        path = request.scope["path"]
+        if path.startswith(PUBLIC):
+            return Reader()
+        reader = self._access.reader(request)
+        if reader.by_cookie and request.method not in SAFE and "origin" not in request.headers:
+            raise Refusal(403, "a change by cookie needs the header Origin of its own page")
+        return reader
+
+    def _is_own(self, host: str) -> bool:
+        """An address is never wrong: only a name can be made to point here by somebody else."""
+        name = host_name(host)
+        return name is not None and (name in self._names or is_address(name))
+
+
+def own_names(more: tuple[str, ...] = ()) -> frozenset[str]:
+    """localhost, what this host is called, and what the command line adds."""
+    return frozenset(name.lower() for name in ("localhost", socket.gethostname(), socket.getfqdn(), *more))
+
+
+def host_name(host: str) -> str | None:
+    """The name in a header Host, in small letters; None when it is none."""
+    try:
+        found = urlsplit(f"//{host}")
+        found.port  # noqa: B018  (raises for a port that is none)
+    except ValueError:
+        return None
+    if found.path or found.query or found.fragment or found.username is not None or "@" in host:
+        return None
+    return found.hostname
+
+
+def is_address(name: str) -> bool:
+    """Whether it is an IP address."""
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _check_origin(request: Request, host: str) -> None:
+    """What changes anything comes from a page of this server, or from a program that sends no origin."""
+    origin = request.headers.get("origin")
+    if origin is not None and urlsplit(origin).netloc.lower() != host.lower():
+        raise Refusal(403, f"a change may not come from a page of another origin ({origin[:100]})")
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Refusal(403, "a change may not come from a page of another site")
+
+
+def _complete(headers: MutableHeaders) -> None:
+    for name, value in HEADERS.items():
+        headers.setdefault(name, value)
+    headers.setdefault("Content-Security-Policy", POLICY)
+    headers.setdefault("Cache-Control", "no-store")
+
+
+def defect(fault: Exception) -> Refusal:
+    """A fault of Prony itself: the traceback goes to a file, the reader gets one sentence."""
+    with tempfile.NamedTemporaryFile("w", prefix="prony-defect-", suffix=".log", delete=False) as file:
+        file.write(redaction.text("".join(traceback.format_exception(fault))))
+    log.error("defect: %s: %s; details: %s", type(fault).__name__, redaction.text(str(fault)), file.name)
+    return Refusal(500, f"this is a defect of Prony; its details are in {file.name} on the server")

@@ -1,0 +1,119 @@
+"""The pages that show results: experiments, one of them, two beside each other, hosts. Each is a function of
+the store's state and the address; none changes anything.
+"""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from prony.host.fingerprint import describe, differences
+from prony.report.html.page import SITE_POLICY, policy, render_html
+from prony.report.reading import load_result
+from prony.report.two_results import beside, blocks
+from prony.store import Search, running
+from prony_serve.web import asking
+from prony_serve.web.drawing import seconds_line
+from prony_serve.web.refusal import Refusal
+from prony_serve.web.site import Site
+
+REPORT_POLICY = f"{SITE_POLICY}; frame-ancestors 'none'"
+"""The report's own (prony.report.html.page) with what only a header can say."""
+
+
+def experiments(site: Site, request: Request) -> Response:
+    """What has been measured, newest first, as the query asks."""
+    fields = asking.asked(request.query_params)
+    page = asking.whole(request.query_params, "page", 1, 1_000_000, 1)
+    found = site.store.search(
+        asking.search(fields), limit=asking.PAGE_ROWS, offset=(page - 1) * asking.PAGE_ROWS
+    )
+    last = max(1, -(-found.total // asking.PAGE_ROWS))
+    return site.page(
+        "experiments.html.j2",
+        here="/",
+        found=found.experiments,
+        unreadable=found.unreadable,
+        total=found.total,
+        fields=fields,
+        page_number=page,
+        last_page=last,
+        running=running.running(site.store.where),
+    )
+
+
+def experiment(site: Site, request: Request) -> Response:
+    """The report of one experiment."""
+    row = site.store.experiment(request.path_params["which"])
+    if row.id != request.path_params["which"]:
+        return RedirectResponse(f"/results/{row.id}", 302)
+    live = running.one(site.store.where, row.id)
+    key = (row.id, row.status, row.trials, live is not None)
+
+    def drawn() -> str:
+        above = site.text("result_links.html.j2", here="/", id=row.id, live=live is not None)
+        view = load_result(site.store, row.id)
+        page = render_html(view, above=Markup(above), more_style=site.own_style)
+        return f"{policy(view, REPORT_POLICY)}\n{page}"
+
+    allowed, _, page = site.drawn_once(key, drawn).partition("\n")
+    return HTMLResponse(page, headers={"Content-Security-Policy": allowed})
+
+
+def live(site: Site, request: Request) -> Response:
+    """Where a running experiment stands; when it has ended, its report."""
+    identifier = site.store.experiment(request.path_params["which"]).id
+    state = running.one(site.store.where, identifier)
+    if state is None:
+        return RedirectResponse(f"/results/{identifier}", 302)
+    return site.page("live.html.j2", here="/", state=state, line=seconds_line(state.seconds))
+
+
+def compare(site: Site, request: Request) -> Response:
+    """From two ticked experiments to the address of both beside each other."""
+    chosen = list(dict.fromkeys(request.query_params.getlist("id")))
+    if len(chosen) != 2:
+        raise Refusal(400, f"{len(chosen)} results are ticked; expected two to put beside each other")
+    first, second = (site.store.experiment(which).id for which in chosen)
+    return RedirectResponse(f"/compare/{first}/{second}", 302)
+
+
+def two(site: Site, request: Request) -> Response:
+    """Two results beside each other: what prony compare-results prints."""
+    first, second = (site.store.experiment(request.path_params[name]).id for name in ("first", "second"))
+    if first == second:
+        raise Refusal(400, f"{first} is named twice; expected two results")
+    found = beside(load_result(site.store, first), load_result(site.store, second))
+    return site.page("two.html.j2", here="/", found=found, blocks=blocks(found))
+
+
+def hosts(site: Site, request: Request) -> Response:
+    """Every fingerprint that was measured on, newest first."""
+    del request
+    seen = sorted(site.store.fingerprints(), key=lambda one: one.newest, reverse=True)
+    return site.page("hosts.html.j2", here="/hosts", seen=seen)
+
+
+def host(site: Site, request: Request) -> Response:
+    """One fingerprint: its fields, how it differs from the others of its name, its experiments."""
+    key = request.path_params["key"]
+    seen = {one.fingerprint.key: one for one in site.store.fingerprints()}
+    if key not in seen:
+        raise Refusal(404, f"no host with the fingerprint '{key[:40]}' has been measured on")
+    own = seen[key]
+    others = [
+        (one.fingerprint, differences(one.fingerprint, own.fingerprint))
+        for one in seen.values()
+        if one.fingerprint.hostname == own.fingerprint.hostname and one is not own
+    ]
+    found = site.store.search(Search(fingerprint_key=key), limit=asking.PAGE_ROWS)
+    return site.page(
+        "host.html.j2",
+        here="/hosts",
+        own=own,
+        facts=describe(own.fingerprint),
+        others=others,
+        found=found.experiments,
+        total=found.total,
+    )

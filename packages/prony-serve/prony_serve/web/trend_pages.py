@@ -1,0 +1,115 @@
+"""The pages of trends: which series there are, one figure of one of them, the newest change points."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from prony.report.labels import named, rounded
+from prony.store import SeriesTrial
+from prony_serve.trends.reading import figures_of, trend_of
+from prony_serve.trends.series import TrendView, change_words, direction
+from prony_serve.web import asking, feed
+from prony_serve.web.drawing import by_commit, draw_trend
+from prony_serve.web.refusal import Refusal
+from prony_serve.web.site import Site
+
+SERIES = ("server", "workload", "load")
+MOST_SERIES = 1000
+
+
+def trends(site: Site, request: Request) -> Response:
+    """Every series: a server under a workload and a load."""
+    del request
+    names = sorted(site.store.series_names(), key=lambda one: (one.server, one.workload, one.load_name))
+    return site.page("trends.html.j2", here="/trends", names=names[:MOST_SERIES], total=len(names))
+
+
+def trend(site: Site, request: Request) -> Response:
+    """One figure of a series over time, or over commits."""
+    asked = _asked(site, request)
+    order = request.query_params.get("by", "time")
+    if order not in ("time", "commit"):
+        raise Refusal(400, f"by is '{order[:40]}'; expected time or commit")
+
+    def drawn() -> str:
+        view = asked.view(site)
+        return site.text(
+            "trend.html.j2",
+            here="/trends",
+            trend=view,
+            fields=asked.names,
+            drawn=draw_trend(view, commits=order == "commit"),
+            order=order,
+            has_commits=bool(by_commit(view)),
+            figures=[(name, named(name)) for name in figures_of(asked.series)],
+            rounded=rounded,
+            change_words=change_words,
+            direction=direction,
+        )
+
+    state = (len(asked.series), asked.series[-1].trial_id)
+    return HTMLResponse(site.drawn_once((*asked.names.values(), order, *state), drawn))
+
+
+def changes(site: Site, request: Request) -> Response:
+    """The newest change points of all series."""
+    del request
+    return site.page(
+        "changes.html.j2",
+        here="/changes",
+        found=site.changes.newest(),
+        note=site.changes.note(),
+        change_words=change_words,
+        direction=direction,
+        address=feed.trend_address,
+    )
+
+
+def atom(site: Site, request: Request) -> Response:
+    """The same as a feed."""
+    base = f"{site.access.scheme(request)}://{request.headers['host']}"
+    return Response(feed.feed(site.changes.newest(), base, site.store.where), media_type=feed.KIND)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The trend that an address names."""
+
+    server: str
+    workload: str
+    load: str
+    figure: str
+    series: tuple[SeriesTrial, ...]
+
+    @property
+    def names(self) -> dict[str, str]:
+        """As an address has them."""
+        return {"server": self.server, "workload": self.workload, "load": self.load, "figure": self.figure}
+
+    def view(self, site: Site) -> TrendView:
+        """With its changes, which takes a while with thousands of trials."""
+        return trend_of(site.store, self.series, self.server, self.workload, self.load, self.figure)
+
+
+def asked_trend(site: Site, request: Request) -> TrendView:
+    """The trend that an address names. Raises Refusal: 400 or 404."""
+    return _asked(site, request).view(site)
+
+
+def _asked(site: Site, request: Request) -> Asked:
+    server, workload, load = asking.needed(request.query_params, *SERIES)
+    series = tuple(site.store.series(server, workload, load))
+    known = figures_of(series)
+    if not series or not known:
+        raise Refusal(
+            404, f"no trial of {server[:100]}, {workload[:100]}, {load[:100]} with a figure is stored"
+        )
+    figure = request.query_params.get("figure") or known[0]
+    if figure not in known:
+        raise Refusal(
+            404, f"no trial of this series has the figure '{figure[:60]}'; it has {', '.join(known)}"
+        )
+    return Asked(server, workload, load, figure, series)

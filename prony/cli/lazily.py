@@ -1,0 +1,77 @@
+"""Commands of other packages: a line in the help, imported when they are run or completed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from prony import seams
+
+
+class Elsewhere(TyperCommand):
+    """Stands for a command of another package."""
+
+    key: str = ""
+
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
+        return seams.summary(seams.COMMANDS, self.key)
+
+    def real(self) -> Any:
+        """The command itself. Raises EnvironmentFault where its package is not installed."""
+        there = seams.need(seams.COMMANDS, self.key, f"prony {self.key}")
+        if not isinstance(there, typer.Typer):
+            alone = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+            alone.command(self.name)(there)
+            there = alone
+        made = typer.main.get_command(there)
+        made.name = self.name
+        return made
+
+
+class FrontEnd(TyperCommand):
+    """A line in `prony --help`: the arguments are another tool's, which this parser does not read."""
+
+    def get_short_help_str(self, limit: int = 45) -> str:  # noqa: ARG002
+        return seams.summary(seams.FRONT_ENDS, str(self.name))
+
+
+class Group(TyperGroup):
+    """Commands, some of them elsewhere."""
+
+    _listing = False
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        one = super().get_command(ctx, cmd_name)
+        if not isinstance(one, Elsewhere) or self._listing:
+            return one
+        if ctx.resilient_parsing and not seams.installed(seams.COMMANDS, one.key):  # completion
+            return one
+        return one.real()
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        self._listing = True
+        try:
+            super().format_commands(ctx, formatter)
+        finally:
+            self._listing = False
+
+
+def elsewhere(app: typer.Typer, name: str, within: str = "") -> None:
+    """Adds a command of another package, as `prony WITHIN NAME`."""
+    key = f"{within} {name}".strip()
+    app.command(name, cls=type("_Elsewhere", (Elsewhere,), {"key": key}))(_unread())
+
+
+def front_end(app: typer.Typer, name: str) -> None:
+    """Adds another tool's name; `prony.cli.main` hands its arguments over unread."""
+    app.command(name, cls=FrontEnd)(_unread())
+
+
+def _unread() -> Callable[[], int]:
+    def unread() -> int:
+        raise AssertionError("its arguments are read elsewhere")
+
+    return unread

@@ -1,1 +1,0 @@
-"""The page of all results: `prony serve`. Start at `prony.web.app.create`."""

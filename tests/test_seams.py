@@ -1,0 +1,151 @@
+"""The seams between the laboratory and the packages beside it: each has what the laboratory says of it, and
+without any of them the laboratory still works.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+import typer
+
+from prony import seams
+from prony.report.exports import Format
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGES = sorted((ROOT / "packages").glob("*/pyproject.toml"))
+
+
+def declared() -> dict[tuple[str, str], str]:
+    """(group, name) -> package, as the packages say it."""
+    found: dict[tuple[str, str], str] = {}
+    for file in PACKAGES:
+        project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+        for group, points in project["entry-points"].items():
+            found |= {(group, name): project["name"] for name in points}
+    return found
+
+
+def test_prony_knows_what_its_packages_have() -> None:
+    known = {key: one.package for key, one in seams.OWN.items()}
+    assert {key: package for key, package in declared().items() if key[0] != seams.SCHEMAS} == known
+
+
+@pytest.mark.parametrize(("group", "name"), sorted(declared()), ids=" ".join)
+def test_each_seam_holds(group: str, name: str) -> None:
+    there = seams.need(group, name, name)
+    match group:
+        case seams.COMMANDS:
+            assert isinstance(there, typer.Typer) or callable(there)
+            assert seams.summary(group, name) == seams.OWN[group, name].help
+        case seams.FRONT_ENDS:
+            from prony_frontends import front_end, names, summary
+
+            assert name in names()
+            assert front_end(name).name == name
+            assert summary(name) == seams.OWN[group, name].help
+        case seams.EXPORTS:
+            assert isinstance(there, Format)
+        case _:
+            assert callable(there) or callable(there.attached)
+
+
+@pytest.mark.parametrize("file", PACKAGES, ids=lambda file: file.parent.name)
+def test_a_package_is_pinned_to_the_version_of_the_laboratory(file: Path) -> None:
+    project = tomllib.loads(file.read_text(encoding="utf-8"))["project"]
+    core = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["version"] == core["version"] == version(project["name"])
+    own = [one for one in project["dependencies"] if one.startswith("prony")]
+    assert f"prony=={core['version']}" in own
+    assert all(one.endswith(f"=={core['version']}") for one in own)
+    assert f"{project['name']}=={core['version']}" in str(core["optional-dependencies"])
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A Python with everything installed but the packages beside the laboratory."""
+    site = tmp_path_factory.mktemp("site")
+    for one in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        beside = one.name.startswith(("prony_", "__editable__", "_prony")) or one.suffix == ".pth"
+        if not beside:
+            (site / one.name).symlink_to(one)
+    start = f"import sys; sys.path += [{str(site)!r}]; sys.path.insert(0, {str(ROOT)!r}); "
+    return [sys.executable, "-I", "-S", "-c", start]
+
+
+def run(alone: list[str], code: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """This code in that Python."""
+    return subprocess.run(
+        [*alone[:-1], alone[-1] + code, *words],
+        cwd=ROOT, env=os.environ | env, capture_output=True, text=True, timeout=600, check=False,
+    )  # fmt: skip
+
+
+OPTIONS = ("-p", "no:cacheprovider", "-o", f"pythonpath={ROOT}")
+MAIN = "from prony.cli.main import main; sys.exit(main())"
+
+
+def test_without_packages_the_help_names_their_commands_with_the_line_that_installs_them(
+    alone: list[str],
+) -> None:
+    done = run(alone, MAIN, "--help")
+    assert done.returncode == 0
+    text = " ".join(done.stdout.split())
+    for (group, name), known in seams.OWN.items():
+        if group in (seams.COMMANDS, seams.FRONT_ENDS) and " " not in name:
+            extra = known.package.removeprefix("prony-")
+            assert f" {name} {known.help} (install it: pip install 'prony[{extra}]')" in text
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve",), ("hosts", "check", "x.yaml"), ("explain", "latest"), ("selftest", "--list"),
+        ("second-opinion", "http://127.0.0.1:9/"), ("import", "x.jmx", "-o", "x.yaml"), ("wrk", "-c", "1"),
+        ("results", "push", "latest"), ("load", "http://127.0.0.1:9/", "--explain", "--attach"),
+        ("load", "http://127.0.0.1:9/", "--hosts", "hosts.yaml"),
+        ("load", "http://127.0.0.1:9/", "--push", "http://127.0.0.1:9/"),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_without_its_package_a_command_says_which_one_to_install(
+    alone: list[str], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    done = run(alone, MAIN, *words, PRONY_DB=str(tmp_path / "r.db"))
+    assert done.returncode == 4
+    assert "pip install 'prony[" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_without_packages_completion_names_their_commands(alone: list[str]) -> None:
+    asked = {"_PRONY_COMPLETE": "complete_bash", "COMP_WORDS": "prony se", "COMP_CWORD": "1"}
+    code = "sys.argv[0] = 'prony'; " + MAIN
+    assert set(run(alone, code, **asked).stdout.split()) == {"second-opinion", "selftest", "serve", "servers"}
+
+
+def test_a_laboratory_alone_reads_and_shows_a_stored_explanation(alone: list[str], tmp_path: Path) -> None:
+    """Of a published result with profiles."""
+    stored = ROOT / "docs" / "results" / "sync-vs-async" / "results.prony"
+    database = {"PRONY_DB": str(tmp_path / "r.db")}
+    assert run(alone, MAIN, "results", "import", str(stored), **database).returncode == 0
+    done = run(alone, MAIN, "results", "show", "latest", **database)
+    assert done.returncode == 0, done.stderr
+    printed = run(alone, MAIN, "results", "show", "latest", "--json", **database)
+    assert json.loads(printed.stdout)["conforms"] is not None
+
+
+def test_the_tests_of_the_laboratory_pass_without_the_packages(alone: list[str]) -> None:
+    """All are collected, which imports what they use; those that need neither time nor a machine are run."""
+    start = "import pytest; sys.exit(pytest.main(sys.argv[1:]))"
+    collected = run(alone, start, "--collect-only", "-q", *OPTIONS, "tests")
+    assert collected.returncode == 0, collected.stdout[-3000:]
+    folders = [f"tests/{name}" for name in ("compare", "plan", "steady")]
+    done = run(alone, start, "-q", *OPTIONS, *folders)
+    assert done.returncode == 0, done.stdout[-3000:]
