@@ -54,7 +54,7 @@ def later(
     figure: str,
     limits: SteadyWindowLimits,
 ) -> Later | None:
-    """What is still to come of a figure in these trials, by server; None where no plateau is claimed, or the
+    """Residual drift of a figure in these trials, by server; None where no plateau is claimed, or the
     figure does not move with a plateau.
     """
     every = [one for mine in trials.values() for one in mine]
@@ -86,7 +86,7 @@ def changes_of(
     ended: bool = False,
 ) -> Changes:
     """What the trials of a gate come to: while it runs, and in its report. `looks`: None with a baseline.
-    `later_of`: what is still to come of a figure.
+    `later_of`: residual drift of a figure.
     """
     directions = {figure: bool(FIGURE[figure].higher_is_better) for figure in gate.figures}
     asked = Asked(gate.base, gate.candidate, directions, gate.margin, gate.margins)

@@ -28,9 +28,9 @@ def command(
     trials: int | None = typer.Option(
         None, "--trials", help=f"Fresh processes [default: {TRIALS}, quick: {QUICK_TRIALS}]."
     ),
-    each: int = typer.Option(EACH, "--each", help="Trials per name in one experiment."),
+    each: int = typer.Option(EACH, "--each", help="Number of trials per name in one experiment."),
     experiments: int = typer.Option(
-        EXPERIMENTS, "--experiments", help="Experiments that are drawn from the trials."
+        EXPERIMENTS, "--experiments", help="Number of experiments drawn from the trials."
     ),
     *,
     asked: AskedTrial,

@@ -23,11 +23,11 @@ def command(
         None, "--slo", help="What must hold, such as 'p99<50ms' or 'p99<50ms,p99.9<1s' (quote it)."
     ),
     start: float | None = typer.Option(
-        None, "--start", help="The first rate, requests/s [default: half of what a closed loop carries]."
+        None, "--start", help="First rate, requests/s [default: half the throughput of a closed loop]."
     ),
-    highest: float | None = typer.Option(None, "--highest", help="Do not try more than this, requests/s."),
+    highest: float | None = typer.Option(None, "--highest", help="Highest rate to try, requests/s."),
     resolution: float | None = typer.Option(
-        None, "--resolution", help="End when the bracket is so narrow, per cent [default: 5]."
+        None, "--resolution", help="Stop when the bracket is narrower than this, per cent [default: 5]."
     ),
     search_trials: int | None = typer.Option(
         None, "--search-trials", help=f"End the search after this many trials [default: {MOST_TRIALS}]."
@@ -35,7 +35,9 @@ def command(
     users: int | None = typer.Option(
         None, "--users", "-c", help=f"Of the closed loop that says where to begin [default: {USERS}]."
     ),
-    arrivals: str | None = typer.Option(None, "--arrivals", help="constant or poisson [default: constant]."),
+    arrivals: str | None = typer.Option(
+        None, "--arrivals", help="Arrivals: constant or poisson [default: constant]."
+    ),
     *,
     asked: t.AskedTarget,
     common: Common,

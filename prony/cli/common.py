@@ -49,8 +49,8 @@ class Common:
     ] = None  # fmt: skip
     seed: Annotated[
         int | None,
-        typer.Option("--seed", help="Of the order of trials and of all draws [default: the plan's, else "
-                     "drawn and recorded]."),
+        typer.Option("--seed", help="Random seed for the trial order and all draws [default: the plan's, "
+                     "else drawn and recorded]."),
     ] = None  # fmt: skip
     until_clear: Annotated[
         bool,
@@ -59,7 +59,7 @@ class Common:
     ] = False  # fmt: skip
     max_trials: Annotated[
         int | None,
-        typer.Option("--max-trials", help="With --until-clear: maximum per server [default: 20]."),
+        typer.Option("--max-trials", help="With --until-clear: maximum trials per server [default: 20]."),
     ] = None
     budget: Annotated[
         str | None,
@@ -87,17 +87,17 @@ class Common:
     ] = None  # fmt: skip
     windows: Annotated[
         int | None,
-        typer.Option("--windows", metavar="K", help="Measure K windows one after the other in each process; "
+        typer.Option("--windows", metavar="K", help="Measure K consecutive windows in each process; "
                      "comparisons print how the variance is made up, and the cheapest mix."),
     ] = None  # fmt: skip
     request_parts: Annotated[
         bool,
-        typer.Option("--request-parts", help="Take the time of each request apart: connect, send, wait, "
+        typer.Option("--request-parts", help="Time the phases of each request: connect, send, wait, "
                      "receive; costs the client some CPU."),
     ] = False  # fmt: skip
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="After the measured trials one more of each server with a profiler: "
+        typer.Option("--explain", help="After the measured trials, one more per server with a profiler: "
                      "where its CPU time goes (docs/explain.md); nothing of it is a figure."),
     ] = False  # fmt: skip
     attach: Annotated[

@@ -33,7 +33,7 @@ def command(
         "server.yaml; or the URLs of running ones.",
     ),
     trials: int | None = typer.Option(
-        None, "--trials", help="Fresh processes per server (of a URL: trials) [default: 5, quick: 3]."
+        None, "--trials", help="Number of trials per server, each in a fresh process [default: 5, quick: 3]."
     ),
     two_pass: bool = typer.Option(
         False,

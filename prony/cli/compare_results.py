@@ -10,7 +10,7 @@ from prony.errors import UsageError
 
 def command(
     first: options.Which,
-    second: str = typer.Argument(..., metavar="ID", help="The other one, such as one that was imported."),
+    second: str = typer.Argument(..., metavar="ID", help="The second result, such as an imported one."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:

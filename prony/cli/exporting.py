@@ -34,7 +34,7 @@ def export(
         "prony results import].",
     ),
     trial: list[str] = typer.Option(
-        None, "--trial", metavar="ID", help="Only this trial (the end of its id is enough). Repeatable."
+        None, "--trial", metavar="ID", help="Only this trial; the end of its id is enough; repeatable."
     ),
     output: Path | None = typer.Option(
         None, "--output", "-o", help="A file, or a folder for a file per trial [default: standard output]."

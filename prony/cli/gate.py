@@ -37,19 +37,19 @@ def command(
         help="Two builds: folders with a server.yaml, or servers of the catalogue; with --baseline the "
         "candidate alone.",
     ),
-    margin: str = typer.Option("3%", "--margin", help="The loss that is tolerated, such as 3%."),
+    margin: str = typer.Option("3%", "--margin", help="Largest tolerated loss, such as 3%."),
     figures: str = typer.Option(
-        gate_plan.FIGURES, "--figures", help="What may not get worse, separated by commas."
+        gate_plan.FIGURES, "--figures", help="Figures that must not get worse, separated by commas."
     ),
     p99: bool = typer.Option(
         False, "--p99", help="Also p99, at a margin of 20 %: a tail varies more than a rate."
     ),
     budget: str = typer.Option("20m", "--budget", help="The time that trials may take, such as 20m."),
     trials: int = typer.Option(
-        gate_plan.FIRST_LOOK, "--trials", help="Fresh processes of each build before the first look."
+        gate_plan.FIRST_LOOK, "--trials", help="Number of trials per build before the first look."
     ),
     most_trials: int | None = typer.Option(
-        None, "--max-trials", help="Of each build at the most [default: as many as fit into the budget]."
+        None, "--max-trials", help="Maximum trials per build [default: as many as fit into the budget]."
     ),
     protocol: str | None = typer.Option(
         None,
@@ -61,10 +61,10 @@ def command(
         None,
         "--baseline",
         metavar="TAG",
-        help="Hold the candidate against stored results with this tag and this host's fingerprint.",
+        help="Compare the candidate with stored results with this tag and this host's fingerprint.",
     ),
     junit: Annotated[
-        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit's XML to this file.")
+        Path | None, typer.Option("--junit", metavar="FILE", help="Write JUnit XML to this file.")
     ] = None,
     markdown: Annotated[
         Path | None,

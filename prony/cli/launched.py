@@ -29,22 +29,20 @@ class AskedTrial:
 
     workload: Annotated[
         str | None,
-        typer.Option(
-            "--workload", "-w", help="Which requests; by default the first that the server offers, or all do."
-        ),
+        typer.Option("--workload", "-w", help="Workload [default: the first that every server offers]."),
     ] = None
     users: Annotated[
         int | None,
-        typer.Option("--users", "-c", help="Users in a closed loop, each with a connection of its own."),
+        typer.Option("--users", "-c", help="Closed loop: number of users, one connection each."),
     ] = None
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", help="Change a setting of the workload, such as delay_ms=50 (again for more)."),
+        typer.Option("--set", help="Set a workload setting, such as delay_ms=50; repeatable."),
     ] = None
     band: Annotated[
         str,
         typer.Option(
-            "--band", help="Servers that surely differ by less are called equivalent, such as 1% or 0.01."
+            "--band", help="Equivalence band: servers that differ by less are equivalent, such as 1% or 0.01."
         ),
     ] = "2%"
     at_least: Annotated[

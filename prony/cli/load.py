@@ -22,34 +22,36 @@ if TYPE_CHECKING:
 @measures(without=("until_clear", "max_trials", "jdk", "share_process"))
 def command(
     url: str | None = typer.Argument(
-        None, help="What to request, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
+        None, help="URL, such as http://127.0.0.1:8080/path or unix:/run/app.sock:/path."
     ),
     method: str | None = typer.Option(
-        None, "--method", "-X", help="The method [default: GET, with a body POST]."
+        None, "--method", "-X", help="Request method [default: GET, with a body POST]."
     ),
     header: list[str] = typer.Option(
-        [], "--header", "-H", help="A header, such as 'Accept: */*'; may be given again."
+        [], "--header", "-H", help="Request header, such as 'Accept: */*'; repeatable."
     ),
     body: str | None = typer.Option(
-        None, "--body", "--data", help="The body; @FILE sends a file. ${…} placeholders: docs/engine.md."
+        None, "--body", "--data", help="Request body; @FILE sends a file. ${…} placeholders: docs/engine.md."
     ),
-    body_file: Path | None = typer.Option(None, "--body-file", help="A file that is sent as the body."),
+    body_file: Path | None = typer.Option(
+        None, "--body-file", help="Request body from a file, byte for byte."
+    ),
     users: int | None = typer.Option(
         None,
         "--users",
         "-c",
-        help="Users in a closed loop, each with a connection of its own [default: 10].",
+        help="Closed loop: number of users, one connection each [default: 10].",
     ),
     think: str | None = typer.Option(
         None,
         "--think",
-        help="Users pause after each response: 500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s.",
+        help="Think time after each response: 500ms, uniform:0.5s,1.5s, exponential:1s or gaussian:1s,0.2s.",
     ),
     rate: float | None = typer.Option(
-        None, "--rate", "-r", help="Or an open loop: requests per second, independent of responses."
+        None, "--rate", "-r", help="Open loop: requests per second, independent of responses."
     ),
     arrivals: str | None = typer.Option(
-        None, "--arrivals", help="Open loop: constant or poisson [default: constant]."
+        None, "--arrivals", help="Open loop: arrivals constant or poisson [default: constant]."
     ),
     max_users: int | None = typer.Option(
         None,
@@ -61,22 +63,20 @@ def command(
         None, "--phases", help="Open loop: the rate over time, such as 10s@0..100,60s@100."
     ),
     sessions: bool = typer.Option(
-        False, "--sessions", help="Open loop: an arrival is a user who walks the workload once."
+        False, "--sessions", help="Open loop: each arrival is a user who walks the workload once."
     ),
     deadline: str | None = typer.Option(
-        None, "--deadline", help="Open loop: a request may take so long from when it was due."
+        None, "--deadline", help="Open loop: deadline of a request, from its due time."
     ),
     ramp_up: str | None = typer.Option(
-        None, "--ramp-up", help="Users start, or the rate rises from 0, over so long, such as 10s."
+        None, "--ramp-up", help="Ramp-up duration of users or rate, such as 10s."
     ),
-    ramp_down: str | None = typer.Option(
-        None, "--ramp-down", help="Users of a closed loop end over so long at the end."
-    ),
+    ramp_down: str | None = typer.Option(None, "--ramp-down", help="Ramp-down duration of a closed loop."),
     workload: str | None = typer.Option(
         None,
         "--workload",
         "-w",
-        help="Walk this workload's scenario (a name, or a .yaml file), not one request.",
+        help="Walk this workload (a name, or a .yaml file) instead of one request.",
     ),
     duration: str | None = typer.Option(
         None,
@@ -85,61 +85,57 @@ def command(
         help="Measurement time, such as 30s [default: until the throughput is good to ±5 %, 10s to 60s].",
     ),
     requests: int | None = typer.Option(
-        None, "--requests", "-n", help="Or: exactly this many requests, measured from the first."
+        None, "--requests", "-n", help="Number of requests, measured from the first."
     ),
     whole: bool = typer.Option(
         False, "--whole", help="With --duration: measure from the first request, ramps included."
     ),
     iterations: int | None = typer.Option(
-        None, "--iterations", help="Or: each user walks the scenario so often, measured from the first."
+        None, "--iterations", help="Iterations per user, measured from the first."
     ),
     warmup: str | None = typer.Option(
         None,
         "--warmup",
-        help="Load before the measured part, such as 5s [default: the ramp and 3s; with -n none].",
+        help="Warm-up load before the measured part, such as 5s [default: the ramp and 3s; with -n none].",
     ),
     connection_per_request: bool = typer.Option(
-        False, "--connection-per-request", help="No keep-alive: each request opens a connection."
+        False, "--connection-per-request", help="No keep-alive: a new connection per request."
     ),
     requests_per_connection: int | None = typer.Option(
-        None, "--requests-per-connection", help="The client closes a connection after this many."
+        None, "--requests-per-connection", help="Requests per connection; the client then closes it."
     ),
     pipeline: int = typer.Option(
-        1, "--pipeline", help="Requests sent together before any of their responses is awaited."
+        1, "--pipeline", help="Pipelining: requests sent together before the first response is awaited."
     ),
     http_version: str = typer.Option("1.1", "--http-version", help="1.1, 2 or 1.0."),
-    streams: int = typer.Option(
-        1, "--streams", help="HTTP/2: users who share a connection, each with a stream of its own."
-    ),
+    streams: int = typer.Option(1, "--streams", help="HTTP/2: concurrent streams per connection."),
     address: list[str] = typer.Option(
-        [], "--address", help="Connect to HOST:PORT instead of the URL's host; given again, in turn."
+        [], "--address", help="Connect to HOST:PORT instead of the URL's host; repeatable, used round-robin."
     ),
     source: list[str] = typer.Option(
-        [], "--source", help="An address of this host that connections come from; given again, in turn."
+        [], "--source", help="Source address of connections; repeatable, used round-robin."
     ),
     ca: Path | None = typer.Option(
-        None, "--ca", help="https: a PEM file with the certificates to trust, instead of the system's."
+        None, "--ca", help="https: PEM file of trusted certificates, instead of the system's."
     ),
     insecure: bool = typer.Option(
-        False, "--insecure", help="https: take any certificate; the report says so."
+        False, "--insecure", help="https: accept any certificate; the report says so."
     ),
     client_cert: Path | None = typer.Option(
         None, "--client-cert", help="https: the client's certificate chain (PEM); with --client-key."
     ),
     client_key: Path | None = typer.Option(None, "--client-key", help="https: the client's key (PEM)."),
-    sni: str | None = typer.Option(
-        None, "--sni", help="https: the name to ask for [default: the URL's host]."
-    ),
+    sni: str | None = typer.Option(None, "--sni", help="https: server name (SNI) [default: the URL's host]."),
     tls_version: str | None = typer.Option(
         None, "--tls-version", help="https: only 1.2 or only 1.3 [default: both]."
     ),
     no_resumption: bool = typer.Option(
-        False, "--no-resumption", help="https: a full handshake for every connection."
+        False, "--no-resumption", help="https: full handshake for every connection, no resumption."
     ),
     log: Path | None = typer.Option(
         None, "--log", help="Also write one row per request into this CSV file (docs/engine.md)."
     ),
-    trials: int = typer.Option(1, "--trials", help="Measure so often, one after the other."),
+    trials: int = typer.Option(1, "--trials", help="Number of trials, one after the other."),
     *,
     common: Common,
 ) -> int:

@@ -16,13 +16,13 @@ from pydantic import ValidationError
 from prony.errors import UsageError
 
 Which = Annotated[str, typer.Argument(metavar="ID", help="An id, the beginning of one, a tag, or 'latest'.")]
-Db = Annotated[str | None, typer.Option("--db", help="Where results are kept, a file or an SQLAlchemy URL.")]
+Db = Annotated[str | None, typer.Option("--db", help="Result store: a file or an SQLAlchemy URL.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 Report = Annotated[
     Path | None, typer.Option("--report", help="Write a self-contained HTML report to this file.")
 ]
 Details = Annotated[
-    bool, typer.Option("--details", help="After the answer every table, check and trial behind it.")
+    bool, typer.Option("--details", help="Also print every table, check and trial behind the answer.")
 ]
 Limits = Annotated[
     list[str] | None,

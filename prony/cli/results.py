@@ -43,8 +43,8 @@ app.command("rejudge")(rejudge.command)
 def tag(
     which: options.Which,
     name: str = typer.Argument(..., metavar="NAME", help="Letters, digits and . _ / -, such as main or 2.1."),
-    only: bool = typer.Option(False, "--only", help="Take it off every other result."),
-    remove: bool = typer.Option(False, "--remove", help="Take it off this one."),
+    only: bool = typer.Option(False, "--only", help="Remove the tag from every other result."),
+    remove: bool = typer.Option(False, "--remove", help="Remove the tag from this result."),
     db: options.Db = None,
 ) -> int:
     """Give a result a name, by which it is found, shown and kept; several may have the same."""
@@ -67,7 +67,7 @@ def tag(
 @app.command("note")
 def note(
     which: options.Which,
-    text: str = typer.Argument(..., metavar="TEXT", help="What should be remembered of it."),
+    text: str = typer.Argument(..., metavar="TEXT", help="Text of the note."),
     db: options.Db = None,
 ) -> int:
     """Add a note to a result, with your name and the time. Notes are exported with it."""
@@ -91,7 +91,7 @@ lazily.elsewhere(app, "push", "results")
 @app.command("import")
 def import_results(
     file: Path = typer.Argument(
-        ..., metavar="FILE", help="What prony results export wrote, or a rescued trial."
+        ..., metavar="FILE", help="A file written by prony results export, or a rescued trial."
     ),
     db: options.Db = None,
 ) -> int:

@@ -21,18 +21,20 @@ def command(
     conforming: bool | None = typer.Option(
         None,
         "--conforming/--not-conforming",
-        help="... in which what was asked for happened, or did not [default: either].",
+        help="Only results that conform, or only those that do not [default: both].",
         show_default=False,
     ),
     made_by: str | None = typer.Option(
-        None, "--command", help="Of this command: compare, run, load ...; a pattern."
+        None, "--command", help="Only results of this command: compare, run, load ...; a pattern."
     ),
-    tag: str | None = typer.Option(None, "--tag", help="With this tag."),
-    text: str | None = typer.Option(None, "--text", help="With this in the title, or in front of the id."),
-    since: str | None = typer.Option(None, "--since", help="From then on: 30d, 8w, 2026-11-22 ..."),
-    until: str | None = typer.Option(None, "--until", help="Before then."),
-    limit: int | None = typer.Option(None, "--limit", min=1, help="The newest so many [default: all]."),
-    offset: int = typer.Option(0, "--offset", min=0, help="Without the newest so many."),
+    tag: str | None = typer.Option(None, "--tag", help="Only results with this tag."),
+    text: str | None = typer.Option(None, "--text", help="Text in the title, or the beginning of the id."),
+    since: str | None = typer.Option(None, "--since", help="Only results since: 30d, 8w, 2026-11-22 ..."),
+    until: str | None = typer.Option(None, "--until", help="Only results before: same format."),
+    limit: int | None = typer.Option(
+        None, "--limit", min=1, help="Show at most N, newest first [default: all]."
+    ),
+    offset: int = typer.Option(0, "--offset", min=0, help="Skip the newest N."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:

@@ -19,10 +19,10 @@ def command(
     keep: list[str] = typer.Option(
         ...,
         "--keep",
-        help="What stays: the newest so many (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
+        help="Results to keep: the newest N (50), or those of the last hours, days or weeks (12h, 90d, 8w). "
         "Repeatable: what either keeps, stays.",
     ),
-    delete: bool = typer.Option(False, "--delete", help="Remove the others [default: only list them]."),
+    delete: bool = typer.Option(False, "--delete", help="Delete the others [default: only list them]."),
     db: options.Db = None,
     json: options.Json = False,
 ) -> int:

@@ -26,23 +26,25 @@ def command(
         False, "--quick", help="Cut to about five minutes; every figure is marked quick."
     ),
     dry_run: bool = typer.Option(
-        False, "--dry-run", help="Print what would run, in which order, and about how long it takes."
+        False,
+        "--dry-run",
+        help="Print the trials in their order and the estimated duration, and run nothing.",
     ),
     skip_unmeetable: bool = typer.Option(
-        False, "--skip-unmeetable", help="Leave out what this host cannot do and run the rest."
+        False, "--skip-unmeetable", help="Skip cells that this host cannot run."
     ),
     only: str | None = typer.Option(
         None,
         "--only",
         metavar="GLOB",
-        help="Only this part, or the cells whose id matches.",
+        help="Only this part, or cells whose id matches.",
     ),
-    soak: str | None = typer.Option(None, "--duration", help="Run the plan's soak so long, such as 8h."),
+    soak: str | None = typer.Option(None, "--duration", help="Duration of the plan's soak, such as 8h."),
     against: Path | None = typer.Option(
         None,
         "--against",
         metavar="FILE",
-        help="Show the result beside an exported one, such as those of docs/results.",
+        help="Compare with an exported result, such as those of docs/results.",
     ),
     small: bool = typer.Option(False, "--miniature", hidden=True),
     *,

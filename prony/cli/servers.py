@@ -86,10 +86,10 @@ def check(
         False, "--all", help="Every server of the catalogue with every variant."
     ),
     workload: list[str] = typer.Option(
-        [], "--workload", "-w", help="Only under this workload (again for more) [default: all it claims]."
+        [], "--workload", "-w", help="Only this workload; repeatable [default: all it claims]."
     ),
     setting: list[str] = typer.Option(
-        [], "--set", help="Change a setting of a workload, such as delay_ms=50 (again for more)."
+        [], "--set", help="Set a workload setting, such as delay_ms=50; repeatable."
     ),
     jdk: str | None = typer.Option(
         None, "--jdk", help="JDK to use, a major version or a folder [default: what each server prefers]."

@@ -25,7 +25,9 @@ def command(
         None, "--users", "-c", help=f"Numbers of users; 16…2048 doubles between two [default: {USERS}]."
     ),
     trials: int | None = typer.Option(
-        None, "--trials", help="Per number of users [default: 3; quick, or below 4 numbers: 1]."
+        None,
+        "--trials",
+        help="Number of trials per number of users [default: 3; quick, or fewer than 4 numbers: 1].",
     ),
     *,
     asked: t.AskedTarget,

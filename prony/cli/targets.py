@@ -202,7 +202,7 @@ class AskedTarget:
     """What is put under load, and how long: of the commands that try several loads on it."""
 
     target: Target = None
-    workload: Annotated[str | None, typer.Option("--workload", "-w", help="Which requests.")] = None
+    workload: Annotated[str | None, typer.Option("--workload", "-w", help="Workload.")] = None
     window: Annotated[
         str | None,
         typer.Option(

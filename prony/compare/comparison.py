@@ -37,7 +37,7 @@ BAND = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """What is still to come in the servers' figures, up to a horizon."""
+    """Residual drift in the servers' figures, up to a horizon."""
 
     horizon_s: float
     coming: Mapping[str, Approach | None]
@@ -153,7 +153,7 @@ def compare(
     With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once and
     each pair of servers gets an equal share of the error, so that no look and no pair was free.
 
-    `least`: the smallest difference that is claimed. `later`: what is still to come; None where no plateau is
+    `least`: the smallest difference that is claimed. `later`: residual drift; None where no plateau is
     claimed. `block_s`: what a block takes, for what would settle a pair. `servers` fixes the order (else: as
     they first appear). Raises ValueError for a band below 0 or a confidence outside (0, 1).
     """

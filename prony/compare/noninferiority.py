@@ -123,7 +123,7 @@ def changes(
     """Of round-robin trials of both. `samples`: by figure, in the order of blocks.
 
     Every interval covers at all of `looks` at once, so that this may be asked after each block and the trials
-    ended by any outcome, or by the clock. `later`: of a figure, what is still to come: a candidate that is
+    ended by any outcome, or by the clock. `later`: of a figure, residual drift: a candidate that is
     shown to move away from its base across the margin is not let pass. `ended`: no further trial will come.
     """
     gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}

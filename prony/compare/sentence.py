@@ -97,7 +97,7 @@ def _difference(pair: Pair) -> str:
 def _later(pair: Pair) -> str:
     drift = next((one for one in pair.sources if one.name == DRIFT), None)
     if drift is None or math.isinf(drift.down) or math.isinf(drift.up):
-        said = "open, what is still to come is not bounded"
+        said = "open, residual drift is not bounded"
     else:
         turned = (pair.ratio or 1.0) < 1
         down, up = (drift.up, drift.down) if turned else (drift.down, drift.up)

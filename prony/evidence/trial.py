@@ -200,7 +200,7 @@ class WarmUp(Record):
     """
     reason: str = ""
     still_to_come: float | None = None
-    """Where the window opened: the bound expected for it on what is still to come (0.03 is 3 %)."""
+    """Where the window opened: the bound expected for it on residual drift (0.03 is 3 %)."""
     closed_users: int | None = None
     """A closed loop of so many users had warmed the process up before, for `closed_s`."""
     closed_s: float = 0.0

@@ -71,7 +71,7 @@ class Ended:
             self.conforming[place] = record.evidence
 
     def later(self, figure: str) -> Later | None:
-        """What is still to come of a figure, by server."""
+        """Residual drift of a figure, by server."""
         by_server: dict[str, list[Evidence]] = {}
         for (server, _), evidence in self.conforming.items():
             by_server.setdefault(server, []).append(evidence)

@@ -46,7 +46,7 @@ def is_asked(evidence: Evidence) -> bool:
 
 
 def coming(levels: Sequence[Stretch | None], horizon_s: float) -> Approach | None:
-    """What is still to come in these trials of one cell together: pooled, as trends that are weak in each of
+    """Residual drift in these trials of one cell together: pooled, as trends that are weak in each of
     them are strong in all. None where the rows of one of them cannot tell.
     """
     known = [one for one in levels if one is not None]

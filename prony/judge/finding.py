@@ -120,7 +120,7 @@ class Finding(Record):
     bias: dict[str, Bias] = Field(default_factory=dict)
     """By figure, of the figures in BUDGETED that it may bend."""
     plateau: dict[str, Plateau] = Field(default_factory=dict)
-    """By figure: what is still to come after the window."""
+    """By figure: residual drift after the window."""
     provided: str = ""
     """Completes "provided that …": what a claim rests on where nothing bounds the effect."""
     assumption: str = ""
@@ -195,7 +195,7 @@ class Judgement(Record):
         return added(line.bias for line in self.budget(figure))
 
     def plateau(self, figure: str) -> Plateau | None:
-        """What is still to come of a figure; None where no plateau is asked for."""
+        """Residual drift of a figure; None where no plateau is asked for."""
         name = BUDGET_OF.get(figure, figure)
         return next((one.plateau[name] for one in self.findings if name in one.plateau), None)
 

@@ -49,8 +49,8 @@ class WarmUpPlan(Record):
     """Back on its own CPUs the server settles for at most so long."""
     settle_until: Literal["level", "shown"] = "shown"
     """What ends the settling before its cap. `level`: the rows are level and the JIT compiler is idle.
-    `shown`: besides, it can be expected of the window that at most 3 % is still to come; with 1 % noise from
-    second to second that takes about a minute, and a window of 10 s hardly ever shows it.
+    `shown`: besides, at most 3 % residual drift can be expected of the window; with 1 % noise from second to
+    second that takes about a minute, and a window of 10 s hardly ever shows it.
     """
     closed_users: Annotated[int, Field(ge=0)] | Literal["auto"] = "auto"
     """So many users without think time load a fresh process first, for `closed_s`; 0: none. A JIT compiler

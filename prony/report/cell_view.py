@@ -200,7 +200,7 @@ class CellView:
     superseded: tuple[TrialView, ...] = ()
     """Trials on record that were run again: interrupted ones, and with --repeat-disturbed disturbed ones."""
     plateau: Plateau | None = None
-    """What is still to come of the headline figure, pooled over the trials that count; None where no plateau
+    """Residual drift of the headline figure, pooled over the trials that count; None where no plateau
     is claimed.
     """
 

@@ -310,7 +310,7 @@ def figure_cell(figure: str, of: CellView, *, best: bool = False) -> TableCell:
 
 
 def _drift_row(part: PartView) -> list[Row]:
-    """What is still to come, over the trials together; nothing where no plateau is claimed."""
+    """Residual drift, over the trials together; nothing where no plateau is claimed."""
     found = [cell.plateau for cell in part.cells]
     horizon_s = next((one.horizon_s for one in found if one is not None), None)
     if horizon_s is None:

@@ -192,14 +192,14 @@ def _compared(
 
 
 def later_of(cells: Sequence[CellView], figure: str) -> Later | None:
-    """What is still to come of a figure of these cells."""
+    """Residual drift of a figure of these cells."""
     trials = {cell.cell.server: [t.record.evidence for t in cell.counting] for cell in cells}
     counting = [trial for cell in cells for trial in cell.counting]
     return later(trials, figure, SteadyWindowLimits.among(_limits(counting)))
 
 
 def with_plateau(cell: CellView) -> CellView:
-    """The cell with what is still to come of its figure, where a plateau is claimed."""
+    """The cell with the residual drift of its figure, where a plateau is claimed."""
     figure = compared_figure(cell.cell.trial.load)
     found = later_of([cell], figure)
     if found is None:

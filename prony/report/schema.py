@@ -162,7 +162,7 @@ class CellOut(Out):
     not_conforming: list[str] = Field(description="why trials do not conform, each check once")
     bound_by: str
     plateau: Plateau | None = Field(
-        description="what is still to come of the figure that is asked for, pooled over its trials; null "
+        description="residual drift of the figure that is asked for, pooled over its trials; null "
         "where no plateau is claimed"
     )
     uncertainty: dict[str, Uncertainty] = Field(

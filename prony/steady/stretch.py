@@ -1,4 +1,4 @@
-"""The rows from which it can be said how level a window is, and the bound on what is still to come; of one
+"""The rows from which it can be said how level a window is, and the bound on residual drift; of one
 trial, or of several of one cell together. Pure.
 """
 

@@ -21,7 +21,7 @@ own rows move the estimate. At 1 a level window is as often above the limit as b
 
 @dataclass(frozen=True, slots=True)
 class ComingWindow:
-    """What a phase must have shown of the window that follows it: that little enough is still to come."""
+    """What a phase must have shown of the window that follows it: that residual drift is small enough."""
 
     length_s: float
     series: Series = "rate"

@@ -143,7 +143,7 @@ class Warming:
         compiling_cap_s: float | None = None,
     ) -> SteadyWatch:
         """One stretch of load with the server on these CPUs, until it is steady (and, before the window, the
-        bound on what is still to come holds) or the cap is reached.
+        bound on residual drift holds) or the cap is reached.
         """
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()

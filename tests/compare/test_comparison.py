@@ -40,7 +40,7 @@ def differing(comparison: Comparison) -> list[bool]:
 
 
 def later_of(slopes: dict[str, float], noise: float = 0.001, rows: int = 40) -> Later:
-    """What is still to come of servers whose throughput rises by this share per second."""
+    """Residual drift of servers whose throughput rises by this share per second."""
     rng = np.random.default_rng(7)
     at_s = np.arange(rows, dtype=np.float64) + 0.5
     window = at_s > rows - 10

@@ -26,7 +26,7 @@ from tests.report import factory
 from tests.report.factory import record
 
 LEVEL_ROWS = healthy()
-"""Rows so quiet that the bound on what is still to come is within the band."""
+"""Rows so quiet that the bound on residual drift is within the band."""
 LEVEL = {"a": 1000.0, "b": 1000.0, "c": 1200.0}
 
 

@@ -290,7 +290,7 @@ def test_it_fires_on_its_trouble_and_keeps_quiet_without_it(
     name = check.name
     fired, quiet = check(FIRES[name], CheckLimits()), check(QUIET[name], CheckLimits())
     assert fired is not None
-    if not fired.plateau:  # what is still to come is no bias
+    if not fired.plateau:  # residual drift is no bias
         assert fired.kind is not FINE
     assert quiet is None or fired.code != quiet.code or not slight(fired)
     assert fired.advice

@@ -1,4 +1,4 @@
-"""steady and warm: what is still to come after the window, and what was being compiled in it."""
+"""steady and warm: residual drift after the window, and what was being compiled in it."""
 
 from __future__ import annotations
 

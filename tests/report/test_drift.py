@@ -1,4 +1,4 @@
-"""What is still to come in the trials of a cell together: pooled, in the table and in JSON."""
+"""Residual drift in the trials of a cell together: pooled, in the table and in JSON."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def level(seed: int, noise: float) -> Evidence:
 
 
 def widest(trials: list[Evidence], horizon_s: float = 60.0) -> float:
-    """The farther end of what is still to come, as a log ratio."""
+    """The farther end of residual drift, as a log ratio."""
     found = coming([level_stretch(one) for one in trials], horizon_s)
     assert found is not None
     assert found.low <= 0 <= found.high, "they are level"

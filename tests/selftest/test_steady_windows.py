@@ -1,4 +1,4 @@
-"""Windows of servers whose plateau is known, in small: the printed bounds hold what is still to come."""
+"""Windows of servers whose plateau is known, in small: the printed bounds hold residual drift."""
 
 from __future__ import annotations
 

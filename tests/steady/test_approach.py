@@ -1,4 +1,4 @@
-"""What is still to come: the bound holds where the truth is known, and is not wider than it must be."""
+"""Residual drift: the bound holds where the truth is known, and is not wider than it must be."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_a_later_workload_waits_for_the_compiler_as_long_as_a_fresh_process_may(
 
 
 def test_past_its_cap_a_later_workload_waits_for_the_compiler_alone() -> None:
-    """That the window shows what is still to come is waited for no longer than under any load."""
+    """That the window shows residual drift is waited for no longer than under any load."""
     plan = QUICK_WARM_UP.model_copy(update={"settle_until": "shown"})
     _, took_s = warmed(plan, Seconds(LEVEL), found=True, new=True)
     assert took_s["settle"] == plan.settle_cap_s

@@ -22,7 +22,7 @@ def command(
         "experiment (an id or 'latest').",
     ),
     trials: int | None = typer.Option(
-        None, "--trials", help="Measured trials of a server beforehand [default: 3, quick: 1]."
+        None, "--trials", help="Number of measured trials before the explained one [default: 3, quick: 1]."
     ),
     *,
     asked: AskedTrial,

@@ -26,7 +26,7 @@ def command(
         help="A tool's script (.jmx, .yml, .lua), a shell file with one line of a tool, or such a line.",
     ),
     rest: list[str] = typer.Argument(
-        None, metavar="[-- ARGS]", help="More of the tool's own arguments, such as wrk's URL."
+        None, metavar="[-- ARGS]", help="Further arguments of the tool, such as wrk's URL."
     ),
     output: Path = typer.Option(..., "--output", "-o", help="The plan file to write."),
 ) -> int:

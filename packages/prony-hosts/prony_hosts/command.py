@@ -107,8 +107,10 @@ def worker(
     scheduler: Annotated[
         str | None, typer.Argument(metavar="tls://ADDRESS:PORT", help="The laboratory's scheduler.")
     ] = None,
-    name: Annotated[str | None, typer.Option("--name", help="As `connect:` in hosts.yaml has it.")] = None,
-    role: Annotated[Literal["server", "load"], typer.Option("--role", help="What the host is for.")] = "load",
+    name: Annotated[
+        str | None, typer.Option("--name", help="Name of this host, as `connect:` in hosts.yaml has it.")
+    ] = None,
+    role: Annotated[Literal["server", "load"], typer.Option("--role", help="Role of the host.")] = "load",
     certificates: Annotated[
         Path | None, typer.Option("--certificates", help="Folder with ca.pem and host.pem.")
     ] = None,
@@ -171,7 +173,7 @@ def _settings(
 
 
 @app.command("certificates")
-def certificates(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where; created.")]) -> int:
+def certificates(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")]) -> int:
     """Make an authority, a certificate for the laboratory and one for hosts, valid for a year."""
     from prony_hosts import certificates as made
 

@@ -32,23 +32,27 @@ def command(
     tools: str = typer.Option(
         ALL,
         "--with",
-        help="The tools, with commas; those that are missing are named.",
+        help="Tools, separated by commas; missing ones are reported.",
     ),
     connections: int = typer.Option(
-        CONNECTIONS, "--connections", "-c", help="Open at once, in closed loops."
+        CONNECTIONS, "--connections", "-c", help="Number of connections, in closed loops."
     ),
-    duration: str = typer.Option(DURATION, "--duration", "-d", help="Of each run, in whole seconds."),
+    duration: str = typer.Option(
+        DURATION, "--duration", "-d", help="Duration of each run, in whole seconds."
+    ),
     rate: int | None = typer.Option(None, "--rate", "-r", help="Requests per second, in an open loop."),
     trials: int = typer.Option(
-        TRIALS, "--trials", help="Rounds: in each Prony and every tool run once, in shuffled order."
+        TRIALS,
+        "--trials",
+        help="Number of rounds; in each, Prony and every tool run once, in shuffled order.",
     ),
     connection_per_request: bool = typer.Option(
-        False, "--connection-per-request", help="No keep-alive: each request opens a connection."
+        False, "--connection-per-request", help="No keep-alive: a new connection per request."
     ),
     http_version: str = typer.Option("1.1", "--http-version", help="1.1 or 2 (h2load, oha)."),
-    streams: int = typer.Option(1, "--streams", help="HTTP/2: requests at once on each connection."),
+    streams: int = typer.Option(1, "--streams", help="HTTP/2: concurrent streams per connection."),
     insecure: bool = typer.Option(
-        False, "--insecure", help="An https URL: take any certificate, as the other tools do."
+        False, "--insecure", help="https: accept any certificate, as the other tools do."
     ),
     *,
     common: Common,

@@ -22,7 +22,10 @@ def command(
         None, "--section", metavar="NAME", help="Instead: print the tables of a section (docs/truth.md)."
     ),
     rounds: int = typer.Option(
-        100, "--rounds", metavar="PERCENT", help="With a simulated section: of the usual number of rounds."
+        100,
+        "--rounds",
+        metavar="PERCENT",
+        help="With a simulated section: per cent of the usual number of rounds.",
     ),
     runs: int | None = typer.Option(
         None, "--runs", metavar="N", help="With the sections gate, honest and staged: number of runs."

@@ -62,7 +62,7 @@ def _grid(trials: int, rng: np.random.Generator, say: Say) -> str:
         "half width",
         "warm-up of the level ones",
     )
-    return "**What is still to come.**\n\n" + table(head, rows)
+    return "**Residual drift.**\n\n" + table(head, rows)
 
 
 def _held(of: Sequence[Judged]) -> tuple[str, str]:

@@ -26,31 +26,31 @@ MOST_HEAD_BYTES = 32 * 1024
 
 def command(
     db: options.Db = None,
-    host: str = typer.Option("127.0.0.1", "--host", metavar="ADDRESS", help="The address to listen at."),
-    port: int = typer.Option(PORT, "--port", help="The port; 0: any that is free."),
+    host: str = typer.Option("127.0.0.1", "--host", metavar="ADDRESS", help="Address to listen on."),
+    port: int = typer.Option(PORT, "--port", help="Port; 0: any free port."),
     token_file: Path | None = typer.Option(
         None,
         "--token-file",
         metavar="FILE",
-        help="A file with the token that everybody needs, and uploads too.",
+        help="File with the token that every request needs.",
     ),
     trusted_header: str | None = typer.Option(
         None,
         "--trusted-header",
         metavar="NAME",
-        help="A header in which a proxy names who has logged in there; who comes without it is refused.",
+        help="Header in which a proxy names the logged-in user; requests without it are refused.",
     ),
     trusted_proxy: list[str] | None = typer.Option(
         None,
         "--trusted-proxy",
         metavar="ADDRESS",
-        help="Where that proxy is, an address or a network [default: this host]; may be repeated.",
+        help="Address or network of that proxy [default: this host]; repeatable.",
     ),
     allow_host: list[str] | None = typer.Option(
         None,
         "--allow-host",
         metavar="NAME",
-        help="A host name by which this server is called; may be repeated.",
+        help="Host name of this server; repeatable.",
     ),
 ) -> int:
     """Show all results in a browser: search, compare, trends with change points, what runs now.

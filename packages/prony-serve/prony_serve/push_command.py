@@ -21,7 +21,7 @@ def push(
         None, "--to", metavar="URL", help="Elasticsearch or OpenSearch, such as http://127.0.0.1:9200."
     ),
     again: bool = typer.Option(
-        False, "--again", help="Also what it acknowledged before (it makes no second document)."
+        False, "--again", help="Send acknowledged trials again (no second document is made)."
     ),
     dashboards: Path | None = typer.Option(
         None, "--dashboards", metavar="FILE", help="Write saved objects for Kibana 7.17, to import there."

@@ -147,7 +147,7 @@ def _late(window: Window, limits: ClientLimits, *, waits: bool) -> list[Signal]:
     text = f"loop lag p99 {milliseconds(age_ms)}"
     if stamped := _is_stamped(thread):
         text = (
-            f"p99 {milliseconds(age_ms)} from arrival to the look at it (kernel time stamps, "
+            f"p99 receive delay {milliseconds(age_ms)} (kernel time stamps, "
             f"{number(thread.reads_stamped or 0)} of {number(thread.reads or 0)} reads)"
         )
     over = age_ms >= limits.client_lag_max_ms
@@ -170,7 +170,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
     waited, and at most one wait per request: the smaller of the two certainly moved it.
 
     A sum cannot tell many short waits, which every wake-up costs, from few long ones. Where the kernel
-    stamped enough reads, the waits count only if what they are part of, the age of responses at the look at
+    stamped enough reads, the waits count only if what they are part of, the receive delay of responses at
     them, is that share of what the responses took.
     """
     waited = [(share, t) for t in window.threads if (share := _waited(t)) is not None]
@@ -201,7 +201,7 @@ def _run_delay(window: Window, limits: ClientLimits) -> list[Signal]:
 
 
 def _part_of_latency(thread: EngineThread, times: Histogram | None) -> float | None:
-    """The age of responses at the look at them ÷ what they took: mean by mean or p99 by p99, the larger; less
+    """The receive delay of responses ÷ what they took: mean by mean or p99 by p99, the larger; less
     an ordinary wake-up, which every client has. None where too few reads were stamped, or nothing was
     answered.
     """
@@ -278,7 +278,7 @@ def _saturated(
 
 @check(ClientLimits, order=80)
 def client(evidence: Evidence, limits: ClientLimits) -> Finding:
-    """Thread CPU, age of a response at the look at it, run delay, turn-around, share of the calibrated
+    """Thread CPU, receive delay, run delay, turn-around, share of the calibrated
     ceiling: what they cost in user time is the bound on each figure; two over their limits call the client
     saturated. Of several load hosts each is looked at, and the bounds are those of all requests.
     """
@@ -389,7 +389,7 @@ def _more_hosts(over: Sequence[str], shares: Sequence[float], hosts: int, limits
 def _of_one(evidence: Evidence, limits: ClientLimits) -> Finding:
     limit = (
         f"CPU below {percent(limits.client_cpu_max)}, "
-        f"p99 from arrival to the look at a response below {milliseconds(limits.client_lag_max_ms)}, "
+        f"p99 receive delay below {milliseconds(limits.client_lag_max_ms)}, "
         f"runnable and not running below {percent(limits.client_run_delay_max)}, "
         f"turn-around worth less than {percent(limits.client_gain_max)} of the throughput, "
         f"below {percent(limits.client_ceiling_max)} of the calibrated ceiling; saturated by two of them"

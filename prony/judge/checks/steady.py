@@ -47,7 +47,7 @@ class SteadyWindowLimits(DeclaredLimits):
 
 @check(SteadyWindowLimits, order=150)
 def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
-    """What is still to come of each figure, up to the horizon after the window, from the window's rows and
+    """Residual drift of each figure, up to the horizon after the window, from the window's rows and
     the level ones before it: of throughput (in an open loop of p50, as its schedule sets the rate), of p50
     and of p99. Left out where the rate of arrivals changes by plan. A fixed protocol has a window and no
     plateau.
@@ -123,7 +123,7 @@ def _changes(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLi
 
 
 def _is_moving(bound: Approach) -> bool:
-    """Whether what is still to come excludes nothing at all."""
+    """Whether residual drift excludes nothing at all."""
     return bound.low > 0 or bound.high < 0
 
 

@@ -111,7 +111,7 @@ def _plateaus(windows: int, say: Say) -> str:
             of = plateaus(world, window_s, windows, SEED)
             rows.append((name, f"{window_s:g} s", f"{of.held}/{of.windows}", width(of.halves)))
     text = (
-        "**What is still to come**: how often the level of a server 60 s after the window lies in the "
+        "**Residual drift**: how often the level of a server 60 s after the window lies in the "
         "printed plateau interval, with 1.5 % noise from second to second, after 10 s of warm-up."
     )
     return prose(text) + "\n\n" + table(("server", "window", "inside", "half width, median"), rows)

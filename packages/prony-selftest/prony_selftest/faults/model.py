@@ -102,7 +102,7 @@ class SetupResult:
 
     @property
     def found(self) -> dict[str, Finding]:
-        """By check: the findings that have a code of their own, or say what is still to come."""
+        """By check: the findings that have a code of their own, or say residual drift."""
         return {one.check: one for one in self.judgement.findings if one.code not in NOTHING or one.plateau}
 
     @property

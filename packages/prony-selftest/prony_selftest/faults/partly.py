@@ -16,7 +16,7 @@ SIXTEEN = ClosedLoad(users=16)
 
 
 DRIFTS = 3.0
-"""Bound of what is still to come of p99 ÷ that of p50, at least."""
+"""Bound of residual drift of p99 ÷ that of p50, at least."""
 
 
 def _one_thread(outcome: SetupResult) -> str | None:
