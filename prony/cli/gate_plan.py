@@ -52,7 +52,7 @@ class Wanted:
 
     def looks(self, block_s: float) -> int:
         """After how many blocks the last look is. Raises UsageError for what makes no plan."""
-        from prony.plan.planfile import MOST_LOOKS
+        from prony.plan.part import MOST_LOOKS
 
         most = self.most_trials
         if most is None:

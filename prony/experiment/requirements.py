@@ -15,9 +15,8 @@ from prony.judge.checks.ports import PortsLimits, forecast_ports
 from prony.judge.finding import Finding
 from prony.judge.limits import CheckLimits
 from prony.numbers import number
-from prony.plan.cell import Cell
+from prony.plan.cell import Cell, HostNeeds
 from prony.plan.plan import Plan, Skipped
-from prony.plan.planfile import NeedKeys
 from prony.targets import ServerUnderTest
 from prony.trial.facts import trial_facts
 
@@ -214,7 +213,7 @@ def in_words(finding: Finding) -> str:
     return f"{finding.check}: {finding.reason}" + (f" ({finding.advice})" if finding.advice else "")
 
 
-def _needs(needs: NeedKeys, testbed: Testbed) -> list[str]:
+def _needs(needs: HostNeeds, testbed: Testbed) -> list[str]:
     missing: list[str] = []
     limits: Limits = testbed.limits
     soft, hard = limits.descriptors_soft, limits.descriptors_hard

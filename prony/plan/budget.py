@@ -8,9 +8,8 @@ from collections.abc import Sequence
 
 from prony.errors import UsageError
 from prony.plan.cell import Cell
-from prony.plan.part import Part
+from prony.plan.part import MOST_LOOKS, Part
 from prony.plan.plan import Plan
-from prony.plan.planfile import MOST_LOOKS
 
 FEWEST = 3
 """Trials of a cell: from fewer nothing is concluded about a pair."""

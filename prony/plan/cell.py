@@ -9,7 +9,6 @@ from pydantic import Field
 from prony.errors import UsageError
 from prony.evidence.base import Record
 from prony.plan.load import ClosedLoad, Load, SteadyWindow
-from prony.plan.planfile import NeedKeys
 from prony.plan.target import Target, Url
 from prony.plan.trial import START_S, STOP_S, TrialPlan, pinned
 from prony.redaction import Name, name
@@ -22,6 +21,15 @@ class PublishedFigures(Record):
     source: str
     figures: dict[str, float]
     note: str = ""
+
+
+class HostNeeds(Record):
+    """What the host must have before a part starts; ports and descriptors are forecast besides."""
+
+    descriptors: int | None = Field(default=None, ge=1)
+    ports: int | None = Field(default=None, ge=1)
+    """The size of the range of ephemeral ports."""
+    cpus: int | None = Field(default=None, ge=1)
 
 
 class Cell(Record):
@@ -42,7 +50,7 @@ class Cell(Record):
     limits: dict[str, Any] = Field(default_factory=dict)
     """Of the checks (docs/method.md), in place of their defaults."""
     expected_requests_per_s: float | None = None
-    needs: NeedKeys | None = None
+    needs: HostNeeds | None = None
     optional: bool = False
     """Left out where the host cannot do it, instead of refusing the whole plan."""
     published: tuple[PublishedFigures, ...] = ()

@@ -20,6 +20,10 @@ differ in their load, or those of all workloads (prony.plan.processes).
 """
 
 
+MOST_LOOKS = 100
+"""Planning the looks takes seconds from here on, and this many trials take days."""
+
+
 class Search(Record):
     """A part that grows: the rate of each trial follows from those before it."""
 

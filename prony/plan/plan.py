@@ -17,7 +17,6 @@ from prony.plan.balanced import balanced_orders, drawn_orders
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part, Shape
-from prony.plan.planfile import CpuKeys
 from prony.plan.processes import LoadOrders, process_key, units
 from prony.plan.trial import CONFORMANCE_S, TrialPlan
 from prony.redaction import Name, Title
@@ -36,6 +35,13 @@ Orders = Literal["drawn", "balanced"]
 """Of the cells within blocks: Williams squares, each drawn anew (prony.plan.balanced); `balanced`, in which
 published results were measured, each square goes on from the one before.
 """
+
+
+class CpuSets(Record):
+    """Which CPUs, as in `0-3,8`; None: chosen, always disjoint where the host allows."""
+
+    server: str | None = None
+    client: str | None = None
 
 
 class Skipped(Record):
@@ -104,7 +110,7 @@ class Plan(Record):
     skipped: tuple[Skipped, ...] = ()
     changes: tuple[str, ...] = ()
     """What --quick and the like changed, in words."""
-    cpus: CpuKeys = CpuKeys()
+    cpus: CpuSets = CpuSets()
     hosts: tuple[UsedHost, ...] = ()
     """Empty: one host is the laboratory's, the server's and the load generator's."""
     hosts_file: str | None = None

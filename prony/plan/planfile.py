@@ -8,8 +8,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from prony.evidence.base import Record
+from prony.plan.cell import HostNeeds
 from prony.plan.load import MOST_WINDOWS, Connections, RatePhase
-from prony.plan.part import Sharing
+from prony.plan.part import MOST_LOOKS, Sharing
 from prony.plan.population import Population
 from prony.plan.script import Script
 from prony.plan.stage import Stage
@@ -17,9 +18,6 @@ from prony.plan.target import CountKeys, Value
 from prony.plan.think import Pause, Think
 from prony.plan.trial import WarmUpPlan, fixed
 from prony.plan.workload import Workload
-
-MOST_LOOKS = 100
-"""Planning the looks takes seconds from here on, and this many trials take days."""
 
 
 def _listed(value: object) -> object:
@@ -195,15 +193,6 @@ class MeasuredKeys(Record):
         return self
 
 
-class NeedKeys(Record):
-    """What the host must have before this part starts; ports and descriptors are forecast besides."""
-
-    descriptors: int | None = Field(default=None, ge=1)
-    ports: int | None = Field(default=None, ge=1)
-    """The size of the range of ephemeral ports."""
-    cpus: int | None = Field(default=None, ge=1)
-
-
 class PublishedCell(Record):
     """What was printed for one cell. A key that is left out holds for every server, workload, load."""
 
@@ -289,7 +278,7 @@ class PartKeys(ServerKeys):
     """Limits of the checks (docs/method.md) in place of their defaults."""
     expected_requests_per_s: float | None = Field(default=None, gt=0)
     """For the forecast of ports where every request takes a connection of its own."""
-    needs: NeedKeys | None = None
+    needs: HostNeeds | None = None
     published: tuple[PublishedKeys, ...] | None = None
     until_clear: int | None = Field(default=None, ge=3, le=MOST_LOOKS)
     """After `trials` add blocks, up to this many, until every pair of servers is clear (docs/method.md)."""

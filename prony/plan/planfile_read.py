@@ -17,10 +17,9 @@ from prony.plan.catalogue_roots import yaml_files
 from prony.plan.cell import Cell, PublishedFigures, cell_of
 from prony.plan.load import ClosedLoad, Load, WholeRun
 from prony.plan.part import Part, Sharing
-from prony.plan.plan import Plan, shape_of
+from prony.plan.plan import CpuSets, Plan, shape_of
 from prony.plan.planfile import (
     TRIAL_KEYS,
-    CpuKeys,
     MeasuredKeys,
     NamedPart,
     PlanFile,
@@ -108,7 +107,7 @@ def read(path: Path, *, limits: type[BaseModel], seed: int) -> Plan:
         note=plan.note,
         parts=tuple(parts),
         cells=tuple(cells),
-        cpus=plan.cpus or CpuKeys(),
+        cpus=CpuSets() if plan.cpus is None else CpuSets(**plan.cpus.model_dump()),
         seed=seed if plan.seed is None else plan.seed,
         goes_on=True,
     )

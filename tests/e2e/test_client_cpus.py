@@ -120,6 +120,7 @@ def test_the_client_keeps_off_the_cpu_of_the_server(cpu: int, stack: ExitStack) 
     ],
     ids=["load", "sweep", "capacity", "wrk"],
 )
+@pytest.mark.rarely
 def test_every_command_on_a_url_keeps_off_the_cpu_of_the_server(
     words: Callable[[str], tuple[str, ...]], cpu: int, lab: Lab, stack: ExitStack
 ) -> None:
@@ -152,6 +153,7 @@ def measured(lab: Lab) -> list[tuple[set[int], set[int], set[int]]]:
 
 
 @needs_two_cpus
+@pytest.mark.rarely
 def test_urls_that_are_compared_each_meet_a_client_beside_them(lab: Lab, stack: ExitStack) -> None:
     first, second = pinned(stack, CPUS[0]), pinned(stack, CPUS[1])
     short = ("--quick", "--trials", "1", "--window", "1s", "--warm-up-cap", "1s", "--users", "2")

@@ -61,6 +61,7 @@ def test_the_slower_server_is_found_and_everything_is_kept(lab: Lab) -> None:
     assert lab.json("results", "show", "latest") == shown
 
 
+@pytest.mark.rarely
 def test_a_server_that_does_not_conform_is_said_before_its_figures(lab: Lab) -> None:
     lab.server("keeps")
     lab.server("closes", "--ignore-keep-alive")
@@ -74,6 +75,7 @@ def test_a_server_that_does_not_conform_is_said_before_its_figures(lab: Lab) -> 
     assert "20 responses on 20 connections" in found["closes"]["reason"]
 
 
+@pytest.mark.rarely
 def test_the_table_and_the_page_are_written(two: Lab) -> None:
     two.installed = True
     done = two.run("compare", "quick-one", "slow-one", *SHORTEST, "--trials", "1", "--report", "page.html")
@@ -89,7 +91,7 @@ def test_the_table_and_the_page_are_written(two: Lab) -> None:
     assert two.leftovers() == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.rarely)])
 def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab, number: signal.Signals) -> None:
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
     said_until(process, "trial 2 of 6", ": warm-up")
@@ -105,6 +107,7 @@ def test_an_interrupt_keeps_what_had_finished_and_leaves_no_process(two: Lab, nu
     assert any("Interrupted: " in warning for warning in shown["warnings"])
 
 
+@pytest.mark.rarely
 def test_a_laboratory_that_is_killed_leaves_no_server_behind(two: Lab) -> None:
     two.installed = True
     process = two.start("compare", "quick-one", "slow-one", *SHORT)
@@ -117,6 +120,7 @@ def test_a_laboratory_that_is_killed_leaves_no_server_behind(two: Lab) -> None:
     assert two.leftovers() == []
 
 
+@pytest.mark.rarely
 def test_a_server_that_is_killed_under_load_is_a_failed_trial_not_a_crash(two: Lab) -> None:
     process = two.start("compare", "quick-one", "slow-one", *SHORT, "--window", "8s", "--trials", "1")
     said_until(process, ": warm-up")  # to be asked whether it conforms, a server is started as well

@@ -79,7 +79,7 @@ class Echo:
         self._listening.close()
 
 
-@pytest.fixture(params=["200 OK", "401 Unauthorized"])
+@pytest.fixture(params=["200 OK", pytest.param("401 Unauthorized", marks=pytest.mark.rarely)])
 def echo(request: pytest.FixtureRequest) -> Iterator[Echo]:
     server = Echo(request.param)
     yield server
@@ -156,6 +156,7 @@ def test_load(tmp_path: Path, echo: Echo) -> None:
     assert "access_token=REDACTED&page=2" in rows(tmp_path / "r.db"), "what is no credential stays"
 
 
+@pytest.mark.rarely
 def test_a_plan_file(tmp_path: Path, echo: Echo) -> None:
     plan = {
         "title": f"against http://me:{PASSWORD}@127.0.0.1/",
@@ -267,6 +268,7 @@ def jmx(port: int) -> str:
 
 
 @pytest.mark.parametrize("tool", FRONT_ENDS)
+@pytest.mark.rarely
 def test_front_ends(tmp_path: Path, echo: Echo, tool: str) -> None:
     (tmp_path / "s.yml").write_text(
         ARTILLERY.format(url=echo.url, query=QUERY, cookie=COOKIE, password=PASSWORD)
@@ -296,6 +298,7 @@ def interrupted(folder: Path, *words: str) -> str:
 
 @pytest.mark.parametrize("echo", ["200 OK"], indirect=True)
 @pytest.mark.parametrize("words", [("run", "plan.yaml"), ("load",)])
+@pytest.mark.rarely
 def test_who_goes_on_gives_them_again(tmp_path: Path, echo: Echo, words: tuple[str, ...]) -> None:
     step = {"path": f"/x?key={QUERY}", "headers": {"Authorization": f"Bearer {TOKEN}"}}
     plan = {

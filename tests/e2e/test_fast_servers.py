@@ -19,6 +19,8 @@ import pytest
 from tests.e2e.conftest import LENIENT, Lab
 from tests.e2e.test_load_models import findings
 
+pytestmark = pytest.mark.rarely
+
 RESPONSE = r"b'HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Type: text/plain\r\n\r\nok'"
 ASYNCIO = f"""
 import asyncio

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pytest
+
 from prony.report.schema import ResultOut
 from tests.e2e.conftest import Lab
 
@@ -43,6 +45,7 @@ def test_a_much_slower_build_is_worse_and_every_file_says_so(lab: Lab) -> None:
     assert again.stdout.lstrip().startswith("candidate is worse than base")
 
 
+@pytest.mark.rarely
 def test_the_same_build_twice_is_no_worse(lab: Lab) -> None:
     """By CPU time per request, which other load does not change by nine tenths."""
     server = build(lab, "same", "--work", "200us")
@@ -54,6 +57,7 @@ def test_the_same_build_twice_is_no_worse(lab: Lab) -> None:
     assert "same@candidate is no worse than same@base" in " ".join(done.stdout.split())
 
 
+@pytest.mark.rarely
 def test_a_build_that_does_not_start_is_a_fault_in_every_file(lab: Lab) -> None:
     base = build(lab, "base")
     broken = lab.folder / "servers" / "broken"

@@ -6,6 +6,8 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from prony.load.engine import find_engine
 from tests.e2e.conftest import PATIENCE_S, Lab
 from tests.load.test_load_models import server
@@ -61,6 +63,7 @@ def test_users_who_think_are_judged_by_their_think_times(lab: Lab) -> None:
     assert 0 < shown["counters"]["requests"] <= 4 * (shown["duration_s"] / 0.2 + 1)
 
 
+@pytest.mark.rarely
 def test_requests_that_go_out_together_are_counted_one_by_one(lab: Lab) -> None:
     """A group that is counted as one is missed by 80 %; what a neighbour takes of the client's CPU in a run
     of a moment, by less than 50 %.
@@ -74,6 +77,7 @@ def test_requests_that_go_out_together_are_counted_one_by_one(lab: Lab) -> None:
     assert little["conforms"], little
 
 
+@pytest.mark.rarely
 def test_connections_go_to_and_come_from_several_addresses_in_http_1_0(lab: Lab) -> None:
     with server() as url:
         port = url.rpartition(":")[2]

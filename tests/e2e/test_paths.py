@@ -6,6 +6,8 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests import command
 from tests.e2e.conftest import SHORTEST, Lab
 
@@ -39,6 +41,7 @@ def script(folder: Path) -> None:
     (folder / "server.yaml").write_text(f"title: a script\nworkloads: [hello]\ncommand: {words}\n")
 
 
+@pytest.mark.rarely
 def test_folders_are_compared_from_another_one_and_told_apart(lab: Lab) -> None:
     lab.server("app", "--work", "50us")
     script(lab.folder / "scripts" / "app")

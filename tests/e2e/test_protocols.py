@@ -12,6 +12,7 @@ from prony.store import Store
 from tests.e2e.conftest import PROMPT, SHORTEST, SLUGGISH, Lab
 
 
+@pytest.mark.rarely
 def test_two_passes_are_one_experiment_of_which_two_parts_are_open(lab: Lab) -> None:
     lab.server("one", *PROMPT)
     lab.server("two", *SLUGGISH)
@@ -31,6 +32,7 @@ def test_two_passes_are_one_experiment_of_which_two_parts_are_open(lab: Lab) -> 
     assert lab.json("results", "show", "latest") == shown
 
 
+@pytest.mark.rarely
 def test_a_second_pass_without_a_capacity_is_said_and_ends_with_the_code_for_no_figure(lab: Lab) -> None:
     lab.server("one", "--work", "50us")
     lab.server("broken", "--work", "50us", "--errors", "share=0.5,fast=yes")
@@ -51,6 +53,7 @@ measured: {{duration_s: 1}}
 """
 
 
+@pytest.mark.rarely
 def test_blocks_are_added_until_it_is_clear_and_no_longer(lab: Lab) -> None:
     """A difference of 25 times is usually clear at the first look; of a server and itself, runs of a second
     show nothing. However the host spreads their rates: another block runs where the rule asks for one.

@@ -104,6 +104,7 @@ def test_a_run_killed_half_way_goes_on_without_losing_or_repeating_a_trial(small
     assert small.leftovers() == []
 
 
+@pytest.mark.rarely
 def test_a_report_shows_cells_published_figures_and_what_was_left_out(small: Lab) -> None:
     (small.folder / "small.yaml").write_text(
         PLAN + "  - {name: huge, servers: one, trials: 1, loads: {users: 900000}, needs: {cpus: 100000}}\n"
@@ -171,6 +172,7 @@ def test_a_plan_with_an_unknown_server_names_the_nearest(small: Lab) -> None:
     assert "did you mean 'reference'" in done.stderr
 
 
+@pytest.mark.rarely
 def test_a_comparison_is_continued_like_a_plan(small: Lab) -> None:
     short = ("--quick", "--window", "1s", "--warm-up-cap", "1s", "--trials", "2")
     process = small.start("compare", "one", "two", *short)

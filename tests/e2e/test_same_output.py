@@ -31,11 +31,12 @@ SLOW = ("--delay", "fixed:10ms")
         ("capacity", "URL", "--slo", "p50<500ms", "--start", "50", "--highest", "100", *SHORT),
         ("compare", "one", "two", *SHORTEST, "--trials", "1"),
         ("compare", "one", "two", *SHORTEST, "--trials", "1", "--two-pass"),
-        ("run", "plan.yaml"),
+        pytest.param(("run", "plan.yaml"), marks=pytest.mark.everyday),
         ("second-opinion", "URL", "--with", "wrk,ab", "-d", "1s", "--trials", "1"),
     ],
     ids=["closed", "open", "sweep", "capacity", "compare", "two-pass", "run", "second-opinion"],
 )
+@pytest.mark.rarely
 def test_what_a_command_prints_is_printed_again_byte_by_byte(lab: Lab, words: tuple[str, ...]) -> None:
     lab.server("one", "--work", "50us")
     lab.server("two", "--work", "100us")

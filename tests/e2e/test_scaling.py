@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.e2e.conftest import Lab
 from tests.load.test_load_models import server
 
@@ -32,6 +34,7 @@ def test_a_sweep_of_a_running_server(lab: Lab) -> None:
     assert again.read_text(encoding="utf-8") == page.read_text(encoding="utf-8")
 
 
+@pytest.mark.rarely
 def test_a_sweep_of_a_server_of_ours_starts_it_anew_for_every_point(lab: Lab) -> None:
     lab.server("mine")
     cells = lab.cells(

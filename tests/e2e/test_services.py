@@ -65,6 +65,7 @@ def test_what_a_service_used_is_counted_apart_and_shown(lab: Lab) -> None:
     assert lab.leftovers() == []
 
 
+@pytest.mark.rarely
 def test_a_service_that_dies_under_load_ends_the_trial_with_a_sentence(lab: Lab) -> None:
     folder = lab.folder / "servers" / "services"
     folder.mkdir(parents=True)

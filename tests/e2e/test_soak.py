@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
+
 from tests.e2e.conftest import Lab, ended, said_until
 
 PLAN = """
@@ -19,6 +21,7 @@ LONG_S = 24
 WORTH_KEEPING_S = LONG_S / 2
 
 
+@pytest.mark.rarely
 def test_what_was_measured_before_its_end_is_kept(lab: Lab) -> None:
     """By SIGTERM, as a service manager or `timeout` does it; Ctrl-C is the same exception."""
     lab.server("one")

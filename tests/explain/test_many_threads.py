@@ -10,6 +10,7 @@ from prony.server import proc
 from tests.explain.burning import java, profiled, share_of, the_async_profiler
 
 
+@pytest.mark.rarely
 def test_threads_that_have_little_cpu_time_each_are_seen() -> None:
     """100 threads with some ms of CPU time each in a slice: of a profile per slice few were seen."""
     with java("100") as pid:

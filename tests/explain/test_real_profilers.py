@@ -107,6 +107,7 @@ def waits_told(file: Path) -> list[tuple[str, int, int]]:
     return [(name, int(before), int(after)) for name, before, after in lines]
 
 
+@pytest.mark.rarely
 def test_a_wait_for_a_lock_is_found_at_its_time(tmp_path: Path) -> None:
     """Within the program's own clock around it: System.nanoTime() is CLOCK_MONOTONIC, as the engine's."""
     need_java()
@@ -150,6 +151,7 @@ def test_a_wait_for_a_lock_is_found_at_its_time(tmp_path: Path) -> None:
     assert share_of(found.locks, "Waits.forGate_[") > 0
 
 
+@pytest.mark.rarely
 def test_of_a_jvm_that_is_killed_in_mid_window_the_slices_until_then_are_kept() -> None:
     with java() as pid:
         found = profiled(the_async_profiler(pid), slices=30, slice_s=0.6, ended=killing(pid, wait=3))
@@ -161,6 +163,7 @@ def test_of_a_jvm_that_is_killed_in_mid_window_the_slices_until_then_are_kept() 
     assert found.cut_short == "process-ended"
 
 
+@pytest.mark.rarely
 def test_of_a_python_process_that_is_killed_in_mid_window_the_slices_until_then_are_kept() -> None:
     with running(sys.executable, "-c", PYTHON) as pid:
         found = profiled(PySpy(pid), slices=8, ended=killing(pid, wait=3))
@@ -188,6 +191,7 @@ def test_a_jvm_with_a_tmp_of_its_own_is_profiled(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("collector", ["-XX:+UseZGC", "-XX:+UseShenandoahGC"])
+@pytest.mark.rarely
 def test_pauses_of_a_collector_that_works_beside_the_program_are_read(collector: str) -> None:
     need_java()
     tried = subprocess.run(["java", collector, "-version"], capture_output=True, check=False)

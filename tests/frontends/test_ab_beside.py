@@ -32,7 +32,7 @@ def lines_of(text: str) -> list[str]:
 
 CASES = [
     ("-n 20 -c 2", ""),
-    ("-n 300 -c 5 -k", ""),
+    pytest.param("-n 300 -c 5 -k", "", marks=pytest.mark.everyday),
     ("-n 300 -c 5 -q", ""),
     ("-n 20 -i", ""),
     ("-n 20 -i -k", "--status 404"),

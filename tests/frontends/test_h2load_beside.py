@@ -139,7 +139,7 @@ CASES = [
     "-n 1 URL",
     "-n 40 -c 4 -m 5 URL",
     "-n 11 -c 3 -m 2 URL",
-    "-n 21 -c 3 -m 2 URL BASE/a BASE/none",
+    pytest.param("-n 21 -c 3 -m 2 URL BASE/a BASE/none", marks=pytest.mark.everyday),
     "-n 12 -c 4 -r 2 --rate-period=50ms URL",
     "-n 6 -c 2 -d body URL",
     "-n 4 -H x-a:b -H user-agent:me URL",

@@ -425,6 +425,7 @@ def real(folder: Path, *argv: str) -> list[dict[str, str]]:
 
 
 @needs_jmeter
+@pytest.mark.everyday
 def test_jmeter_itself_sends_the_same_bytes(
     serve: Callable[..., Served], front: Front, tmp_path: Path
 ) -> None:

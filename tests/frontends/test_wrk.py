@@ -99,6 +99,7 @@ SCRIPTS = {
            end
         end""",
 }
+EVERYDAY = "counter"
 
 
 def test_the_report_is_laid_out_to_the_blank() -> None:
@@ -239,7 +240,9 @@ def requests_of(recorded: bytes) -> Counter[str]:
 
 
 @real_wrk
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(one, marks=pytest.mark.everyday if one == EVERYDAY else ()) for one in SCRIPTS]
+)
 def test_the_real_wrk_sends_and_prints_the_same(
     name: str, serve: Serve, front: Front, tmp_path: Path
 ) -> None:

@@ -97,11 +97,11 @@ def test_a_script_that_leaves_ends_as_with_wrk(
     assert got == done.returncode == code
     assert ours.ended()["requests"] == theirs.ended()["requests"] == sent
     if sent:
-        # In any order: whether a thread of wrk prints before wrk says that it is running is left to chance.
-        theirs_said = done.stdout.replace(theirs.url, ours.url).splitlines()
-        ours_said = front.out.getvalue().splitlines()
-        assert sorted(ours_said[: len(theirs_said)]) == sorted(theirs_said)
-        assert any(line.startswith("Requests/sec:") for line in ours_said[len(theirs_said) :])
+        # Whether wrk says that it is running before a thread of it ends the process is left to chance.
+        theirs_said, ours_said = done.stdout.splitlines(), front.out.getvalue().splitlines()
+        printed = [line for line in theirs_said if line in ("one", "leaves")]
+        assert [line for line in ours_said if line in ("one", "leaves")] == printed
+        assert any(line.startswith("Requests/sec:") for line in ours_said)
     assert f"{call[:-1]}{'0' if call == 'os.exit()' else ''}) ended the script" in front.err.getvalue()
 
 

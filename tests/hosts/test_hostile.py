@@ -20,6 +20,8 @@ from prony_hosts.attach import attached, start_scheduler
 from prony_hosts.certificates import LAB, ON_HOST, identity
 from tests.hosts.loopback import Loopback
 
+pytestmark = pytest.mark.rarely
+
 distributed = pytest.importorskip("distributed", reason="the extra hosts is not installed")
 
 

@@ -22,6 +22,8 @@ from prony_hosts.laboratory import Laboratory, Remote
 from prony_hosts.liveness import Liveness
 from tests.hosts.loopback import Loopback
 
+pytestmark = pytest.mark.rarely
+
 PATIENCE_S = 60.0
 
 

@@ -76,6 +76,7 @@ def test_a_server_is_compared_on_two_machines_and_every_request_is_counted(tmp_p
         assert all(host.clock is not None and host.lost is None for host in evidence.hosts)
 
 
+@pytest.mark.rarely
 def test_a_trial_whose_load_host_is_killed_does_not_conform_and_nothing_hangs(
     tmp_path: Path,
 ) -> None:
@@ -96,6 +97,7 @@ def test_a_trial_whose_load_host_is_killed_does_not_conform_and_nothing_hangs(
     assert lost["load-2"] is not None
 
 
+@pytest.mark.rarely
 def test_a_server_at_a_url_is_read_by_its_host(tmp_path: Path) -> None:
     """Somebody started it there; its CPU, its port and its neighbours are no longer unknown."""
     server = Reference()
@@ -122,6 +124,7 @@ def test_a_server_at_a_url_is_read_by_its_host(tmp_path: Path) -> None:
         server.finish()
 
 
+@pytest.mark.rarely
 def test_hosts_stop_what_they_run_when_the_laboratory_is_killed(tmp_path: Path) -> None:
     with Loopback(tmp_path, workers=1, servers=("server",)) as hosts:
         hosts.start_scheduler()
@@ -163,6 +166,7 @@ def test_without_hosts_nothing_of_dask_is_imported() -> None:
         (["load", "http://127.0.0.1:1/", "--client-cpus", "0"], "--client-cpus are of one host"),
     ],
 )
+@pytest.mark.rarely
 def test_what_cannot_be_done_on_several_hosts_is_refused_in_a_sentence(
     tmp_path: Path, words: list[str], sentence: str
 ) -> None:

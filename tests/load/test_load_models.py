@@ -80,6 +80,7 @@ def _fine(finding: Finding) -> bool:
 
 @pytest.mark.parametrize("driver", ["epoll", "auto"])
 @pytest.mark.parametrize("spacing", ["constant", "poisson"])
+@pytest.mark.rarely
 def test_an_open_loop_as_planned_passes(spacing: str, driver: str) -> None:
     facts = LoadFacts.model_validate({"model": "open", "offered_per_s": 40.0, "arrivals": spacing})
     loop = OpenLoad.model_validate(
@@ -97,6 +98,7 @@ def test_an_open_loop_as_planned_passes(spacing: str, driver: str) -> None:
     assert (window.blocked, window.due_unsent) == (0, 0)
 
 
+@pytest.mark.rarely
 def test_a_server_that_is_too_slow_fires_the_schedule_check() -> None:
     facts = LoadFacts(model="open", offered_per_s=100, arrivals="constant")
     loop = OpenLoad(rate_per_s=100, max_users=10)
@@ -120,6 +122,7 @@ def test_even_gaps_do_not_pass_for_poisson_ones() -> None:
     assert (finding.code, bool(finding.provided)) == ("unread", True)
 
 
+@pytest.mark.rarely
 def test_think_times_are_kept_and_little_holds() -> None:
     facts = LoadFacts(model="closed", users=20, think_kind="constant", think_mean_ms=300)
     asking = ClosedLoad(users=20, think=Think(kind="constant", ms=300))

@@ -23,6 +23,7 @@ from prony.plan.workload import Workload
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 
 needs_openssl = pytest.mark.needs("openssl")
+pytestmark = pytest.mark.everyday
 
 
 @dataclass(frozen=True, slots=True)

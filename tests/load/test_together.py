@@ -57,6 +57,7 @@ def test_two_real_engines_are_one_load(url: str) -> None:
     assert report.window.gaps_total is not None
 
 
+@pytest.mark.rarely
 def test_a_window_of_two_real_engines_opens_at_one_instant_and_hosts_stay_visible(url: str) -> None:
     run = begun(a_load(url, ClosedLoad(users=4), after_s=60.0), 1, 1)
     seen = []

@@ -218,6 +218,7 @@ def test_rounds_against_a_server_that_counts(serve: Callable[..., Served], tmp_p
 
 
 @pytest.mark.parametrize("server", ["reference", "reference:https"])
+@pytest.mark.rarely
 def test_a_server_of_the_catalogue_is_launched_for_each_round_as_for_any_trial(
     server: str, tmp_path: Path
 ) -> None:

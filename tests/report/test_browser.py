@@ -25,6 +25,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.everyday
 def test_it_opens_without_a_word_of_complaint_and_without_the_network(page: Path, tmp_path: Path) -> None:
     seen = opened(page, tmp_path)
     assert seen.console == ()

@@ -65,6 +65,7 @@ def test_every_folder_is_of_a_plan_and_no_page_is_missing() -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+@pytest.mark.rarely
 def test_it_is_judged_again_as_its_page_says(folder: Path, tmp_path: Path) -> None:
     store = Store.open(tmp_path / "results.db")
     identifier, trials = transfer.read(store, folder / "results.prony")

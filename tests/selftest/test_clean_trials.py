@@ -77,6 +77,7 @@ def test_a_server_beside_prony_is_measured_at_its_url_and_read(tls: bool) -> Non
     assert evidence.calibration is not None
 
 
+@pytest.mark.rarely
 def test_a_plain_asyncio_server_with_one_user_is_among_the_clean_trials_and_is_read() -> None:
     """How busy this host is must not decide here."""
     setup = every_setup()["asyncio server at a URL, 1 user"]

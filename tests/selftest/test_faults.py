@@ -18,6 +18,10 @@ from prony_selftest.faults.single_trial import EntryResult, markdown, run_entry
 from prony_selftest.faults.trial import run_setup
 
 ISSUED = set(range(1, 48))
+EVERYDAY = (5, 10, 13, 16, 24, 26)
+"""Of six checks (connections, schedule, little, content, samples, counts), each by what it counts: no other
+process can hide them.
+"""
 
 
 def test_the_catalogue_is_whole() -> None:
@@ -33,7 +37,10 @@ def two_attempts_on_a_busy_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(clean_run, "PATIENCE", 2)
 
 
-@pytest.mark.parametrize("number", ALL)
+@pytest.mark.rarely
+@pytest.mark.parametrize(
+    "number", [pytest.param(one, marks=pytest.mark.everyday if one in EVERYDAY else ()) for one in ALL]
+)
 def test_the_fault_is_found_and_its_clean_run_conforms(number: int) -> None:
     told = run_number(number)
     if told.missing:
@@ -41,6 +48,7 @@ def test_the_fault_is_found_and_its_clean_run_conforms(number: int) -> None:
     assert not told.failures, told
 
 
+@pytest.mark.rarely
 def test_an_undetected_fault_is_a_failure() -> None:
     """The runner itself: a clean set-up in a fault's place is not detected, and is reported as a failure."""
     harmless = replace(ENTRIES[4], setup=ENTRIES[4].clean)
@@ -50,6 +58,7 @@ def test_an_undetected_fault_is_a_failure() -> None:
     assert "not detected by connections" in told.failures[0]
 
 
+@pytest.mark.rarely
 def test_a_run_with_injected_faults_does_not_conform_and_a_run_that_hides_them_is_a_failure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -70,6 +79,7 @@ def test_a_run_with_injected_faults_does_not_conform_and_a_run_that_hides_them_i
 
 
 @pytest.mark.parametrize("busy", [True, False])
+@pytest.mark.rarely
 def test_a_faulty_trial_is_repeated_where_another_process_disturbed_it(
     monkeypatch: pytest.MonkeyPatch, busy: bool
 ) -> None:

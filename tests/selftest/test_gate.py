@@ -28,6 +28,7 @@ EVERY = [
 
 
 @pytest.mark.parametrize("draw", EVERY)
+@pytest.mark.rarely
 def test_a_gate_errs_rarely_where_the_loss_is_the_margin(draw: Draw) -> None:
     edge = gates(draw, (MARGIN, MARGIN), 60)
     assert share(edge, Change.WORSE).could_be(0, 0.05)
@@ -35,6 +36,7 @@ def test_a_gate_errs_rarely_where_the_loss_is_the_margin(draw: Draw) -> None:
     assert share(one, Change.NO_WORSE).could_be(0, 0.05)
 
 
+@pytest.mark.rarely
 def test_a_threshold_on_single_runs_cries_wolf() -> None:
     """So this simulation can tell."""
     draw = of_world(log_normal())

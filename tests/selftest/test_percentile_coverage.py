@@ -29,6 +29,7 @@ def test_independent_requests_are_covered(name: str) -> None:
     assert min(one.held for one in found.values()) >= 0.92
 
 
+@pytest.mark.rarely
 def test_requests_that_share_a_queue_or_a_pause_are_covered_by_what_the_seconds_show() -> None:
     for name in ("correlated 0.9", "queue, 50% busy", "pauses"):
         alone = coverage(NAMED[name], 30_000, (99.0,), 60, rows=False)[99.0]
@@ -36,6 +37,7 @@ def test_requests_that_share_a_queue_or_a_pause_are_covered_by_what_the_seconds_
         assert coverage(NAMED[name], 30_000, (99.0,), 60)[99.0].held > 0.75
 
 
+@pytest.mark.rarely
 def test_what_is_printed_is_not_chosen_by_what_the_times_show() -> None:
     """Of the trials that happened to show no pauses alone, none would hold the true p99."""
     for name in ("pauses", "queue, 80% busy"):
@@ -54,6 +56,7 @@ def test_what_is_printed_is_not_chosen_by_what_the_times_show() -> None:
         ("queue, 95% busy", 2000, 10, 0.22),
     ],
 )
+@pytest.mark.rarely
 def test_the_true_mean_seldom_lies_above_the_upper_end(
     name: str, requests: int, seconds: int, most: float
 ) -> None:
@@ -70,6 +73,7 @@ def test_the_true_mean_of_a_world_is_the_one_that_it_draws() -> None:
 
 
 @pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
+@pytest.mark.rarely
 def test_the_true_percentile_of_a_world_is_the_one_that_it_draws(world: TimesWorld) -> None:
     """The mean rank of the true p90 over many trials: of the marginal, which correlation leaves alone."""
 
@@ -79,11 +83,13 @@ def test_the_true_percentile_of_a_world_is_the_one_that_it_draws(world: TimesWor
 
 
 @pytest.mark.parametrize("world", OVER_TRIALS, ids=[world.name for world in OVER_TRIALS])
+@pytest.mark.rarely
 def test_the_median_over_trials_is_covered(world: TrialsWorld) -> None:
 
     assert min(median_coverage(world, trials, 1000) for trials in (6, 10, 20)) >= 0.94
 
 
+@pytest.mark.rarely
 def test_many_requests_of_few_seconds_know_as_much_as_their_seconds_do() -> None:
     """2.58 million requests counted as 560: the interval is as wide as the percentile varies, not wider by
     much; and where seconds do not differ nearly all requests count.

@@ -31,22 +31,26 @@ LOOKS = Looks(5, 12)
 
 @pytest.mark.parametrize("world", BY_NAME)
 @pytest.mark.parametrize("blocks", [5, 10, 20])
+@pytest.mark.rarely
 def test_intervals_cover(world: World, blocks: int) -> None:
     assert coverage(world, blocks, 1000).could_be(0.93, 0.97)
 
 
 @pytest.mark.parametrize("world", BY_NAME)
+@pytest.mark.rarely
 def test_the_same_server_is_not_called_different(world: World) -> None:
     assert false_difference(world, 5, 2, 300).could_be(0, 0.05)
     assert false_difference(world, 5, 3, 200).could_be(0, 0.05)
 
 
 @pytest.mark.parametrize("world", BY_NAME)
+@pytest.mark.rarely
 def test_different_servers_are_not_called_equivalent(world: World) -> None:
     assert false_equivalence(world, 10, 300).could_be(0, 0.025)
 
 
 @pytest.mark.parametrize("world", BY_NAME)
+@pytest.mark.rarely
 def test_adding_trials_until_it_is_clear_keeps_the_error(world: World) -> None:
     ended = until_clear(world, LOOKS, 0.0, 300)
     assert share(ended, lambda one: one.said.differs).could_be(0, 0.05)
@@ -54,6 +58,7 @@ def test_adding_trials_until_it_is_clear_keeps_the_error(world: World) -> None:
     assert share(ended, lambda one: one.covered).could_be(0.95, 1)
 
 
+@pytest.mark.rarely
 def test_without_the_rule_it_does_not() -> None:
     """So this simulation can tell: peeking with the ordinary interval errs far more often, where trials
     differ so much that two servers are not soon equivalent, and 1 % is soon passed.
@@ -68,12 +73,14 @@ KIND_ENOUGH = ("unequal spread", "carry-over, balanced", "slow starts without a 
 @pytest.mark.parametrize(
     "world", [pytest.param(one, id=one.name) for one in UNKIND if one.name in KIND_ENOUGH]
 )
+@pytest.mark.rarely
 def test_a_broken_assumption_makes_no_false_difference(world: UnkindWorld) -> None:
     found = unkind(world, 10, 120)
     assert found.worst.could_be(0, 0.05)
     assert found.covered.could_be(0.95, 1)
 
 
+@pytest.mark.rarely
 def test_what_order_and_missing_trials_would_do_without_the_rules() -> None:
     """So this simulation can tell."""
     worlds = {one.name: one for one in UNKIND}

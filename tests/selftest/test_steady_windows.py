@@ -10,6 +10,7 @@ from prony_selftest.steady_windows import FULL, SEED, Lab, Server
 
 
 @pytest.mark.parametrize(("told", "server", "lab"), REPRODUCED)
+@pytest.mark.rarely
 def test_the_bounds_of_a_window_that_looks_level_hold_what_is_to_come(
     told: str, server: Server, lab: Lab
 ) -> None:
@@ -20,6 +21,7 @@ def test_the_bounds_of_a_window_that_looks_level_hold_what_is_to_come(
     assert all(one.half > 0.01 for one in found if one.off), told
 
 
+@pytest.mark.rarely
 def test_the_bounds_of_a_level_server_are_narrow_after_the_full_warm_up() -> None:
     found = reproduced(Server(0.0, 10.0, 0.005, 0.0), FULL, 4, np.random.default_rng(SEED))
     assert sum(one.held and one.half < 0.03 for one in found) >= 3

@@ -72,6 +72,7 @@ def ask(path: Path, question: bytes) -> bytes:
 
 
 @pytest.mark.e2e
+@pytest.mark.everyday
 def test_every_question_gets_one_line(jvm: Built, tmp_path: Path) -> None:
     path = tmp_path / "agent.sock"
     with application(jvm, tmp_path, f"={path}"):

@@ -51,6 +51,7 @@ def test_it_conforms_over_http_2_and_still_answers_http_1(address: str) -> None:
     assert declared == {key.rpartition("/")[2] for key in spec.deviates if key in ("head", f"{name}/head")}
 
 
+@pytest.mark.everyday
 def test_what_speaks_http_2_has_both_variants() -> None:
     specs, _ = CATALOGUE.specs()
     spoken = {spec.name: spec.tls for spec in specs if spec.http_version == "2"}

@@ -17,6 +17,7 @@ from prony.trial.preflight import probe_workload
 
 @pytest.mark.e2e
 @pytest.mark.usefixtures("cache")
+@pytest.mark.everyday
 def test_the_reference_server_is_a_server_like_any_other() -> None:
     cpus = sorted(os.sched_getaffinity(0))[:2]
     (built,) = build([Catalogue.load([Path(__file__).resolve().parents[2] / "servers"]).resolve("reference")])
@@ -37,6 +38,7 @@ def test_the_reference_server_is_a_server_like_any_other() -> None:
 
 @pytest.mark.e2e
 @pytest.mark.usefixtures("cache")
+@pytest.mark.everyday
 def test_every_page_of_the_reference_server_is_right() -> None:
     catalogue = Catalogue.load([Path(__file__).resolve().parents[2] / "servers"])
     for address in catalogue.resolve("reference").addresses():

@@ -45,6 +45,7 @@ def tried(name: str) -> list[str]:
 
 
 ADDRESSES = [address for name in NAMES for address in tried(name)]
+EVERYDAY = "tomcat"
 WAITING = 40
 """Requests that wait at once while the threads are counted."""
 
@@ -64,7 +65,10 @@ def ready(server: RunningServer) -> None:
     server.wait_ready(status_probe(server.host, server.port, tls=server.address.tls), 120)
 
 
-@pytest.mark.parametrize("address", ADDRESSES)
+@pytest.mark.parametrize(
+    "address",
+    [pytest.param(one, marks=pytest.mark.everyday if one == EVERYDAY else ()) for one in ADDRESSES],
+)
 def test_it_answers_every_workload_that_it_claims(address: str) -> None:
     spec = CATALOGUE.resolve(address)
     assert spec.workloads

@@ -108,6 +108,7 @@ def test_a_word_of_hundreds_of_letters_widens_no_page(shown: Shown, tmp_path: Pa
                 assert max(tab.run(widths)) < 375, "its other columns are near"
 
 
+@pytest.mark.everyday
 def test_by_keyboard_alone(site: str, tmp_path: Path) -> None:
     """Skip to the content, search, sort, tick two and compare them, and see the focus all the way."""
     with browsing(tmp_path, width=1000, height=900) as tab:
