@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES, later_once, percent_up, remedy
+from prony.compare.sentence import OBSTACLES, percent_up, remedy
 from prony.experiment.clear import compared_figure
 from prony.judge.finding import Bias
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, BudgetLine, CellView, Condition
-from prony.report.comparison import best, lower_is_better
+from prony.report.comparison import at_place, best, lower_is_better
 from prony.report.intervals import over_trials
 from prony.report.labels import label_of, named
 from prony.report.result import PairView, PartView, ResultView
@@ -192,17 +192,25 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         first = next(finding for finding in part.findings if not finding.conforms)
         return (f"The servers are not compared: {first.reason}",)
     if part.layout == "comparison" and len(part.servers) > 2 and part.pairs:
-        return tuple(later_once(ranked(part)[:most]))
+        return tuple(ranked(part)[:most])
     found = telling(part)
     if part.layout == "comparison":
         found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
-    text = later_once([f"{p.where}: {p.sentence}" if p.where else p.sentence for p in found[:most]])
-    return tuple(text) or single(part)
+    return tuple(_later_once(found[:most])) or single(part)
+
+
+def _later_once(said: Sequence[PairView | str]) -> list[str]:
+    """Sentences that are read together: what comes later is said of the first pair that has it."""
+    pairs = (one for one in said if not isinstance(one, str))
+    first = next((pair for pair in pairs if pair.sentence != pair.window_sentence), None)
+    return [
+        one if isinstance(one, str) else at_place(one, one.sentence if one is first else one.window_sentence)
+        for one in said
+    ]
 
 
 def _not_run(part: PartView) -> str:
-    """The first reason, without what stands in its brackets; the details have all of it."""
-    return f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run"
+    return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
 
 
 def telling(part: PartView) -> list[PairView]:
@@ -224,14 +232,14 @@ def ranked(part: PartView) -> list[str]:
     beside = {_other(pair, best_one): pair for pair in part.pairs if _among(pair, figure, best_one)}
     near = [server for server in order[1:] if server in beside and not beside[server].differs]
     far = [server for server in order[1:] if server in beside and beside[server].differs]
-    said = [beside[server].sentence for server in far[: 1 if near else 2]]
+    said: list[PairView | str] = [beside[server] for server in far[: 1 if near else 2]]
     if len(near) == 1:
-        said.append(beside[near[0]].sentence)
+        said.append(beside[near[0]])
     elif near:
         said.append(_not_told(best_one, lower_is_better(figure), [beside[server] for server in near]))
     tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
     worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
-    return said if worst is None else [*said, worst.sentence]
+    return _later_once(said if worst is None else [*said, worst])
 
 
 def _among(pair: PairView, figure: str, server: str) -> bool:

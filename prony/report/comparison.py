@@ -419,8 +419,13 @@ def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
     made = []
     for pair in pairs:
         own = f" ({pair.basis})" if pair.basis and len(bases) > 1 else ""
-        made.append(f"{pair.where}: {pair.sentence}{own}" if pair.where else f"{pair.sentence}{own}")
+        made.append(f"{at_place(pair, pair.sentence)}{own}")
     return tuple(made), f"intervals: {bases.pop()}" if len(bases) == 1 else ""
+
+
+def at_place(pair: PairView, said: str) -> str:
+    """With the workload and load of the pair, where a part has several."""
+    return f"{pair.where}: {said}" if pair.where else said
 
 
 def ratio_line(pair: PairView) -> str:
@@ -429,8 +434,7 @@ def ratio_line(pair: PairView) -> str:
     if pair.low is not None and pair.high is not None:
         numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"
         word = CLAIM_WORDS[pair.claim]
-    where = f"{pair.where}: " if pair.where else ""
-    return f"{where}{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} {word}"
+    return at_place(pair, f"{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} {word}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,10 @@ those that others published, the pairs, and what may bend a figure. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from textwrap import shorten
 
-from prony.compare.sentence import without_later
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
@@ -16,6 +16,7 @@ from prony.report.answer import Answer, answer, asked, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
+    at_place,
     best,
     cells_by_server,
     conforming_cell,
@@ -59,7 +60,7 @@ def text(view: ResultView) -> str:
     for part in view.parts:
         if len(view.parts) > 1:
             said.append(heading(f"{part.part.title} ({part.part.name})"))
-        said.append(drawn(_blocks(part, {without_later(claim) for _, claim in claims})))
+        said.append(drawn(_blocks(part, [claim for _, claim in claims])))
     return "\n\n".join(said) + "\n"
 
 
@@ -109,16 +110,18 @@ def _origin(view: ResultView) -> str:
     return f"Measured {view.created:%Y-%m-%d} as {view.id} on {where}. {servers}."
 
 
-def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
+def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
     if part.failure:
         yield Lines("", (f"Not run: {part.failure}",))
         return
     if part.cells:
         one_each = len(part.cells) == len(part.servers) <= MOST_SERVERS
         yield _of_servers(part) if one_each else _of_cells(part)
+    short = {at_place(pair, pair.sentence): at_place(pair, pair.window_sentence) for pair in part.pairs}
+    told = {short.get(claim, claim) for claim in claims}
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
     for block in said if part.part.shape == "sweep" else said[:1]:
-        left = tuple(line for line in block.lines if without_later(line) not in claims)
+        left = tuple(line for line in block.lines if short.get(line, line) not in told)
         if left:
             yield replace(block, lines=left)
     yield from shared.blocks(part)
@@ -234,9 +237,8 @@ def _failures(part: PartView) -> tuple[str, ...]:
 
 
 def _reason(group: FindingGroup) -> str:
-    """With one of its reasons; of a long one its first sentence, which says what decided."""
-    reason = group.reasons[0]
-    reason = reason if len(reason) <= MOST_CHARACTERS else reason.partition("; ")[0]
+    """With one of its reasons, a long one cut."""
+    reason = shorten(group.reasons[0], MOST_CHARACTERS, placeholder=" …")
     where = f" ({group.where})" if group.where else ""
     more = f"; {group.more + len(group.reasons) - 1} more like it" if len(group.reasons) > 1 else ""
     advice = f" → {group.advice[0]}" if group.advice else ""

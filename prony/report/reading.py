@@ -16,7 +16,7 @@ from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
 from prony.compare.scaling import Point, Scaling, scaling
-from prony.compare.sentence import basis, sentence
+from prony.compare.sentence import basis, for_window, sentence
 from prony.errors import StoreError
 from prony.evidence.trial import TrialRecord
 from prony.experiment.clear import changes_of, compared_figure, later, questions, sample
@@ -417,6 +417,7 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
         ),
         provided=tuple(conditions.values()),
         sentence=sentence(pair),
+        window_sentence=for_window(pair),
         basis="" if pair.low is None else basis(pair, compared.confidence, compared.family),
         where=where,
     )

@@ -85,6 +85,8 @@ class PairView:
     provided: tuple[Condition, ...]
     """What the claim rests on where nothing bounds it."""
     sentence: str
+    window_sentence: str
+    """The same without what may come after the window."""
     basis: str = ""
     """What the interval rests on: level, trials, family."""
     where: str = ""

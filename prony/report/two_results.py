@@ -207,9 +207,9 @@ def _range(found: Spread | None, figure: str) -> str:
     if found is None:
         return "no figure"
     ends = between(figure, found)
-    return over_trials(figure, found, found.median) + (
-        f" {ends}" if ends.startswith("[") else f" ({ends})" if ends else ""
-    )
+    if found.median_low is None and ends:
+        ends = f"({ends})"
+    return f"{over_trials(figure, found, found.median)} {ends}".rstrip()
 
 
 def to_json(found: TwoResults) -> out.TwoResultsOut:

@@ -167,7 +167,7 @@ class TestWhatCounts:
         samples[1] = samples[1]._replace(conforms=False, why="errors: many", value=9e9)
         found = compare(samples)
         (pair,) = found.pairs
-        assert found.servers[1].missing == ("block 1: errors: many",)
+        assert found.servers[1].missing == ((0, "errors: many"),)
         assert pair.n == 4
         missing = next(source for source in pair.sources if source.name == "missing")
         # A difference may be anything between the extremes that were seen of either server, in as many of
@@ -195,7 +195,7 @@ class TestWhatCounts:
         samples[0] = samples[0]._replace(value=None)
         samples[2] = samples[2]._replace(value=0.0)
         (tomcat, _) = compare(samples).servers
-        assert tomcat.missing_blocks == (0, 1)
+        assert [one.block for one in tomcat.missing] == [0, 1]
 
     def test_nothing_on_one_side(self) -> None:
         samples = [

@@ -128,7 +128,7 @@ class TestComparison:
         found = compare(made, looks=self.LOOKS)
         assert found.pairs[0].n == 5
         assert found.pairs[0].better == "a"
-        assert found.servers[0].missing_blocks == (0,)
+        assert [one.block for one in found.servers[0].missing] == [0]
 
     def test_pairs_share_the_error(self) -> None:
         made = samples(np.random.default_rng(1), {"a": 1.0, "b": 1.0, "c": 1.0}, 6)

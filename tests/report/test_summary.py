@@ -128,6 +128,7 @@ def pair(
         sources=(),
         provided=(),
         sentence=f"{a}, {b}",
+        window_sentence=f"{a}, {b}",
     )
 
 
