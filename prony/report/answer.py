@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES, percent_up, remedy
 from prony.experiment.clear import compared_figure
+from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
 from prony.report import aa
 from prony.report.blocks import Column, Row, Section, Table, TableCell
@@ -35,17 +36,12 @@ SURE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A cell's figure for a drawing: the value, its interval, and the interval with the budget at its worst.
-    None: not bounded, or not known.
-    """
+    """A cell's figure for a drawing."""
 
     label: str
     server: str
     value: float
-    low: float | None
-    high: float | None
-    worst_low: float | None
-    worst_high: float | None
+    off: Uncertainty
     budget: tuple[BudgetLine, ...]
     """What may bend it, the largest first."""
 
@@ -217,7 +213,7 @@ def telling(part: PartView) -> list[PairView]:
     """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
     figure = asked(part)
     main = [pair for pair in part.pairs if pair.figure == figure]
-    return sorted(main, key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
+    return sorted(main, key=lambda pair: (CLAIMS.index(pair.claim), -(pair.at_least or 0.0)))
 
 
 def ranked(part: PartView) -> list[str]:
@@ -273,7 +269,7 @@ def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
 
 
 IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
-RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
+CLAIMS = tuple(Claim)
 
 
 def single(part: PartView) -> tuple[str, ...]:
@@ -364,21 +360,7 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None or off is None:
         return None
-    low, high = off.worst
-
-    def at(relative: float | None) -> float | None:
-        return None if relative is None else found.median * (1 + relative)
-
-    return Bar(
-        cell.label,
-        cell.cell.server,
-        found.median,
-        at(off.low),
-        at(off.high),
-        at(low),
-        at(high),
-        cell.budget(figure),
-    )
+    return Bar(cell.label, cell.cell.server, found.median, off, cell.budget(figure))
 
 
 # -- what stands against it

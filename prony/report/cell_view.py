@@ -10,7 +10,7 @@ from functools import cached_property
 from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.samples import SamplesLimits
-from prony.judge.estimate import Estimate, estimates
+from prony.judge.estimate import Estimate, Uncertainty, estimates
 from prony.judge.finding import Bias, Finding, Judgement, Plateau, added
 from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
@@ -149,23 +149,6 @@ class BudgetLine:
     def bias(self) -> Bias:
         """As bounds that add up."""
         return Bias(low=self.low, high=self.high)
-
-
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
-    """How far a cell's figure may be off: the interval of its trials' (geometric) mean, and the budget, each
-    relative to the mean; None where not bounded, or (of the interval) not known.
-    """
-
-    low: float | None
-    high: float | None
-    bias_low: float | None
-    bias_high: float | None
-
-    @property
-    def worst(self) -> tuple[float | None, float | None]:
-        """Both together at their worst, relative; the interval left out where it is not known."""
-        return Bias(low=self.bias_low, high=self.bias_high).beyond(self.low or 0.0, self.high or 0.0)
 
 
 def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:

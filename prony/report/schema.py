@@ -24,7 +24,7 @@ from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective
 from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
-from prony.report.cell_view import Condition, Spread, Uncertainty
+from prony.report.cell_view import Condition, Spread
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
 from prony.report.gate import GateView

@@ -215,15 +215,16 @@ def test_where_nothing_conforms_the_reason_is_the_answer() -> None:
 def test_bars_hold_the_interval_within_what_everything_at_its_worst_allows() -> None:
     found = first(factory.troubled())
     for bar in found.bars:
-        assert bar.worst_low is not None
-        assert bar.worst_high is not None
-        assert bar.worst_low <= (bar.low or bar.value) <= bar.value
-        assert bar.value <= (bar.high or bar.value) <= bar.worst_high
+        low, high = bar.off.worst
+        assert low is not None
+        assert high is not None
+        assert low <= (bar.off.low or 0.0) <= 0.0 <= (bar.off.high or 0.0) <= high
         assert bar.budget[0].source == "isolation"
     unbounded = factory.experiment([factory.trial(factory.record(TOMCAT), factory.SATURATED)], [TOMCAT])
     (bar,) = first(unbounded).bars
-    assert bar.worst_high is None
-    assert bar.worst_low is not None
+    low, high = bar.off.worst
+    assert high is None
+    assert low is not None
 
 
 def test_the_largest_uncertainty_is_named_with_what_to_do() -> None:
