@@ -11,7 +11,7 @@ from statistics import fmean
 
 import yaml
 
-from prony.compare import AT_LEAST, BAND, Comparison, Later, Looks, Pair, compare
+from prony.compare import MARGINS, Comparison, Later, Looks, Margins, Pair, compare
 from prony.compare.false_differences import FalseDifferences, false_differences
 from prony.compare.noninferiority import Change
 from prony.compare.outcome import outcome_of, search_of
@@ -342,8 +342,7 @@ def _pairs(part: PartView) -> list[PairView]:
                 group,
                 figure,
                 looks=_looks(part),
-                band=part.part.band,
-                least=part.part.at_least,
+                margins=Margins(part.part.band, part.part.at_least),
                 where=where if len(groups) > 1 else "",
             )
     wanted = part.part.comparisons
@@ -370,7 +369,7 @@ def _positions(part: PartView) -> list[PositionView]:
     groups = _questions(part)
     found = []
     for where, group in groups.items():
-        compared = _compared(group, compared_figure(group[0].cell.trial.load), band=part.part.band)
+        compared = _compared(group, compared_figure(group[0].cell.trial.load))
         if compared is not None and compared.position is not None:
             found.append(position_view(compared, compared.position, where if len(groups) > 1 else ""))
     return found
@@ -381,12 +380,11 @@ def figure_pairs(
     figure: str,
     *,
     looks: Looks | None = None,
-    band: float = BAND,
-    least: float = AT_LEAST,
+    margins: Margins = MARGINS,
     where: str = "",
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, band=band, least=least)
+    compared = _compared(cells, figure, looks=looks, margins=margins)
     if compared is None:
         return []
     by_server = {cell.cell.server: cell for cell in cells}
@@ -428,8 +426,7 @@ def _compared(
     figure: str,
     *,
     looks: Looks | None = None,
-    band: float = BAND,
-    least: float = AT_LEAST,
+    margins: Margins = MARGINS,
 ) -> Comparison | None:
     """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
     when no trial has the figure.
@@ -445,8 +442,7 @@ def _compared(
         figure,
         servers=servers,
         looks=looks,
-        band=band,
-        least=least,
+        margins=margins,
         later=_later(cells, figure),
         block_s=fmean(took_s) * len(servers) if took_s else None,
     )

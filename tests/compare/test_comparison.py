@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prony.compare import Claim, Comparison, Later, Sample, compare
+from prony.compare import Claim, Comparison, Later, Margins, Sample, compare
 from prony.compare.sentence import numbers, sentence
 from prony.judge.finding import Bias
 from prony.steady.approach import approach
@@ -131,7 +131,7 @@ class TestClaims:
         assert exact(1.001, budget={"warm": Bias(low=0.0, high=0.2)}).claim is Claim.OPEN
 
     def test_a_difference_below_the_band_makes_none(self) -> None:
-        assert exact(1.012, 7, band=0.02).claim is Claim.EQUIVALENT
+        assert exact(1.012, 7).claim is Claim.EQUIVALENT
 
     def test_an_open_pair_names_the_blocks_that_settle_it_and_their_time(self) -> None:
         samples = trials(np.random.default_rng(3), (1000, 1060), 3, spread=0.03)
@@ -234,7 +234,7 @@ class TestWhatCounts:
         pair = compare(samples, servers=("spring-jetty", "spring-tomcat")).pairs[0]
         assert (pair.a, pair.b) == ("spring-jetty", "spring-tomcat")
 
-    @pytest.mark.parametrize("bad", [{"band": -0.1}, {"confidence": 0.0}, {"confidence": 1.0}])
+    @pytest.mark.parametrize("bad", [{"margins": Margins(-0.1)}, {"confidence": 0.0}, {"confidence": 1.0}])
     def test_absurd_settings_are_refused(self, bad: dict[str, Any]) -> None:
         with pytest.raises(ValueError, match="band"):
             compare([], **bad)

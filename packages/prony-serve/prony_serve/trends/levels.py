@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats as untyped_stats
 
-from prony.compare.comparison import BAND
+from prony.compare.claim import BAND
 from prony_serve.trends import otava
 
 stats: Any = untyped_stats

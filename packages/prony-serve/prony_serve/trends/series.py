@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
-from prony.compare.comparison import BAND
+from prony.compare.claim import BAND
 from prony.errors import EnvironmentFault
 from prony.evidence.server import COMMIT
 from prony.judge.figures import FIGURE
