@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES, percent_up, remedy
-from prony.experiment.clear import compared_figure
 from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
 from prony.report import aa
@@ -124,8 +123,8 @@ def _provided(view: ResultView) -> tuple[Condition, ...]:
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
-    figure = asked(part)
-    cells = [cell for cell in _ordered(part, figure) if figure_of(cell) == figure]
+    figure = part.asked_figure
+    cells = [cell for cell in _ordered(part, figure) if cell.asked_figure == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         title=part.part.title,
@@ -137,20 +136,6 @@ def _part(part: PartView, *, several: bool) -> AnswerPart:
         failure=part.failure or _failure(part),
         shows=any(pair.claim is not Claim.OPEN for pair in part.pairs),
     )
-
-
-def asked(part: PartView) -> str:
-    """The figure that a part is about."""
-    return next((figure_of(cell) for cell in part.cells), HEADLINE)
-
-
-def figure_of(cell: CellView) -> str:
-    """The figure that a cell is about: of an open load with too few requests for a p99 the highest percentile
-    that they support.
-    """
-    figure = compared_figure(cell.cell.trial.load)
-    named = (figure, *IN_PLACE_OF_P99) if figure == "p99_ms" else (figure,)
-    return next((name for name in named if cell.figure(name) is not None), figure)
 
 
 def _ordered(part: PartView, figure: str) -> list[CellView]:
@@ -191,7 +176,7 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         return tuple(ranked(part)[:most])
     found = telling(part)
     if part.layout == "comparison":
-        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
+        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != part.asked_figure and pair.differs]
     return tuple(_later_once(found[:most])) or single(part)
 
 
@@ -211,7 +196,7 @@ def _not_run(part: PartView) -> str:
 
 def telling(part: PartView) -> list[PairView]:
     """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
-    figure = asked(part)
+    figure = part.asked_figure
     main = [pair for pair in part.pairs if pair.figure == figure]
     return sorted(main, key=lambda pair: (CLAIMS.index(pair.claim), -(pair.at_least or 0.0)))
 
@@ -220,7 +205,7 @@ def ranked(part: PartView) -> list[str]:
     """Of a comparison of several servers: whom the best one is shown to differ from, the closest one first;
     who is not shown to differ from it; and the worst p99.
     """
-    figure = asked(part)
+    figure = part.asked_figure
     order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
     if not order:
         return []
@@ -268,7 +253,6 @@ def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
     return "; ".join(said)
 
 
-IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
 CLAIMS = tuple(Claim)
 
 
@@ -280,7 +264,7 @@ def single(part: PartView) -> tuple[str, ...]:
 
 
 def _of_cell(cell: CellView) -> str:
-    figure = figure_of(cell)
+    figure = cell.asked_figure
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None:
         return ""
@@ -298,7 +282,7 @@ def _of_cell(cell: CellView) -> str:
 
 def _extremes(part: PartView) -> tuple[str, ...]:
     """Of one server under several loads, where it answers most and least."""
-    figure = asked(part)
+    figure = part.asked_figure
     found = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
     if len(found) < 2:
         return tuple(said for _, cell in found if (said := _of_cell(cell)))

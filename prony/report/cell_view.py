@@ -9,6 +9,7 @@ from functools import cached_property
 
 from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
+from prony.experiment.clear import compared_figure
 from prony.judge.checks.samples import SamplesLimits
 from prony.judge.estimate import Estimate, Uncertainty, estimates
 from prony.judge.finding import Bias, Finding, Judgement, Plateau, added
@@ -19,6 +20,7 @@ from prony.plan.load import ClosedLoad
 
 HEADLINE = "requests_per_s"
 """The figure that a pair's first sentence is about."""
+IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
 
 
 @dataclass(frozen=True)
@@ -195,6 +197,15 @@ class CellView:
     def conforms(self) -> bool | None:
         """Whether any of its trials does, and so it has a figure; None before any ended."""
         return bool(self.counting) if self.trials else None
+
+    @cached_property
+    def asked_figure(self) -> str:
+        """What it is about: of an open load with too few requests for a p99 the highest percentile that they
+        support.
+        """
+        figure = compared_figure(self.cell.trial.load)
+        named = (figure, *IN_PLACE_OF_P99) if figure == "p99_ms" else (figure,)
+        return next((name for name in named if self.figure(name) is not None), figure)
 
     @cached_property
     def _budgets(self) -> dict[str, tuple[BudgetLine, ...]]:

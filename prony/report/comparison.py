@@ -11,7 +11,6 @@ from itertools import pairwise
 
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES
-from prony.experiment.clear import compared_figure
 from prony.judge.figures import FIGURE, published_mark
 from prony.judge.finding import Kind
 from prony.report import aa, gate, levels
@@ -155,7 +154,7 @@ def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
     """The pairs that are drawn or said: of many servers each beside the best and beside the next one."""
     if len(part.servers) <= MOST_DRAWN or part.layout != "comparison":
         return part.pairs
-    figure = asked_figures(part)[0]
+    figure = part.asked_figure
     known = [
         (f.median, c.cell.server) for c in cells_by_server(part) if (f := spread_of(c, figure)) is not None
     ]
@@ -292,7 +291,7 @@ def _drift_row(part: PartView) -> list[Row]:
 def _budget_rows(part: PartView) -> list[Row]:
     """The lines of the budget of the figure that is asked for, a row per source."""
     cells = cells_by_server(part)
-    figure = asked_figures(part)[0]
+    figure = part.asked_figure
     budgets = [{line.source: line for line in cell.budget(figure)} for cell in cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
     return [
@@ -356,7 +355,7 @@ def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
 def asked_figures(part: PartView) -> tuple[str, ...]:
     """The figures that its pairs are about before anything else: each load asks for one."""
     compared = {pair.figure for pair in part.pairs}
-    asked = dict.fromkeys(compared_figure(cell.cell.trial.load) for cell in part.cells)
+    asked = dict.fromkeys(cell.asked_figure for cell in part.cells)
     return tuple(figure for figure in asked if figure in compared) or (HEADLINE,)
 
 

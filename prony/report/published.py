@@ -12,7 +12,7 @@ from textwrap import shorten
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
-from prony.report.answer import Answer, answer, asked, quick_words
+from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
@@ -170,7 +170,7 @@ def _of_servers(part: PartView) -> Table:
                     tuple(figure_cell(figure, f, c, best=c.cell.server == winner) for c, f in measured),
                 )
             )
-        if figure == asked(part):
+        if figure == part.asked_figure:
             rows.append(Row(GOOD_TO, tuple(_good_to(cell, figure) for cell in cells)))
         if figure in theirs:
             name, values = theirs[figure]
@@ -205,7 +205,7 @@ def _of_cells(part: PartView) -> Table:
         yield from cells[:words]
         for at, figure in shown:
             yield cells[at]
-            if figure == asked(part):
+            if figure == part.asked_figure:
                 yield _good_to(of, figure)
             if figure in theirs:
                 yield _printed(figure, theirs[figure][1].get(of.cell.id))
@@ -214,7 +214,7 @@ def _of_cells(part: PartView) -> Table:
     columns = list(whole.columns[:words])
     for at, figure in shown:
         columns.append(whole.columns[at])
-        if figure == asked(part):
+        if figure == part.asked_figure:
             columns.append(Column(GOOD_TO))
         if figure in theirs:
             columns.append(Column(theirs[figure][0]))

@@ -23,7 +23,7 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
-from prony.report.cell_view import CellView, Condition, TrialView
+from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
 from prony.report.explained import Explained
 from prony.report.gate import GateView
 from prony.store.rows import Note
@@ -219,6 +219,11 @@ class PartView:
     def of(self, server: str) -> tuple[CellView, ...]:
         """The cells of one server."""
         return tuple(view for view in self.cells if view.cell.server == server)
+
+    @property
+    def asked_figure(self) -> str:
+        """What it is about."""
+        return next((view.asked_figure for view in self.cells), HEADLINE)
 
     @property
     def layout(self) -> Shape:

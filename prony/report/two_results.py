@@ -12,7 +12,6 @@ from dataclasses import dataclass
 
 from prony.compare.claim import Claim
 from prony.evidence.host import Fingerprint
-from prony.experiment.clear import compared_figure
 from prony.report import schema as out
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import CellView, Spread
@@ -94,7 +93,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     ratios: list[Ratio] = []
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
-        figure = compared_figure((*cells[0], *cells[1])[0].cell.trial.load)
+        figure = (*cells[0], *cells[1])[0].asked_figure
         servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
         for server in servers:
             both = (_spread(cells[0], server, figure), _spread(cells[1], server, figure))
