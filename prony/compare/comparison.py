@@ -190,9 +190,7 @@ def compare(
         level = levels.get(key, first_level)
         found = first if level == first_level else measure(a, b, level)
         pairs.append(_pair(a, b, asked, found, level, bends))
-    return Comparison(
-        figure, confidence, len(levels), tuple(gathered), tuple(pairs), looks, asked.position
-    )
+    return Comparison(figure, confidence, len(levels), tuple(gathered), tuple(pairs), looks, asked.position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,7 +176,8 @@ def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
         return tuple(ranked(part)[:most])
     found = telling(part)
     if part.layout == "comparison":
-        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != part.asked_figure and pair.differs]
+        asked = part.asked_figure
+        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked and pair.differs]
     return tuple(_later_once(found[:most])) or single(part)
 
 

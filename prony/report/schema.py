@@ -18,7 +18,7 @@ from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate as LawEstimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import ProcessFacts
-from prony.judge.estimate import Estimate
+from prony.judge.estimate import Estimate, Uncertainty
 from prony.judge.finding import Finding, Plateau
 from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective

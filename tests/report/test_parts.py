@@ -9,8 +9,8 @@ from prony.report.html import render_html
 from prony.report.trial_tables import time_part_blocks
 
 from . import factory
-from .trial_evidence import histogram
 from .page import Page, rendered
+from .trial_evidence import histogram
 
 
 def with_parts(trial: TrialView) -> TrialView:

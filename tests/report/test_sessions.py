@@ -16,8 +16,8 @@ from prony.report.result import ResultView
 from prony.report.terminal import render
 
 from . import factory
-from .trial_evidence import histogram
 from .page import Page
+from .trial_evidence import histogram
 
 
 def walked(made: TrialView) -> TrialView:
