@@ -28,6 +28,7 @@ from prony.compare.position import PositionEffect, effect_of
 from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import DRIFT, Source, sources, total, widened
 from prony.judge.figures import FIGURE
 from prony.steady.approach import Approach
@@ -122,7 +123,6 @@ class Comparison:
     """One figure over all servers."""
 
     figure: str
-    confidence: float
     family: int
     """Number of pairs tested together."""
     servers: tuple[ServerValues, ...]
@@ -138,7 +138,6 @@ def compare(
     figure: str = "requests_per_s",
     *,
     margins: Margins = MARGINS,
-    confidence: float = 0.95,
     servers: Sequence[str] = (),
     looks: Looks | None = None,
     later: Later | None = None,
@@ -151,15 +150,13 @@ def compare(
 
     `later`: residual drift; None where no plateau is
     claimed. `block_s`: what a block takes, for what would settle a pair. `servers` fixes the order (else: as
-    they first appear). Raises ValueError for a band below 0 or a confidence outside (0, 1).
+    they first appear).
     """
-    if margins.band < 0 or not 0 < confidence < 1:
-        raise ValueError("band must be at least 0 and confidence between 0 and 1")
     gathered = gather(list(trials), servers)
     asked = _Asked(figure, margins, effect_of(gathered), later, block_s)
     every = list(combinations(gathered, 2))
     tested = [(a, b) for a, b in every if a.values and b.values and not confounded(a, b)]
-    alpha = 1 - confidence
+    alpha = 1 - CONFIDENCE
 
     def measure(a: ServerValues, b: ServerValues, level: float) -> RatioResult:
         if looks is not None:
@@ -190,7 +187,7 @@ def compare(
         level = levels.get(key, first_level)
         found = first if level == first_level else measure(a, b, level)
         pairs.append(_pair(a, b, asked, found, level, bends))
-    return Comparison(figure, confidence, len(levels), tuple(gathered), tuple(pairs), looks, asked.position)
+    return Comparison(figure, len(levels), tuple(gathered), tuple(pairs), looks, asked.position)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,11 @@ from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks, boundaries
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source, sources, total, widened
 
 special: Any = untyped_special
 
-CONFIDENCE = 0.95
 MOST_MISSING = 0.2
 """Share of the planned trials of a side that may have no figure: beyond it no block that is left can help."""
 POWER = 0.8

@@ -6,6 +6,7 @@ import math
 
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import DRIFT, MISSING, POSITION
 from prony.judge.figures import FIGURE
 
@@ -153,7 +154,7 @@ def _in(pair: Pair) -> str:
     return "" if pair.figure in RATE_FIGURES else f" in {_label(pair)}"
 
 
-def basis(pair: Pair, confidence: float, family: int) -> str:
+def basis(pair: Pair, family: int) -> str:
     """What an interval rests on: level, trials, family."""
     each = (
         f"{pair.n} trials each"
@@ -164,7 +165,7 @@ def basis(pair: Pair, confidence: float, family: int) -> str:
     )
     quick = f", quick: fewer than {FULL_TRIALS}" if pair.n < FULL_TRIALS else ""
     holm = f", Holm over {family} pairs" if family > 1 else ""
-    return f"{confidence * 100:g} %, {each}{quick}{holm}"
+    return f"{CONFIDENCE * 100:g} %, {each}{quick}{holm}"
 
 
 def numbers(value: float, low: float, high: float) -> str:

@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, replace
 
 from prony.compare.earlier import FEWEST_EXPERIMENTS
-from prony.compare.noninferiority import CONFIDENCE, Change, FigureChange
+from prony.compare.noninferiority import Change, FigureChange
 from prony.compare.sentence import OBSTACLES
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
 from prony.judge.figures import FIGURE
 from prony.plan.part import GateTest

@@ -416,7 +416,7 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
         provided=tuple(conditions.values()),
         sentence=sentence(pair),
         window_sentence=for_window(pair),
-        basis="" if pair.low is None else basis(pair, compared.confidence, compared.family),
+        basis="" if pair.low is None else basis(pair, compared.family),
         where=where,
     )
 

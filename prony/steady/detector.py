@@ -93,12 +93,12 @@ def median_changes(rows: Sequence[IntervalRow], limits: SteadyLimits) -> Changes
     return find_changes(log_levels(medians), penalty=limits.penalty, least=math.log1p(limits.change))
 
 
-def change_points_ms(rows: Sequence[IntervalRow], limits: SteadyLimits | None = None) -> tuple[float, ...]:
+def change_points_ms(rows: Sequence[IntervalRow]) -> tuple[float, ...]:
     """Times, on the engine's clock, at which the level of throughput changed: for the chart of a
     whole run.
     """
     usable = full_rows(rows)
-    found = rate_changes(usable, limits or SteadyLimits(), CHART_MAX_CHANGES)
+    found = rate_changes(usable, SteadyLimits(), CHART_MAX_CHANGES)
     return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in found.cuts)
 
 

@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from prony.judge.checks.steady import SteadyWindowLimits
 from prony.steady.changes import lone_rows, unsettled_rows
 from prony.steady.detector import (
     HOLD_ROWS,
@@ -171,7 +170,7 @@ def test_change_points_for_the_chart() -> None:
     rates = (
         f.noisy(2000, 15, 0.02, seed=1) + f.noisy(5000, 15, 0.02, seed=2) + f.noisy(8000, 30, 0.02, seed=3)
     )
-    found = change_points_ms(f.rows(rates), SteadyWindowLimits().steady)
+    found = change_points_ms(f.rows(rates))
     assert found == (15_000.0, 30_000.0)
     assert change_points_ms(f.rows(f.noisy(8000, 60, 0.02, seed=4))) == ()
     assert change_points_ms(()) == ()

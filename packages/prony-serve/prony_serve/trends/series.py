@@ -164,7 +164,6 @@ def trend(
     load: str,
     figure: str,
     differences: Lookup = lambda _before, _after: (),
-    detector: Detector = otava.indices,
 ) -> TrendView:
     """The trend of these trials, in the order in which they were stored."""
     ordered = tuple(trials)
@@ -176,7 +175,7 @@ def trend(
         for setting in settings:
             own = [one for one in ordered if one.setting == setting and one.counts]
             nights = [one.experiment_id for one in own]
-            points = changes([one.value or 0.0 for one in own], nights, detector=detector)
+            points = changes([one.value or 0.0 for one in own], nights)
             found += [_point(own, one, figure, differences) for one in points]
             levels += _levels(own, points)
         if not any(sum(t.counts for t in ordered if t.setting == one) >= FEWEST for one in settings):
