@@ -44,6 +44,7 @@ PAIR = {
     "sources",
     "provided",
     "sentence",
+    "window_sentence",
     "basis",
     "where",
 }
