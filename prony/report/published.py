@@ -7,7 +7,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from textwrap import shorten
 
 from prony.errors import UsageError
 from prony.judge.finding import Kind
@@ -237,8 +236,9 @@ def _failures(part: PartView) -> tuple[str, ...]:
 
 
 def _reason(group: FindingGroup) -> str:
-    """With one of its reasons, a long one cut."""
-    reason = shorten(group.reasons[0], MOST_CHARACTERS, placeholder=" …")
+    """With one of its reasons; of a long one its first sentence, which says what decided."""
+    reason = group.reasons[0]
+    reason = reason if len(reason) <= MOST_CHARACTERS else reason.partition("; ")[0]
     where = f" ({group.where})" if group.where else ""
     more = f"; {group.more + len(group.reasons) - 1} more like it" if len(group.reasons) > 1 else ""
     advice = f" → {group.advice[0]}" if group.advice else ""

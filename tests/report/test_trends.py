@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from prony.compare import otava
 from prony.errors import EnvironmentFault
+from prony_serve.trends import otava
 from prony_serve.trends.series import Setting, TrendTrial, TrendView, change_words, direction, trend
 
 OLD, NEW = Setting("aaaa", "21.0.5"), Setting("bbbb", "21.0.5")

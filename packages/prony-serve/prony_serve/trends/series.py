@@ -20,8 +20,7 @@ from prony.evidence.server import COMMIT
 from prony.judge.figures import FIGURE
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.wording import counted, number
-from prony_serve.trends import otava
-from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, Detector, changes
+from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, changes
 
 JDK = "jdk"
 """Its name among the versions of a server."""
