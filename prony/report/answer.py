@@ -192,7 +192,8 @@ def _later_once(said: Sequence[PairView | str]) -> list[str]:
 
 
 def _not_run(part: PartView) -> str:
-    return f"Not run: {part.skipped[0].why}" if part.skipped else "Not run"
+    """The first reason, without what stands in its brackets; the details have all of it."""
+    return f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run"
 
 
 def telling(part: PartView) -> list[PairView]:
