@@ -88,12 +88,10 @@ def _known_to(view: ResultView, share: float) -> bool:
     """Whether the figure that each cell was asked for is good to ± share at its worst. What has no interval
     is not known.
     """
-    from prony.analysis import compared_figure
-
     for cell in view.cells:
         if not cell.counting:
             continue
-        found = cell.uncertainty(compared_figure(cell.cell.trial.load))
+        found = cell.uncertainty(cell.asked_figure)
         if found is None or found.low is None or found.high is None:
             return False
         if any(end is None or abs(end) > share for end in found.worst):

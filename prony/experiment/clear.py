@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from prony.analysis import CLOSED_FIGURE, changes_of, compared_figure, later, questions, sample
-from prony.compare import AT_LEAST, BAND, Claim, Later, Looks, Sample, compare
+from prony.compare import MARGINS, Claim, Later, Looks, Margins, Sample, compare
 from prony.compare.noninferiority import Change
 from prony.compare.summary import half_width
 from prony.evidence.trial import Evidence, TrialRecord
@@ -85,8 +85,7 @@ class UntilClear:
     servers: Sequence[str]
     looks: Looks
     figure: str = CLOSED_FIGURE
-    band: float = BAND
-    least: float = AT_LEAST
+    margins: Margins = MARGINS
     decided: str = "every pair is clear"
     ended: Ended = field(init=False)
 
@@ -110,19 +109,19 @@ class UntilClear:
             self.figure,
             servers=self.servers,
             looks=self.looks,
-            band=self.band,
-            least=self.least,
+            margins=self.margins,
         )
+        band = math.log1p(self.margins.band)
         if len(self.servers) < 2:
             half = half_width(found.servers[0].values) if found.servers else math.inf
-            return half / math.log1p(self.band) if half > math.log1p(self.band) else 0.0
+            return half / band if half > band else 0.0
         lost = {
             one.server for one in found.servers if not one.values and len(one.missing) >= self.looks.first
         }
         needs = [
             LEAST_NEED
             if {pair.a, pair.b} & lost or (pair.settles is not None and pair.settles.what != "blocks")
-            else max(LEAST_NEED, pair.spread / math.log1p(self.band))
+            else max(LEAST_NEED, pair.spread / band)
             for pair in found.pairs
             if pair.claim is Claim.OPEN
         ]
@@ -165,6 +164,7 @@ def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
             servers = tuple(cell.server for cell in group)
             # Of a server against itself every further trial tells something.
             band = part.band if part.aa is None else LEAST_NEED
-            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), band, part.at_least)
+            margins = Margins(band, part.at_least)
+            watch = UntilClear(servers, looks, compared_figure(group[0].trial.load), margins)
         found |= {cell.id: watch for cell in group}
     return found

@@ -10,6 +10,7 @@ from datetime import UTC
 
 from prony.compare.claim import Claim
 from prony.compare.sentence import OBSTACLES
+from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
 from prony.report.blocks import Column, Row, Section, Table, TableCell, words
 from prony.report.cell_view import BudgetLine, CellView, Condition
@@ -32,17 +33,12 @@ SURE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A cell's figure for a drawing: the value, its interval, and the interval with the budget at its worst.
-    None: not bounded, or not known.
-    """
+    """A cell's figure for a drawing."""
 
     label: str
     server: str
     value: float
-    low: float | None
-    high: float | None
-    worst_low: float | None
-    worst_high: float | None
+    off: Uncertainty
     budget: tuple[BudgetLine, ...]
     """What may bend it, the largest first."""
 
@@ -187,13 +183,7 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None or off is None:
         return None
-
-    def at(relative: float | None) -> float | None:
-        return None if relative is None else found.median * (1 + relative)
-
-    low, high, worst_low, worst_high = map(at, (off.low, off.high, *off.worst))
-    ends = (low, high, worst_low, worst_high)
-    return Bar(cell.label, cell.cell.server, found.median, *ends, cell.budget(figure))
+    return Bar(cell.label, cell.cell.server, found.median, off, cell.budget(figure))
 
 
 # -- what stands against it

@@ -11,7 +11,7 @@ from prony.analysis import OPEN_FIGURE, compared_figure
 from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.samples import SamplesLimits
-from prony.judge.estimate import Estimate, estimates
+from prony.judge.estimate import Estimate, Uncertainty, estimates
 from prony.judge.finding import Bias, Finding, Judgement, Plateau, added
 from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
@@ -157,23 +157,6 @@ class BudgetLine:
         return Bias(low=self.low, high=self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
-    """How far a cell's figure may be off: the interval of its trials' (geometric) mean, and the budget, each
-    relative to the mean; None where not bounded, or (of the interval) not known.
-    """
-
-    low: float | None
-    high: float | None
-    bias_low: float | None
-    bias_high: float | None
-
-    @property
-    def worst(self) -> tuple[float | None, float | None]:
-        """Both together at their worst, relative; the interval left out where it is not known."""
-        return Bias(low=self.bias_low, high=self.bias_high).beyond(self.low or 0.0, self.high or 0.0)
-
-
 def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:
     """Of one or two trials, relative to their geometric mean: as far as their own intervals reach together,
     and never without the mean itself. None where that of one is not known.
@@ -218,6 +201,15 @@ class CellView:
     def conforms(self) -> bool | None:
         """Whether any of its trials does, and so it has a figure; None before any ended."""
         return bool(self.counting) if self.trials else None
+
+    @cached_property
+    def asked_figure(self) -> str:
+        """What it is about: of an open load with too few requests for a p99 the highest percentile that they
+        support.
+        """
+        figure = compared_figure(self.cell.trial.load)
+        named = (figure, *IN_PLACE_OF_P99) if figure == OPEN_FIGURE else (figure,)
+        return next((name for name in named if self.figure(name) is not None), figure)
 
     @cached_property
     def _budgets(self) -> dict[str, tuple[BudgetLine, ...]]:
@@ -274,15 +266,6 @@ class CellView:
             for one in trial.judgement.provided
         }
         return tuple(found.values())
-
-    @property
-    def asked_figure(self) -> str:
-        """The figure that it is about: of an open load with too few requests for a p99 the highest percentile
-        that they support.
-        """
-        asked = compared_figure(self.cell.trial.load)
-        names = (asked, *IN_PLACE_OF_P99) if asked == OPEN_FIGURE else (asked,)
-        return next((name for name in names if self.figure(name) is not None), asked)
 
     def figure(self, name: str) -> Spread | None:
         """Median, its interval and the range over the trials that count."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from prony.analysis import compared_figure, sample
 from prony.compare.claim import Claim
 from prony.compare.false_differences import false_differences
-from prony.compare.sentence import OBSTACLES, later_once, percent_up, remedy
+from prony.compare.sentence import OBSTACLES, percent_up, remedy
 from prony.judge.figures import published_mark
 from prony.judge.finding import Kind
 from prony.report import aa
@@ -21,7 +21,6 @@ from prony.report.intervals import between, failed_lines, heading, over_trials
 from prony.report.labels import LAYOUT, OFFERED, SERVICE_TIMES, label_of, unit_of
 from prony.report.levels import levels_of
 from prony.report.pairs import (
-    asked_figures,
     drawn_pairs,
     found_together,
     lower_is_better,
@@ -36,7 +35,7 @@ from prony.report.trial_tables import group_lines, step_blocks
 from prony.report.uncertain import bends, good_to
 from prony.report.wording import join, within
 
-RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
+CLAIMS = tuple(Claim)
 ONLY_WHEN_OPEN = frozenset(OFFERED)
 ONLY_WHEN_NOT_ZERO = frozenset({"blocked", "due_unsent", "failed_share"})
 FEWEST_CONNECTIONS_PER_REQUEST = 0.001
@@ -67,7 +66,7 @@ class Compared(Shape):
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
         """What the pairs show: what is shown before what is open."""
-        return _in_order(telling(part), most) or of_cells(part)
+        return tuple(_later_once(telling(part)[:most])) or of_cells(part)
 
 
 class Comparison(Compared):
@@ -84,9 +83,9 @@ class Comparison(Compared):
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
         if len(part.servers) > 2 and part.pairs:
-            return tuple(later_once(ranked(part)[:most]))
+            return tuple(ranked(part)[:most])
         tails = [p for p in part.pairs if p.figure == "p99_ms" != part.asked_figure and p.differs]
-        return _in_order([*telling(part), *tails], most) or of_cells(part)
+        return tuple(_later_once([*telling(part), *tails][:most])) or of_cells(part)
 
     def blocks(self, part: PartView) -> list[Block]:
         published = history_table(part)
@@ -162,11 +161,18 @@ def best_first(part: PartView) -> list[CellView]:
 def telling(part: PartView) -> list[PairView]:
     """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
     main = [pair for pair in part.pairs if pair.figure == part.asked_figure]
-    return sorted(main, key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
+    return sorted(main, key=lambda pair: (CLAIMS.index(pair.claim), -(pair.at_least or 0.0)))
 
 
-def _in_order(found: Sequence[PairView], most: int) -> tuple[str, ...]:
-    return tuple(later_once([within(pair.where, pair.sentence) for pair in found[:most]]))
+def _later_once(said: Sequence[PairView | str]) -> list[str]:
+    """Sentences that are read together: what comes later is said of the first pair that has it."""
+    pairs = (one for one in said if not isinstance(one, str))
+    first = next((pair for pair in pairs if pair.sentence != pair.window_sentence), None)
+
+    def text(pair: PairView) -> str:
+        return within(pair.where, pair.sentence if pair is first else pair.window_sentence)
+
+    return [one if isinstance(one, str) else text(one) for one in said]
 
 
 def ranked(part: PartView) -> list[str]:
@@ -185,14 +191,14 @@ def ranked(part: PartView) -> list[str]:
     }
     near = [beside[server] for server in others if server in beside and not beside[server].differs]
     far = [beside[server] for server in others if server in beside and beside[server].differs]
-    said = [pair.sentence for pair in far[: 1 if near else 2]]
+    said: list[PairView | str] = [*far[: 1 if near else 2]]
     if len(near) == 1:
-        said.append(near[0].sentence)
+        said.append(near[0])
     elif near:
         said.append(_not_told(best_one, lower_is_better(figure), near))
     tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
     worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
-    return said if worst is None else [*said, worst.sentence]
+    return _later_once(said if worst is None else [*said, worst])
 
 
 def _other(pair: PairView, server: str) -> str:
@@ -321,7 +327,7 @@ def _drift_row(part: PartView) -> list[Row]:
 
 def _budget_rows(part: PartView) -> list[Row]:
     """The lines of the budget of the figure that is asked for, a row per source."""
-    figure = asked_figures(part)[0]
+    figure = part.asked_figure
     budgets = [{line.source: line for line in cell.budget(figure)} for cell in part.cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
     return [

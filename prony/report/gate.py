@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from prony.analysis import changes_of, sample
 from prony.compare.earlier import FEWEST_EXPERIMENTS
-from prony.compare.noninferiority import CONFIDENCE, Change, FigureChange
+from prony.compare.noninferiority import Change, FigureChange
 from prony.compare.sentence import OBSTACLES
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding

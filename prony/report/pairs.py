@@ -10,10 +10,10 @@ from itertools import pairwise
 from statistics import fmean
 
 from prony.analysis import compared_figure, later, questions, sample
-from prony.compare import AT_LEAST, BAND, Comparison, Later, Looks, Pair, compare
+from prony.compare import MARGINS, Comparison, Later, Looks, Margins, Pair, compare
 from prony.compare.claim import Claim
 from prony.compare.position import PositionEffect
-from prony.compare.sentence import basis, sentence
+from prony.compare.sentence import basis, for_window, sentence
 from prony.compare.worst import POSITION
 from prony.judge.checks.host import HostLimits
 from prony.judge.checks.steady import SteadyWindowLimits
@@ -78,8 +78,7 @@ def pairs_of(part: PartView) -> list[PairView]:
                 group,
                 figure,
                 looks=looks_of(part),
-                band=part.part.band,
-                least=part.part.at_least,
+                margins=Margins(part.part.band, part.part.at_least),
                 where=where if len(groups) > 1 else "",
             )
     wanted = part.part.comparisons
@@ -107,7 +106,7 @@ def positions_of(part: PartView) -> list[PositionView]:
     groups = questions_of(part)
     found = []
     for name, group in groups.items():
-        compared = _compared(group, compared_figure(group[0].cell.trial.load), band=part.part.band)
+        compared = _compared(group, compared_figure(group[0].cell.trial.load))
         if compared is not None and (one := compared.position) is not None:
             where = name if len(groups) > 1 else ""
             said = within(where, _position_words(compared, one))
@@ -121,12 +120,11 @@ def figure_pairs(
     figure: str,
     *,
     looks: Looks | None = None,
-    band: float = BAND,
-    least: float = AT_LEAST,
+    margins: Margins = MARGINS,
     where: str = "",
 ) -> list[PairView]:
     """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, band=band, least=least)
+    compared = _compared(cells, figure, looks=looks, margins=margins)
     if compared is None:
         return []
     by_server = {cell.cell.server: cell for cell in cells}
@@ -157,7 +155,8 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
         ),
         provided=tuple(conditions.values()),
         sentence=sentence(pair),
-        basis="" if pair.low is None else basis(pair, compared.confidence, compared.family),
+        window_sentence=for_window(pair),
+        basis="" if pair.low is None else basis(pair, compared.family),
         where=where,
     )
 
@@ -167,8 +166,7 @@ def _compared(
     figure: str,
     *,
     looks: Looks | None = None,
-    band: float = BAND,
-    least: float = AT_LEAST,
+    margins: Margins = MARGINS,
 ) -> Comparison | None:
     """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
     when no trial has the figure.
@@ -184,8 +182,7 @@ def _compared(
         figure,
         servers=servers,
         looks=looks,
-        band=band,
-        least=least,
+        margins=margins,
         later=later_of(cells, figure),
         block_s=fmean(took_s) * len(servers) if took_s else None,
     )
@@ -235,7 +232,7 @@ def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
     """
     if len(part.servers) <= MOST_DRAWN:
         return part.pairs
-    figure = asked_figures(part)[0]
+    figure = part.asked_figure
     known = [(f.median, c.cell.server) for c in part.cells if (f := c.figure(figure)) is not None]
     order = [server for _, server in sorted(known, reverse=not lower_is_better(figure))]
     wanted = {frozenset((order[0], server)) for server in order} if order else set()
@@ -303,7 +300,7 @@ def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
 def asked_figures(part: PartView) -> tuple[str, ...]:
     """The figures that its pairs are about before anything else: each load asks for one."""
     compared = {pair.figure for pair in part.pairs}
-    asked = dict.fromkeys(compared_figure(cell.cell.trial.load) for cell in part.cells)
+    asked = dict.fromkeys(cell.asked_figure for cell in part.cells)
     return tuple(figure for figure in asked if figure in compared) or (HEADLINE,)
 
 

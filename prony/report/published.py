@@ -5,10 +5,9 @@ those that others published, the pairs, and what may bend a figure. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from prony.compare.sentence import without_later
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
@@ -30,7 +29,7 @@ from prony.report.shapes import blocks as all_blocks
 from prony.report.shapes import shape_of
 from prony.report.style import KIND_WORDS
 from prony.report.uncertain import good_to
-from prony.report.wording import bytes_in_words, counted
+from prony.report.wording import bytes_in_words, counted, within
 
 BEGIN, END = "<!-- figures: written by prony results publish -->", "<!-- end of the figures -->"
 MOST_COLUMNS = 5
@@ -57,7 +56,7 @@ def text(view: ResultView) -> str:
     for part in view.parts:
         if len(view.parts) > 1:
             said.append(heading(f"{part.part.title} ({part.part.name})"))
-        said.append(drawn(_blocks(part, {without_later(claim) for _, claim in claims})))
+        said.append(drawn(_blocks(part, [claim for _, claim in claims])))
     return "\n\n".join(said) + "\n"
 
 
@@ -107,16 +106,18 @@ def _origin(view: ResultView) -> str:
     return f"Measured {view.created:%Y-%m-%d} as {view.id} on {where}. {servers}."
 
 
-def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
+def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
     if part.failure:
         yield Lines("", (f"Not run: {part.failure}",))
         return
     if part.cells:
         one_each = len(part.cells) == len(part.servers) <= MOST_SERVERS
         yield _of_servers(part) if one_each else _of_cells(part)
+    short = {within(p.where, p.sentence): within(p.where, p.window_sentence) for p in part.pairs}
+    told = {short.get(claim, claim) for claim in claims}
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
     for block in said if shape_of(part).answers_by_server else said[:1]:
-        left = tuple(line for line in block.lines if without_later(line) not in claims)
+        left = tuple(line for line in block.lines if short.get(line, line) not in told)
         if left:
             yield replace(block, lines=left)
     yield from shared.blocks(part)

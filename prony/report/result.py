@@ -84,6 +84,8 @@ class PairView:
     provided: tuple[Condition, ...]
     """What the claim rests on where nothing bounds it."""
     sentence: str
+    window_sentence: str
+    """The same without what may come after the window."""
     basis: str = ""
     """What the interval rests on: level, trials, family."""
     where: str = ""
@@ -239,11 +241,6 @@ class PartView:
         return len({view.users for view in self.cells if view.users is not None}) > 1
 
     @property
-    def asked_figure(self) -> str:
-        """The figure that it is about."""
-        return next((cell.asked_figure for cell in self.cells), HEADLINE)
-
-    @property
     def is_open(self) -> bool:
         """Whether its times are latencies of an open loop, from the intended send."""
         return any(view.cell.trial.load.model == "open" for view in self.cells)
@@ -251,6 +248,11 @@ class PartView:
     def of(self, server: str) -> tuple[CellView, ...]:
         """The cells of one server."""
         return tuple(view for view in self.cells if view.cell.server == server)
+
+    @property
+    def asked_figure(self) -> str:
+        """What it is about."""
+        return next((view.asked_figure for view in self.cells), HEADLINE)
 
     @property
     def layout(self) -> Shape:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from prony.analysis import compared_figure
 from prony.compare.claim import Claim
 from prony.evidence.host import Fingerprint
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, words
@@ -63,7 +62,7 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     ratios: list[TwoRatiosOut] = []
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
-        figure = compared_figure((*cells[0], *cells[1])[0].cell.trial.load)
+        figure = (*cells[0], *cells[1])[0].asked_figure
         servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
         for server in servers:
             spreads = [_spread(side, server, figure) for side in cells]
@@ -186,9 +185,9 @@ def _range(found: Spread | None, figure: str) -> str:
     if found is None:
         return "no figure"
     ends = between(figure, found)
-    return over_trials(figure, found, found.median) + (
-        f" {ends}" if ends.startswith("[") else f" ({ends})" if ends else ""
-    )
+    if found.median_low is None and ends:
+        ends = f"({ends})"
+    return f"{over_trials(figure, found, found.median)} {ends}".rstrip()
 
 
 def to_json(found: TwoResults) -> TwoResultsOut:

@@ -148,7 +148,10 @@ def test_where_there_is_no_room_for_all_pairs_the_shown_ones_come_first() -> Non
     (part,) = view.parts
     pair = next(one for one in part.pairs if one.figure == "requests_per_s")
     claims = [Claim.OPEN] * 9 + [Claim.EQUIVALENT, Claim.OPEN, Claim.SHOWN_FOR_WINDOW, Claim.SHOWN]
-    pairs = tuple(replace(pair, claim=claim, sentence=f"{place}") for place, claim in enumerate(claims))
+    pairs = tuple(
+        replace(pair, claim=claim, sentence=f"{at}", window_sentence=f"{at}")
+        for at, claim in enumerate(claims)
+    )
     (shown,) = answer(replace(view, parts=(replace(part, pairs=pairs),))).parts
     assert shown.sentences == ("12", "11", "9", "0")
 

@@ -130,6 +130,7 @@ def pair(
         sources=(),
         provided=(),
         sentence=f"{a}, {b}",
+        window_sentence=f"{a}, {b}",
     )
 
 

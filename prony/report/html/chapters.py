@@ -283,7 +283,7 @@ def _figure(figure: str, trial: TrialView) -> TableCell:
 
 def _good_to(trial: TrialView) -> TableCell:
     found = trial.estimates.get(HEADLINE)
-    return TableCell("–" if found is None else good_to(*found.worst))
+    return TableCell("–" if found is None else good_to(*found.uncertainty.worst))
 
 
 def _conforms(trial: TrialView, repeated: bool) -> TableCell:

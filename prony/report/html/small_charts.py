@@ -47,6 +47,9 @@ class PairedSeries:
 
 MOST_POINTS = 360
 """A line needs no more points than this; longer runs are averaged into this many equal parts."""
+WIDTH, HEIGHT = 244, 120
+"""Of the throughput of one trial."""
+STRIP_WIDTH = 210
 PHASE_COLOURS = {"settle": SETTLE, "window": WINDOW}
 
 
@@ -61,8 +64,6 @@ def throughput(
     most_per_s: float,
     key: str,
     title: str,
-    width: int = 244,
-    height: int = 120,
 ) -> str:
     """Completed requests per second over one trial: phases shaded, change points dashed, the mark as a
     triangle.
@@ -80,7 +81,7 @@ def throughput(
         color=series.colour.light, strokeWidth=1.75, strokeJoin="round", clip=True
     )
     layers = [
-        shaded.encode(x=x, x2="end:Q", y=alt.value(0), y2=alt.value(height), fill=FILL),
+        shaded.encode(x=x, x2="end:Q", y=alt.value(0), y2=alt.value(HEIGHT), fill=FILL),
         changes.encode(x=x),
         line.encode(x=x, y=y, order="t:Q"),
     ]
@@ -93,14 +94,14 @@ def throughput(
             )
             .encode(x=x, y=y)
         )
-    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+    return to_svg(alt.layer(*layers).properties(width=WIDTH, height=HEIGHT), key=key, title=title)
 
 
 STEP = 28
 """Height of one row of a small chart."""
 
 
-def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = 210) -> str:
+def strips(rows: Sequence[Dots], *, key: str, title: str) -> str:
     """One figure: a row per server, a mark per trial, a bar from zero to the median, and the median."""
     height = STEP * len(rows)
     most = max([v for r in rows for v in r.values], default=1.0) or 1.0
@@ -129,9 +130,9 @@ def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = 210) -> s
         .encode(x=x("value"), y=y, fill=FILL, shape=SHAPE),
         alt.Chart(data(words))
         .mark_text(align="right", baseline="middle", fontSize=13, color=INK.light)
-        .encode(x=alt.value(width + 66), y=y, text="text:N"),
+        .encode(x=alt.value(STRIP_WIDTH + 66), y=y, text="text:N"),
     ]
-    return to_svg(alt.layer(*layers).properties(width=width, height=height), key=key, title=title)
+    return to_svg(alt.layer(*layers).properties(width=STRIP_WIDTH, height=height), key=key, title=title)
 
 
 def dumbbells(
