@@ -16,7 +16,7 @@ def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
     """The result in a file. Raises UsageError for a file that is no export, or that has no cell of the plan:
     before hours of measuring.
     """
-    from prony.report.exported import load_exported
+    from prony.report.reading import load_exported
 
     if as_json:
         raise UsageError(

@@ -37,9 +37,9 @@ def command(
     programs; the page; and a text with the main figures, of which only those are written anew when it is
     there already.
     """
-    from prony.report.exported import load_exported
     from prony.report.html import write_html, write_text
     from prony.report.published import placed, text
+    from prony.report.reading import load_exported
     from prony.store import Store, publishing, transfer
 
     folder = _folder(output)

@@ -50,7 +50,7 @@ def command(
         except EnvironmentFault as fault:
             details = f"\n{fault.details}" if fault.details else ""
             print(f"prony: {spec.name}: {fault}{details}", file=sys.stderr)
-            table.add_row(spec.name, "not built", _first_sentence(str(fault)))
+            table.add_row(spec.name, "not built", "")
             if named or spec.name == spec.base:
                 failed.append(spec.name)
             continue
@@ -84,8 +84,3 @@ def _said(built: Built) -> tuple[str, str]:
     if built.artifact is None:
         return ("nothing to build", ", ".join(versions))
     return ("was there" if built.from_cache else f"built in {built.seconds:.0f} s", ", ".join(versions))
-
-
-def _first_sentence(text: str) -> str:
-    """Up to the advice: the whole of it was said before the table."""
-    return text.split(";")[0].split(" (")[0]

@@ -42,13 +42,13 @@ def show(
     """Print a stored experiment with its tags and notes, and beside another one (`against`); write its page
     and whatever else is wanted of it (`also`), and return the exit code.
     """
+    from prony.report.answer import label_lines
     from prony.report.delivery import deliver
     from prony.report.export import to_json
     from prony.report.html import render_html
     from prony.report.reading import load_result
     from prony.report.terminal import render, render_two
     from prony.report.two_results import beside
-    from prony.report.words import label_lines
 
     view = load_result(store, which)
     if also is not None:
@@ -88,12 +88,10 @@ def _known_to(view: ResultView, share: float) -> bool:
     """Whether the figure that each cell was asked for is good to ± share at its worst. What has no interval
     is not known.
     """
-    from prony.experiment.clear import compared_figure
-
     for cell in view.cells:
         if not cell.counting:
             continue
-        found = cell.uncertainty(compared_figure(cell.cell.trial.load))
+        found = cell.uncertainty(cell.asked_figure)
         if found is None or found.low is None or found.high is None:
             return False
         if any(end is None or abs(end) > share for end in found.worst):

@@ -25,10 +25,8 @@ interval's.
 """
 MOST_BLOCKS = 50
 """More blocks than this settle nothing that anybody waits for."""
-AT_LEAST = 0.01
-"""A difference that may be smaller than this is not claimed: nobody chooses by it, and it would be printed as
-*at least 1.00x*.
-"""
+BAND = 0.02
+"""Ratios closer to 1 than this make no difference in practice."""
 POWER = 0.8
 """Chance that the blocks named are enough, should the ratio be what it seems."""
 
@@ -65,21 +63,35 @@ def margin_of(ends: Ends) -> float | None:
     return None if low is None or high is None or low <= 0 else max(high, 1 / low) - 1
 
 
+@dataclass(frozen=True, slots=True)
+class Margins:
+    """What is no difference in practice, as shares of the ratio."""
+
+    band: float = BAND
+    """A pair whose worst-case interval lies within this of 1 is equivalent, even where it excludes 1."""
+    least: float = 0.01
+    """A difference that may be smaller than this is not claimed: nobody chooses by it, and it would be
+    printed as *at least 1.00x*.
+    """
+
+
+MARGINS = Margins()
+
+
 def apart(ends: Ends, least: float) -> bool:
     """Whether every ratio of an interval is on one side of 1, and further away than `least` (a share)."""
     near = at_least(ends)
     return near is not None and near > 1 + least
 
 
-def claim_of(window: Ends, later: Ends | None, band: float, least: float = AT_LEAST) -> Claim:
-    """`window`, `later`: worst-case intervals; None later: no plateau is claimed. A difference within the
-    band makes none in practice, even where 1 is excluded; one that may be within `least` is not claimed.
-    """
+def claim_of(window: Ends, later: Ends | None, margins: Margins = MARGINS) -> Claim:
+    """`window`, `later`: worst-case intervals; None later: no plateau is claimed."""
     margin = margin_of(window)
-    if margin is not None and margin <= band:
+    if margin is not None and margin <= margins.band:
         return Claim.EQUIVALENT
-    if apart(window, least):
-        return Claim.SHOWN if later is not None and apart(later, least) else Claim.SHOWN_FOR_WINDOW
+    if apart(window, margins.least):
+        shown = later is not None and apart(later, margins.least)
+        return Claim.SHOWN if shown else Claim.SHOWN_FOR_WINDOW
     if margin is not None and margin <= EQUIVALENT_WITHIN:
         return Claim.EQUIVALENT
     return Claim.OPEN
@@ -113,9 +125,8 @@ def settles(
     found: RatioResult,
     bends: Sequence[Source],
     level: float,
-    band: float,
+    margins: Margins,
     block_s: float | None,
-    least: float,
 ) -> Settles | None:
     """What would settle an open pair: more blocks where noise is the obstacle, else the largest source. From
     the spread that was seen; None where nothing within reach does.
@@ -124,8 +135,8 @@ def settles(
     centre = math.log(found.ratio)
     against = down if centre > 0 else up
     # Chance may take up so much and leave a difference standing, or the two alike.
-    differ = abs(centre) - against - math.log1p(least)
-    alike = math.log1p(max(band, EQUIVALENT_WITHIN)) - max(up + centre, down - centre)
+    differ = abs(centre) - against - math.log1p(margins.least)
+    alike = math.log1p(max(margins.band, EQUIVALENT_WITHIN)) - max(up + centre, down - centre)
     room = max(differ, alike)
     if bends and room <= 0 < against:
         side = [(one.down if centre > 0 else one.up, one.name) for one in bends]

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from prony.compare.claim import (
-    AT_LEAST,
+    MARGINS,
     Claim,
     Ends,
+    Margins,
     Settles,
     at_least,
     claim_of,
@@ -27,12 +28,10 @@ from prony.compare.position import PositionEffect, effect_of
 from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import DRIFT, Source, sources, total, widened
 from prony.judge.figures import FIGURE
 from prony.steady.approach import Approach
-
-BAND = 0.02
-"""The practical band: ratios closer to 1 than this make no difference in practice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +123,6 @@ class Comparison:
     """One figure over all servers."""
 
     figure: str
-    band: float
-    confidence: float
     family: int
     """Number of pairs tested together."""
     servers: tuple[ServerValues, ...]
@@ -140,9 +137,7 @@ def compare(
     trials: Iterable[Sample],
     figure: str = "requests_per_s",
     *,
-    band: float = BAND,
-    least: float = AT_LEAST,
-    confidence: float = 0.95,
+    margins: Margins = MARGINS,
     servers: Sequence[str] = (),
     looks: Looks | None = None,
     later: Later | None = None,
@@ -153,17 +148,15 @@ def compare(
     With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once and
     each pair of servers gets an equal share of the error, so that no look and no pair was free.
 
-    `least`: the smallest difference that is claimed. `later`: residual drift; None where no plateau is
+    `later`: residual drift; None where no plateau is
     claimed. `block_s`: what a block takes, for what would settle a pair. `servers` fixes the order (else: as
-    they first appear). Raises ValueError for a band below 0 or a confidence outside (0, 1).
+    they first appear).
     """
-    if band < 0 or not 0 < confidence < 1:
-        raise ValueError("band must be at least 0 and confidence between 0 and 1")
     gathered = gather(list(trials), servers)
-    asked = _Asked(figure, band, least, effect_of(gathered), later, block_s)
+    asked = _Asked(figure, margins, effect_of(gathered), later, block_s)
     every = list(combinations(gathered, 2))
     tested = [(a, b) for a, b in every if a.values and b.values and not confounded(a, b)]
-    alpha = 1 - confidence
+    alpha = 1 - CONFIDENCE
 
     def measure(a: ServerValues, b: ServerValues, level: float) -> RatioResult:
         if looks is not None:
@@ -194,9 +187,7 @@ def compare(
         level = levels.get(key, first_level)
         found = first if level == first_level else measure(a, b, level)
         pairs.append(_pair(a, b, asked, found, level, bends))
-    return Comparison(
-        figure, band, confidence, len(levels), tuple(gathered), tuple(pairs), looks, asked.position
-    )
+    return Comparison(figure, len(levels), tuple(gathered), tuple(pairs), looks, asked.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,8 +195,7 @@ class _Asked:
     """What is asked of every pair."""
 
     figure: str
-    band: float
-    least: float
+    margins: Margins
     position: PositionEffect | None
     later: Later | None
     block_s: float | None
@@ -234,15 +224,15 @@ def _pair(
         window = widened(found.low, found.high, *total(bends))
         if drift:
             then = widened(found.low, found.high, *total((*bends, *drift)))
-        claim = claim_of(window, then, asked.band, asked.least)
+        claim = claim_of(window, then, asked.margins)
     else:
         claim = Claim.OPEN
     near = then if claim is Claim.SHOWN and then is not None else window
     remedy: Settles | None = None
     if claim is Claim.OPEN:
-        remedy = settles(found, bends, level, asked.band, asked.block_s, asked.least)
+        remedy = settles(found, bends, level, asked.margins, asked.block_s)
     elif claim is Claim.SHOWN_FOR_WINDOW and asked.later is not None:
-        remedy = Settles("load", _more_load_s(asked.later, drift[0], window, asked.least))
+        remedy = Settles("load", _more_load_s(asked.later, drift[0], window, asked.margins.least))
     return Pair(
         a=a.server,
         b=b.server,

@@ -11,7 +11,8 @@ from typing import Any
 
 from scipy import special as untyped_special
 
-from prony.compare.comparison import BAND, compare
+from prony.compare.claim import BAND, Margins
+from prony.compare.comparison import compare
 from prony.compare.samples import Sample
 from prony.compare.summary import clopper_pearson
 from prony.plan.balanced import drawn_orders
@@ -78,7 +79,7 @@ def false_differences(
     starts = [begin for begin in range(2) if (len(trials) - begin) // 2 >= each]
     possible = sum(math.comb((len(trials) - begin) // 2, each) for begin in starts)
     drawn: set[tuple[int, ...]] = set()
-    different, widths = 0, []
+    different, widths, margins = 0, [], Margins(band, 0.0)
     while len(drawn) < min(experiments, possible):
         begin = source.choice(starts)
         pairs = range(begin, len(trials) - 1, 2)
@@ -86,7 +87,7 @@ def false_differences(
         if chosen in drawn:
             continue
         drawn.add(chosen)
-        (pair,) = compare(_named(trials, chosen, source), figure, servers=NAMES, band=band, least=0.0).pairs
+        (pair,) = compare(_named(trials, chosen, source), figure, servers=NAMES, margins=margins).pairs
         different += pair.differs
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)

@@ -22,11 +22,11 @@ from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
 from prony.compare.sequential import Looks, boundaries
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source, sources, total, widened
 
 special: Any = untyped_special
 
-CONFIDENCE = 0.95
 MOST_MISSING = 0.2
 """Share of the planned trials of a side that may have no figure: beyond it no block that is left can help."""
 POWER = 0.8
@@ -177,7 +177,7 @@ def changes_from_earlier(
         if side.values and len(side.missing) > MOST_MISSING * side.trials:
             why = f"{len(side.missing)} of {side.trials} trials of {side.server} have no figure"
         elif not side.values:
-            why = side.missing[0] if side.missing else f"no trial of {side.server}"
+            why = str(side.missing[0]) if side.missing else f"no trial of {side.server}"
         else:
             why = "" if any(experiments[figure]) else f"no stored trial of {asked.base} has it"
         result = found.get(figure)
@@ -242,23 +242,18 @@ def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, end
         return "both were measured on different hosts"
     for side in (base, candidate):
         if side.missing and not side.values and len(side.missing) >= looks.first:
-            return f"no trial of {side.server} has a figure: {_cause(side)}"
+            return f"no trial of {side.server} has a figure: {side.missing[0].why}"
         gone = len(side.missing)
         if gone > MOST_MISSING * looks.most:
-            return f"{gone} trials of {side.server} have no figure: {_cause(side)}"
+            return f"{gone} trials of {side.server} have no figure: {side.missing[0].why}"
     complete = len(set(base.blocks) & set(candidate.blocks))
     lacking = next((side for side in (candidate, base) if side.missing), None)
     if ended and complete < looks.first and lacking is not None:
         return (
             f"{complete} complete {'block' if complete == 1 else 'blocks'}, the first look is after "
-            f"{looks.first}: {_cause(lacking)}"
+            f"{looks.first}: {lacking.missing[0].why}"
         )
     return ""
-
-
-def _cause(side: ServerValues) -> str:
-    """The first of the causes, without the block."""
-    return side.missing[0].partition(": ")[2]
 
 
 def _figure(

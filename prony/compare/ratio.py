@@ -92,10 +92,9 @@ def repeated_ratio(
     looks: Looks,
     *,
     confidence: float = 0.95,
-    for_skewness: bool = True,
 ) -> RatioResult:
     """a ÷ b with an interval that covers at all of `looks` at once (prony.compare.sequential); it also
-    contains the one corrected for skewness at the same critical value, unless the values are no sample.
+    contains the one corrected for skewness at the same critical value.
 
     Only complete blocks count; before the first look there is no interval. Raises ValueError as `ratio` does,
     and when there are more complete blocks than the last look.
@@ -115,7 +114,7 @@ def repeated_ratio(
     critical = boundaries(looks, 1 - confidence)[count]
     half, centre = critical * error, float(differences.mean())
     # At every look: a wrong claim ends the experiment, and later ones cannot mend it.
-    low, high = skew_interval(differences, critical) if for_skewness else (centre - half, centre + half)
+    low, high = skew_interval(differences, critical)
     return RatioResult(
         ratio=math.exp(centre),
         low=math.exp(min(low, centre - half)),

@@ -29,6 +29,17 @@ class Sample(NamedTuple):
     """By source: what may bend this figure of this trial."""
 
 
+class Missing(NamedTuple):
+    """A trial without a figure."""
+
+    block: int
+    """From 0."""
+    why: str
+
+    def __str__(self) -> str:
+        return f"block {self.block + 1}: {self.why}"
+
+
 @dataclass(frozen=True, slots=True)
 class ServerValues:
     """One server's trials: those with a figure, and those without."""
@@ -37,9 +48,8 @@ class ServerValues:
     values: tuple[float, ...]
     blocks: tuple[int, ...]
     hosts: frozenset[str]
-    missing: tuple[str, ...]
-    """Why the others have no figure."""
-    missing_blocks: tuple[int, ...]
+    missing: tuple[Missing, ...]
+    """The others."""
     missing_values: tuple[float, ...]
     """What was measured in those of them that measured something: it does not conform, and shows how far a
     trial may lie.
@@ -52,7 +62,7 @@ class ServerValues:
     @property
     def trials(self) -> int:
         """All of them."""
-        return len(self.values) + len(self.missing_blocks)
+        return len(self.values) + len(self.missing)
 
 
 def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValues]:
@@ -70,8 +80,7 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
                 values=values,
                 blocks=tuple(trial.block for _, trial in kept),
                 hosts=frozenset(trial.host for _, trial in kept),
-                missing=tuple(f"block {t.block + 1}: {cause}" for t, cause in causes if cause is not None),
-                missing_blocks=tuple(trial.block for trial, cause in causes if cause is not None),
+                missing=tuple(Missing(t.block, cause) for t, cause in causes if cause is not None),
                 missing_values=tuple(
                     filter(None, (_measured(t) for t, cause in causes if cause is not None))
                 ),

@@ -17,6 +17,7 @@ from scipy import special as untyped_special
 
 from prony.compare.position import dummies
 from prony.compare.scaling_region import Region, region
+from prony.compare.summary import CONFIDENCE
 from prony.compare.usl import log_capacity, throughput
 
 special: Any = untyped_special
@@ -96,7 +97,7 @@ class Scaling:
         return float(throughput(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
 
 
-def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | None:
+def scaling(points: Sequence[Point]) -> Scaling | None:
     """The law fitted to the points by bounded least squares on logarithms; None below four different N.
 
     Intervals are profile-likelihood intervals (`scaling_region`), from five different N on. Where points
@@ -119,8 +120,8 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
     most_likely = [float(one[0]) for one in _derived(rate_1, alpha, beta, users)]
     laws = None
     if len({p.users for p in points}) >= POINTS_FOR_INTERVALS and shared.count != 1:
-        laws = region(users, logs, found, confidence, taken=max(0, shared.count - 1))
-    values = None if laws is None else _ranges(laws, users, shared.half_width(confidence))
+        laws = region(users, logs, found, CONFIDENCE, taken=max(0, shared.count - 1))
+    values = None if laws is None else _ranges(laws, users, shared.half_width())
 
     def estimate(pick: int) -> Estimate:
         value = most_likely[pick]
@@ -138,7 +139,7 @@ def scaling(points: Sequence[Point], *, confidence: float = 0.95) -> Scaling | N
         miss=float(np.sqrt(np.mean(residuals**2))),
         most_users=float(users[-1]),
         points=len(ordered),
-        confidence=confidence,
+        confidence=CONFIDENCE,
     )
 
 
@@ -156,11 +157,11 @@ class _Shared:
         """Number of processes; 0 where none was shared."""
         return int(self.levels.size)
 
-    def half_width(self, confidence: float) -> float:
+    def half_width(self) -> float:
         """Of the interval of their mean, by t."""
         if self.count < 2:
             return 0.0
-        quantile = float(special.stdtrit(self.count - 1, 0.5 + confidence / 2))
+        quantile = float(special.stdtrit(self.count - 1, 0.5 + CONFIDENCE / 2))
         return quantile * float(self.levels.std(ddof=1)) / math.sqrt(self.count)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 from prony.compare.claim import Claim, Settles
 from prony.compare.comparison import Pair
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import DRIFT, MISSING, POSITION
 from prony.judge.figures import FIGURE
 
@@ -14,8 +14,6 @@ FULL_TRIALS = 5
 """With fewer trials per server every line says *quick*."""
 RATE_FIGURES = ("requests_per_s", "published_requests_per_s")
 MOST_DIGITS = 6
-LATER = " Later: "
-"""What stands between what holds for the window and what comes after it."""
 SMALL = 0.2
 """A smaller ratio has more than two decimals."""
 OBSTACLES = {
@@ -39,6 +37,13 @@ OBSTACLES = {
 
 def sentence(pair: Pair) -> str:
     """The claim in one sentence, or two where the window and what comes later differ."""
+    if pair.claim is Claim.SHOWN_FOR_WINDOW and pair.horizon_s is not None:
+        return f"{for_window(pair)}. Later: {_later(pair)}"
+    return for_window(pair)
+
+
+def for_window(pair: Pair) -> str:
+    """What holds, of the window where nothing is shown for longer."""
     if pair.ratio is None:
         return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
     if pair.why == "other_host":
@@ -59,18 +64,7 @@ def sentence(pair: Pair) -> str:
         return f"{said}; at least {least} with everything unknown against it"
     if pair.horizon_s is None:
         return f"{said}; at least {least}, shown for this protocol"
-    return f"{said}; at least {least}, shown for this window.{LATER}{_later(pair)}"
-
-
-def later_once(said: Sequence[str]) -> list[str]:
-    """Sentences that are read together: what comes later is said of the first one that has it."""
-    first = next((at for at, text in enumerate(said) if LATER in text), None)
-    return [text if at == first else without_later(text) for at, text in enumerate(said)]
-
-
-def without_later(text: str) -> str:
-    """A claim as far as it is one of the window."""
-    return text.partition(LATER)[0].removesuffix(".")
+    return f"{said}; at least {least}, shown for this window"
 
 
 def percent_up(share: float) -> str:
@@ -160,7 +154,7 @@ def _in(pair: Pair) -> str:
     return "" if pair.figure in RATE_FIGURES else f" in {_label(pair)}"
 
 
-def basis(pair: Pair, confidence: float, family: int) -> str:
+def basis(pair: Pair, family: int) -> str:
     """What an interval rests on: level, trials, family."""
     each = (
         f"{pair.n} trials each"
@@ -171,7 +165,7 @@ def basis(pair: Pair, confidence: float, family: int) -> str:
     )
     quick = f", quick: fewer than {FULL_TRIALS}" if pair.n < FULL_TRIALS else ""
     holm = f", Holm over {family} pairs" if family > 1 else ""
-    return f"{confidence * 100:g} %, {each}{quick}{holm}"
+    return f"{CONFIDENCE * 100:g} %, {each}{quick}{holm}"
 
 
 def numbers(value: float, low: float, high: float) -> str:

@@ -21,11 +21,11 @@ from scipy import special as untyped_special
 from prony.compare.family import holm_levels
 from prony.compare.position import FEWEST_FREEDOM, PositionEffect, dummies, position_effect
 from prony.compare.ratio import RatioResult, ratio
+from prony.compare.summary import CONFIDENCE
 
 special: Any = untyped_special
 Floats = NDArray[np.float64]
 
-CONFIDENCE = 0.95
 RANK = 1e-9
 """Singular values below this share of the largest are rounding."""
 EACH = 0.975
@@ -96,9 +96,7 @@ class OrderEffects:
         return any(one is not None and one.found for one in (self.place, self.carry_over))
 
 
-def load_ratios(
-    samples: Sequence[LoadSample], *sweeps: Sequence[str], confidence: float = CONFIDENCE
-) -> tuple[LoadRatio, ...]:
+def load_ratios(samples: Sequence[LoadSample], *sweeps: Sequence[str]) -> tuple[LoadRatio, ...]:
     """Each load of a sweep ÷ the one before it, server by server: paired by process where processes are
     complete, as servers are by block.
     """
@@ -108,10 +106,10 @@ def load_ratios(
         for loads in sweeps
         for other, load in pairwise(loads)
     ]
-    first = {pair: found for pair in pairs if (found := _ratio(samples, *pair, confidence)) is not None}
+    first = {pair: found for pair in pairs if (found := _ratio(samples, *pair, CONFIDENCE)) is not None}
     tested = [pair for pair, found in first.items() if found.p_value is not None]
     chances = [found.p_value for pair in tested if (found := first[pair]).p_value is not None]
-    levels = dict(zip(tested, holm_levels(chances, 1 - confidence), strict=True))
+    levels = dict(zip(tested, holm_levels(chances, 1 - CONFIDENCE), strict=True))
     made = []
     for pair, found in first.items():
         level = levels.get(pair)

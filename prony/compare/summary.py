@@ -12,6 +12,8 @@ from scipy import special as untyped_special
 
 special: Any = untyped_special
 
+CONFIDENCE = 0.95
+"""Of every interval over trials."""
 FEWEST = 3
 """With fewer trials there is no interval."""
 
@@ -34,20 +36,20 @@ def summary(values: Sequence[float]) -> Summary | None:
     return Summary(int(ordered.size), float(np.median(ordered)), float(ordered[0]), float(ordered[-1]))
 
 
-def half_width(values: Sequence[float], confidence: float = 0.95) -> float:
+def half_width(values: Sequence[float]) -> float:
     """Of the interval of their geometric mean by t, on the log scale; infinite below FEWEST of them."""
     if len(values) < FEWEST:
         return math.inf
     logs = np.log(np.asarray(values, dtype=np.float64))
-    quantile = float(special.stdtrit(logs.size - 1, 0.5 + confidence / 2))
+    quantile = float(special.stdtrit(logs.size - 1, 0.5 + CONFIDENCE / 2))
     return quantile * float(logs.std(ddof=1)) / math.sqrt(logs.size)
 
 
-def clopper_pearson(hits: float, rounds: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The exact interval of a share; `hits` may be a share of `rounds`. Source: Clopper & Pearson 1934,
+def clopper_pearson(hits: float, rounds: int) -> tuple[float, float]:
+    """The exact 95 % interval of a share; `hits` may be a share of `rounds`. Source: Clopper & Pearson 1934,
     Biometrika 26.
     """
-    tail = (1 - confidence) / 2
+    tail = (1 - CONFIDENCE) / 2
     low = float(special.betaincinv(hits, rounds - hits + 1, tail)) if hits else 0.0
     high = float(special.betaincinv(hits + 1, rounds - hits, 1 - tail)) if hits < rounds else 1.0
     return low, high

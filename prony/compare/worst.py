@@ -111,7 +111,7 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
     something. Whatever the reason: a slow start may be one. How often it happens is known from few trials:
     the share is the upper bound of it (Clopper and Pearson 1934).
     """
-    if not a.missing_blocks and not b.missing_blocks:
+    if not a.missing and not b.missing:
         return Source(MISSING, 0.0, 0.0)
     seen, gone = (
         [math.log(value) for value in of] for of in (a.values + b.values, a.missing_values + b.missing_values)
@@ -122,14 +122,14 @@ def _missing(a: ServerValues, b: ServerValues, found: RatioResult, higher_is_bet
     if not found.paired:
         down = up = 0.0
         for side, sign in ((a, 1), (b, -1)):
-            share = _most_often(len(side.missing_blocks), side.trials)
+            share = _most_often(len(side.missing), side.trials)
             mean = fmean(math.log(value) for value in side.values)
             below, above = share * (mean - lowest), share * (highest - mean)
             down, up = (down + below, up + above) if sign > 0 else (down + above, up + below)
         return Source(MISSING, down, up)
     of_a, of_b = (dict(zip(s.blocks, map(math.log, s.values), strict=True)) for s in (a, b))
     complete = of_a.keys() & of_b.keys()
-    broken = {*a.blocks, *b.blocks, *a.missing_blocks, *b.missing_blocks} - complete
+    broken = {*a.blocks, *b.blocks, *(one.block for one in (*a.missing, *b.missing))} - complete
     share = _most_often(len(broken), len(complete) + len(broken)) / len(broken)
     down = up = 0.0
     for block in broken:

@@ -25,6 +25,7 @@ from prony.conformance.wire import (
     BETWEEN_PIECES_S,
     LONGEST_BODY_BYTES,
     PIECE_BYTES,
+    UNASKED_WITHIN_S,
     WireError,
     WireRequest,
     WireResponse,
@@ -132,10 +133,10 @@ class Http2Wire:
             "header_list_bytes": remote.max_header_list_size,
         }
 
-    def unasked(self, within_s: float = 0.05) -> bytes:
+    def unasked(self) -> bytes:
         """Nothing: bytes that belong to no open stream raise WireError, as does a body after HEAD."""
         patience_s = self._socket.gettimeout()
-        self._socket.settimeout(within_s)
+        self._socket.settimeout(UNASKED_WITHIN_S)
         with suppress(TimeoutError):
             while data := self._read():
                 try:

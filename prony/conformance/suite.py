@@ -44,7 +44,6 @@ START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
 """A server whose responses are wrong may still be deploying its application for this long."""
 DEATH_SHOWS_WITHIN_S = 0.5
-OnResult = Callable[[CheckResult], None]
 OnStart = Callable[[RunningServer], None]
 
 
@@ -55,10 +54,8 @@ def check(
     only: Collection[str] | None = None,
     http_version: HttpVersion | None = None,
     cpus: Sequence[int] = (),
-    on_result: OnResult = lambda _: None,
     on_start: OnStart = lambda _: None,
     start_timeout_s: float = START_TIMEOUT_S,
-    wrong_patience_s: float = WRONG_PATIENCE_S,
 ) -> Conformance:
     """A fresh process under this workload, asked everything (or what is in `only`) in this version of HTTP
     (by default the one that its load is offered in), on these CPUs (by default all that we have). A server
@@ -68,16 +65,11 @@ def check(
     """
     check_deviations(built.spec)
     workload = walked_once(workload)
-    results: list[CheckResult] = []
     wanted = CHECKS if only is None else {name: ask for name, ask in CHECKS.items() if name in only}
     version = http_version or built.spec.http_version
-    for name, outcome in _outcomes(
-        built, workload, wanted, version, cpus, on_start, start_timeout_s, wrong_patience_s
-    ):
-        result = _result(built.spec, workload.name, name, outcome)
-        results.append(result)
-        on_result(result)
-    return Conformance(server=built.spec.name, workload=workload.name, results=tuple(results))
+    outcomes = _outcomes(built, workload, wanted, version, cpus, on_start, start_timeout_s)
+    results = tuple(_result(built.spec, workload.name, name, outcome) for name, outcome in outcomes)
+    return Conformance(server=built.spec.name, workload=workload.name, results=results)
 
 
 def check_deviations(spec: ServerSpec) -> None:
@@ -100,7 +92,6 @@ def _outcomes(
     cpus: Sequence[int],
     on_start: OnStart,
     start_timeout_s: float,
-    wrong_patience_s: float,
 ) -> Iterator[tuple[str, CheckOutcome]]:
     """Name and outcome of every check, as they end."""
     try:
@@ -111,7 +102,7 @@ def _outcomes(
     with server:
         on_start(server)
         try:
-            server.wait_ready(_Readiness(server, workload, wrong_patience_s), start_timeout_s)
+            server.wait_ready(_Readiness(server, workload), start_timeout_s)
         except EnvironmentFault as fault:
             yield START, _start(str(fault))
             return
@@ -167,10 +158,9 @@ class _Readiness:
     right, or has been wrong for so long that this is how the server answers: the checks say what is wrong.
     """
 
-    def __init__(self, server: RunningServer, workload: Workload, wrong_patience_s: float) -> None:
+    def __init__(self, server: RunningServer, workload: Workload) -> None:
         self._server = server
         self._workload = workload
-        self._patience_s = wrong_patience_s
         self._first_response_s: float | None = None
 
     def __call__(self) -> Probe | None:
@@ -180,7 +170,7 @@ class _Readiness:
         now_s = time.monotonic()
         if self._first_response_s is None:
             self._first_response_s = now_s
-        if now_s - self._first_response_s < self._patience_s:
+        if now_s - self._first_response_s < WRONG_PATIENCE_S:
             return probe
         return probe.model_copy(update={"meets_expectation": True})
 

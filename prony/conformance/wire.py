@@ -23,6 +23,7 @@ PIECE_BYTES = 64 << 10
 SMALL_PIECE_BYTES = 4 << 10
 PIECES_SMALL_UP_TO_BYTES = 128 << 10
 BETWEEN_PIECES_S = 0.003
+UNASKED_WITHIN_S = 0.05
 
 
 class WireError(Exception):
@@ -179,9 +180,9 @@ class Wire:
         """Whether the server closes the connection in this time, with nothing more said."""
         return self._listen(within_s) == b""
 
-    def unasked(self, within_s: float = 0.05) -> bytes:
+    def unasked(self) -> bytes:
         """What the server sends without being asked."""
-        return self._listen(within_s) or b""
+        return self._listen(UNASKED_WITHIN_S) or b""
 
     def _receive(self, parser: h11.Connection, begun: bool) -> None:
         try:

@@ -64,9 +64,7 @@ class StartUp(Record):
     time_to_listen_s: float | None = None
     time_to_ready_s: float | None = None
     reported: dict[str, float] = Field(default_factory=dict)
-    """Figures that the application itself reported at ready, under its own names (experiment C:
-    jvm.memory.used …).
-    """
+    """Figures that the application itself reported at ready, under its own names (jvm.memory.used …)."""
     jvm: JvmSnapshot | None = None
     process: ProcessSample | None = None
 

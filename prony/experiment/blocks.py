@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from prony.experiment.clear import Watch, questions
+from prony.analysis import questions
+from prony.experiment.clear import Watch
 from prony.plan.cell import Cell
 from prony.plan.part import Part
 from prony.plan.plan import ScheduledTrial

@@ -36,7 +36,7 @@ class Settled:
 
 
 def _figure(cell: Cell, ended: list[EndedTrial]) -> str:
-    from prony.experiment.clear import CLOSED_FIGURE, compared_figure  # not while anything is measured
+    from prony.analysis import CLOSED_FIGURE, compared_figure  # not while anything is measured
 
     name = compared_figure(cell.trial.load)
     conforming = [one for one in ended if one.conclusion.judgement.conforms]

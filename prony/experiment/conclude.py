@@ -10,14 +10,6 @@ from prony.judge.finding import Finding, Judgement
 from prony.judge.judging import judge
 from prony.judge.limits import CheckLimits
 
-BYTES_PER_MB = 1e6
-ACTUATOR = {
-    "jvm.memory.used": ("jvm_memory_used_mb", BYTES_PER_MB),
-    "jvm.classes.loaded": ("jvm_classes_loaded", 1.0),
-    "jvm.threads.live": ("jvm_threads_live", 1.0),
-}
-"""Experiment C's own figures: what the application reports -> the figure's name, and its divisor."""
-
 
 @dataclass(frozen=True, slots=True)
 class Conclusion:
@@ -32,12 +24,7 @@ def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusi
     judgement = judge(record.evidence, limits)
     if record.failure is not None:
         judgement = _failed(judgement, record.failure)
-    found = figures(record.evidence, limits)
-    values = found.numbers()
-    for reported, (name, divisor) in ACTUATOR.items():
-        if reported in found.reported:
-            values[name] = found.reported[reported] / divisor
-    return Conclusion(judgement, values)
+    return Conclusion(judgement, figures(record.evidence, limits).numbers())
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:

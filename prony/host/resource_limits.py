@@ -52,16 +52,15 @@ def descriptor_limits() -> tuple[int | None, int | None]:
     )
 
 
-def raise_descriptors(wanted: int | None = None) -> int | None:
-    """Raise the soft limit to the hard one, or only as far as `wanted`; never lowers it. Returns the soft
-    limit that holds then.
+def raise_descriptors() -> int | None:
+    """Raise the soft limit to the hard one. Returns the soft limit that holds then.
 
     What this process starts afterwards inherits it, so call it in the client and not before a server is
     started whose own defaults are to be measured.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft != hard:
-        aim = hard if wanted is None else (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard))
+        aim = hard
         if aim == resource.RLIM_INFINITY:
             aim = read_int("/proc/sys/fs/nr_open") or soft
         if aim > soft:

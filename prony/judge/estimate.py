@@ -21,6 +21,23 @@ FEWEST_ROWS = 5
 
 
 @dataclass(frozen=True, slots=True)
+class Uncertainty:
+    """How far a figure may be off: the interval of its trials' (geometric) mean, and the budget, each
+    relative to the mean; None where not bounded, or (of the interval) not known.
+    """
+
+    low: float | None
+    high: float | None
+    bias_low: float | None
+    bias_high: float | None
+
+    @property
+    def worst(self) -> tuple[float | None, float | None]:
+        """Both together at their worst, relative; the interval left out where it is not known."""
+        return Bias(low=self.bias_low, high=self.bias_high).beyond(self.low or 0.0, self.high or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Estimate:
     """Values in the figure's unit, biases relative to the value. None: not bounded on that side, or (both
     ends of the interval, of the plateau) not known.
@@ -44,11 +61,10 @@ class Estimate:
         return Bias(low=self.bias_low, high=self.bias_high)
 
     @property
-    def worst(self) -> tuple[float | None, float | None]:
-        """The interval with the budget at its worst, relative to the value."""
-        low = 0.0 if self.low is None else self.low / self.value - 1
-        high = 0.0 if self.high is None else self.high / self.value - 1
-        return self.bias.beyond(low, high)
+    def uncertainty(self) -> Uncertainty:
+        """Interval and budget, relative to the value."""
+        low, high = (None if end is None else end / self.value - 1 for end in (self.low, self.high))
+        return Uncertainty(low, high, self.bias_low, self.bias_high)
 
 
 def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:

@@ -87,13 +87,13 @@ class Figures:
     start_threads: float | None = None
     published_requests_per_s: float | None = None
     published_mean_ms: float | None = None
-    reported: Mapping[str, float] = field(default_factory=dict)
-    """What the application reported about itself at ready, under its own names."""
+    reported: dict[str, float] = field(default_factory=dict)
+    """What the application reported about itself at ready, as far as REPORTED has a name for it."""
 
     def numbers(self) -> dict[str, float]:
-        """The figures that are known, by their names in FIGURES, without what the application reported."""
+        """The figures that are known, by their names in FIGURES and REPORTED."""
         named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "reported")
-        return {name: float(value) for name, value in named if value is not None}
+        return {name: float(value) for name, value in named if value is not None} | self.reported
 
 
 FIGURES: tuple[Figure, ...] = (
@@ -143,7 +143,13 @@ FIGURES: tuple[Figure, ...] = (
     Figure("published_requests_per_s", "requests per second, as published", "1/s", 0, True),
     Figure("published_mean_ms", "mean time per request, as published", "ms", 3, False),
 )
-"""Every figure of `Figures.numbers()`, in the order of the tables."""
+"""Every figure of `Figures.numbers()` but REPORTED, in the order of the tables."""
+REPORTED = {
+    "jvm.memory.used": ("jvm_memory_used_mb", 1e6),
+    "jvm.classes.loaded": ("jvm_classes_loaded", 1.0),
+    "jvm.threads.live": ("jvm_threads_live", 1.0),
+}
+"""What an application prints at ready (`reports` in its server.yaml): the figure's name, and its divisor."""
 
 FIGURE: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
 """The same by name."""
@@ -170,8 +176,13 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
     if evidence.warm_up is not None:
         values["time_to_steady_s"] = evidence.warm_up.time_to_steady_s
     values |= _published(evidence)
-    reported = dict(evidence.start_up.reported) if evidence.start_up is not None else {}
-    return Figures(**values, reported=reported)
+    reported = evidence.start_up.reported if evidence.start_up is not None else {}
+    return Figures(
+        **values,
+        reported={
+            name: reported[key] / divisor for key, (name, divisor) in REPORTED.items() if key in reported
+        },
+    )
 
 
 def _load(window: Window) -> dict[str, float | None]:

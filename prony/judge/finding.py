@@ -108,6 +108,10 @@ class Kind(StrEnum):
     FINE = "fine"
 
 
+GRAVEST_FIRST = tuple(Kind)
+"""The only order of severity: findings, reports and pages sort by it."""
+
+
 class Finding(Record):
     """The result of one check: what was measured, the limit, what it may do to each figure, and what to
     do.

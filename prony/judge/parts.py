@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from prony.judge.effects import together
-from prony.judge.finding import Finding, Kind
+from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 
-GRAVEST_FIRST = tuple(Kind)
+
+def gravest_first(parts: Sequence[Finding]) -> list[Finding]:
+    """Of those that are as grave, what has a code before what has none."""
+    return sorted(parts, key=lambda one: (GRAVEST_FIRST.index(one.kind), one.code == "ok"))
 
 
 def joined(parts: Sequence[Finding]) -> Finding:
     """The gravest gives the code and stands first; biases are added. Where nothing is worth a line, there is
     neither code nor advice.
     """
-    ordered = sorted(parts, key=lambda one: (GRAVEST_FIRST.index(one.kind), one.code == "ok"))
+    ordered = gravest_first(parts)
     whole = ordered[0].model_copy(
         update={
             "conforms": all(one.conforms for one in parts),

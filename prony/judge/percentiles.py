@@ -16,6 +16,7 @@ from statistics import NormalDist
 from prony.judge.clustering import FEWEST_ROWS, Seconds, design_effect, few, mean_effect
 from prony.judge.histogram import Decoded
 
+STEPS_PER_HALVING = 5
 CONFIDENCE = 0.95
 USEFUL_TAIL = 0.5
 """The upper end is useful when at least this share of the tail lies beyond it: below p99.5 for p99."""
@@ -151,19 +152,17 @@ class Times:
         return math.inf if rank > round(self.responses.count) else self.responses.at_rank_ns(rank) / 1e6
 
 
-def percentile_series(
-    times: Times, steps_per_halving: int = 5, confidence: float = CONFIDENCE
-) -> tuple[PercentilePoint, ...]:
-    """The curve for a chart with a log axis in 1/(1-p): `steps_per_halving` points each time 1-p halves.
+def percentile_series(times: Times) -> tuple[PercentilePoint, ...]:
+    """The curve for a chart with a log axis in 1/(1-p): STEPS_PER_HALVING points each time 1-p halves.
 
     Ends at the highest percentile that the sample supports, or where it falls among failed requests, so a
     chart shows no tail that was not measured.
     """
     points: list[PercentilePoint] = []
-    for step in range(64 * steps_per_halving):
-        beyond = 0.5 ** (step / steps_per_halving)
+    for step in range(64 * STEPS_PER_HALVING):
+        beyond = 0.5 ** (step / STEPS_PER_HALVING)
         percentile = 100 * (1 - beyond)
-        if times.count < 1 or (percentile > 0 and not times.supports(percentile, confidence)):
+        if times.count < 1 or (percentile > 0 and not times.supports(percentile)):
             break
         value_ms = times._at(times.responses.rank(percentile, times.count))
         if math.isinf(value_ms):
@@ -202,22 +201,22 @@ def useful_samples(percentile: float, confidence: float = CONFIDENCE) -> int:
     return max(FEWEST, math.ceil((z / (1 - USEFUL_TAIL)) ** 2 * share / (1 - share)))
 
 
-def planned_samples(percentile: float, rows: int, confidence: float = CONFIDENCE) -> int:
+def planned_samples(percentile: float, rows: int) -> int:
     """As many requests as a window of so many seconds should have for it: what few seconds cost, and a margin
     for requests that are a little correlated, or seem so.
     """
-    return math.ceil(MARGIN * few(max(rows, FEWEST_ROWS)) * useful_samples(percentile, confidence))
+    return math.ceil(MARGIN * few(max(rows, FEWEST_ROWS)) * useful_samples(percentile))
 
 
-def median_interval(values: Sequence[float], confidence: float = CONFIDENCE) -> tuple[float, float] | None:
-    """Of the median over trials: two order statistics at least as sure as `confidence`; None below six
+def median_interval(values: Sequence[float]) -> tuple[float, float] | None:
+    """Of the median over trials: two order statistics at least as sure as CONFIDENCE; None below six
     trials, where the range of all of them covers it with less than 95 %.
     """
     if not values:
         return None
-    ranks = rank_interval(len(values), 50.0, confidence)
+    ranks = rank_interval(len(values), 50.0)
     ordered = sorted(values)
-    bounded = ranks.high is not None and _cdf(0, len(values), 0.5) <= (1 - confidence) / 2
+    bounded = ranks.high is not None and _cdf(0, len(values), 0.5) <= (1 - CONFIDENCE) / 2
     return (ordered[ranks.low - 1], ordered[(ranks.high or 1) - 1]) if bounded else None
 
 

@@ -16,7 +16,7 @@ from prony.evidence.trial import Evidence
 from prony.judge.checks.host import HostLimits, window_mhz
 from prony.judge.effects import both, lost
 from prony.judge.finding import CPU, THROUGHPUT, TIMES, Finding
-from prony.judge.parts import joined
+from prony.judge.parts import gravest_first, joined
 from prony.numbers import number, percent
 
 LENGTH_APART = 0.1
@@ -113,7 +113,7 @@ def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | No
             parts.append(told(code=code, conforms=not fatal, provided=provided, reason=reason, advice=advice))
     if not parts:
         return told(reason="other content, as declared" if declared else "all servers sent the same")
-    whole = joined(sorted(parts, key=lambda part: part.conforms)[:3])
+    whole = joined(gravest_first(parts)[:3])
     reason = f"the servers' responses differ: {whole.reason}" + (
         f"; declared: {declared}" if declared else ""
     )

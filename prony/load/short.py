@@ -52,7 +52,6 @@ def run_short(
     bound_s: float = 60.0,
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
-    seed: int = 1,
     report: tuple[str, ...] = (),
     script: Script | None = None,
     start: StartEngine = EngineRun,
@@ -70,7 +69,7 @@ def run_short(
         iterations_per_user=iterations,
         after_s=bound_s,
         window="all",
-        seed=seed,
+        seed=1,
         report=report,
         script=script,
     )
@@ -107,6 +106,7 @@ class WalkedOnce:
     report: EngineReport | None = None
 
 
+WALK_BOUND_S = 600.0
 ENDED = "walk_ended"
 """A value that is set at the end of a walk with blocks: how many responses it brings nobody knows."""
 
@@ -117,7 +117,6 @@ def walk_once(
     entries: Sequence[Entry],
     *,
     tls: TlsOptions | None = None,
-    bound_s: float = 600.0,
     values: Mapping[str, str] | None = None,
     script: Script | None = None,
     start: StartEngine = EngineRun,
@@ -144,7 +143,7 @@ def walk_once(
         report = run_short(
             url,
             once,
-            bound_s=bound_s,
+            bound_s=WALK_BOUND_S,
             tls=tls,
             report=captured_values.captured(walked),
             script=called,

@@ -64,11 +64,11 @@ MINIATURE = Scale(1, 1.0, _warm(1, 2, 1, 1), 2.0, points=2, users=16, loops=1)
 """For tests of the machinery: no figure of it means anything."""
 
 
-def quicken(plan: Plan, budget_s: float = QUICK_S) -> Plan:
-    """The plan cut to about `budget_s` by the gentlest rung that does it, or by the last one."""
+def quicken(plan: Plan) -> Plan:
+    """The plan cut to about QUICK_S by the gentlest rung that does it, or by the last one."""
     for scale in LADDER:
         made = scaled(plan, scale)
-        if made.estimate_s <= budget_s:
+        if made.estimate_s <= QUICK_S:
             break
     return made.model_copy(update={"quick": True})
 

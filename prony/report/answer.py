@@ -6,24 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import UTC
 
 from prony.compare.claim import Claim
-from prony.compare.sentence import OBSTACLES, later_once, percent_up, remedy
-from prony.experiment.clear import compared_figure
+from prony.compare.sentence import OBSTACLES
+from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias
-from prony.report import aa
-from prony.report.blocks import Column, Row, Section, Table, TableCell
-from prony.report.cell_view import HEADLINE, BudgetLine, CellView, Condition
-from prony.report.comparison import best, lower_is_better
+from prony.report.blocks import Column, Row, Section, Table, TableCell, words
+from prony.report.cell_view import BudgetLine, CellView, Condition
 from prony.report.intervals import over_trials
-from prony.report.labels import label_of, named
-from prony.report.result import PairView, PartView, ResultView
-from prony.report.scaling import capacity_words, law_words
-from prony.report.uncertain import bends, figure_good_to, good_to
+from prony.report.labels import named
+from prony.report.result import PartView, ResultView
+from prony.report.shape import MOST_SENTENCES
+from prony.report.shapes import shape_of
+from prony.report.uncertain import bends, good_to
 from prony.report.wording import counted
-from prony.report.words import join
 
-MOST_SENTENCES = 4
 MOST_ROWS = 12
 """Cells of which each has a row; of more the details have the table."""
 MOST_CONDITIONS = 3
@@ -35,17 +33,12 @@ SURE = 0.005
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A cell's figure for a drawing: the value, its interval, and the interval with the budget at its worst.
-    None: not bounded, or not known.
-    """
+    """A cell's figure for a drawing."""
 
     label: str
     server: str
     value: float
-    low: float | None
-    high: float | None
-    worst_low: float | None
-    worst_high: float | None
+    off: Uncertainty
     budget: tuple[BudgetLine, ...]
     """What may bend it, the largest first."""
 
@@ -122,188 +115,34 @@ def quick_words(view: ResultView) -> str:
     return f"{counted(trials, 'trial')} each"
 
 
+def label_lines(view: ResultView) -> list[str]:
+    """What people say of it, a line each: its tags, and every note with its time and author."""
+    tags = [f"tags: {', '.join(view.tags)}"] if view.tags else []
+    return tags + [
+        f"note of {note.made.astimezone(UTC):%Y-%m-%d %H:%M} UTC by {note.by}: {note.text}"
+        for note in view.notes
+    ]
+
+
 def _provided(view: ResultView) -> tuple[Condition, ...]:
     found = {one.text: one for cell in view.cells for one in cell.provided}
     return tuple(found.values())
 
 
 def _part(part: PartView, *, several: bool) -> AnswerPart:
-    figure = asked(part)
-    cells = [cell for cell in _ordered(part, figure) if figure_of(cell) == figure]
+    figure, shape = part.asked_figure, shape_of(part)
+    cells = [cell for cell in shape.ranking(part) if cell.asked_figure == figure]
     drawn = cells if len(cells) <= (3 if several else MOST_ROWS) else []
     return AnswerPart(
         title=part.part.title,
         figure=figure,
-        sentences=() if part.failure else sentences(part, 2 if several else MOST_SENTENCES),
+        sentences=() if part.failure else shape.sentences(part, 2 if several else MOST_SENTENCES),
         rows=rows(part, drawn, figure),
         bars=tuple(bar for cell in cells if (bar := _bar(cell, figure)) is not None),
         largest=_largest(cells, figure),
         failure=part.failure or _failure(part),
         shows=any(pair.claim is not Claim.OPEN for pair in part.pairs),
     )
-
-
-def asked(part: PartView) -> str:
-    """The figure that a part is about."""
-    return next((figure_of(cell) for cell in part.cells), HEADLINE)
-
-
-def figure_of(cell: CellView) -> str:
-    """The figure that a cell is about: of an open load with too few requests for a p99 the highest percentile
-    that they support.
-    """
-    figure = compared_figure(cell.cell.trial.load)
-    named = (figure, *IN_PLACE_OF_P99) if figure == "p99_ms" else (figure,)
-    return next((name for name in named if cell.figure(name) is not None), figure)
-
-
-def _ordered(part: PartView, figure: str) -> list[CellView]:
-    """Cells with a figure, best first where servers are compared; the others after them."""
-    spreads = {id(cell): cell.figure(figure) for cell in part.cells}
-    known = [cell for cell in part.cells if spreads[id(cell)] is not None]
-    if part.layout == "comparison":
-        down = lower_is_better(figure)
-
-        def median(cell: CellView) -> float:
-            found = spreads[id(cell)]
-            return 0.0 if found is None else found.median
-
-        known.sort(key=median, reverse=not down)
-    return [*known, *(cell for cell in part.cells if spreads[id(cell)] is None)]
-
-
-# -- sentences
-
-
-def sentences(part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
-    """What holds of a part, the first thing first."""
-    if part.gate is not None:
-        return (part.gate.sentence,)
-    if part.search is not None:
-        return (capacity_words(part.search),)
-    if part.aa is not None:
-        return tuple(aa.words(part.aa)[:2])
-    if not part.trials:
-        return (_not_run(part),)
-    if part.part.shape == "sweep":
-        said = [text for server, law in part.laws.items() for text in law_words(law)[:1]]
-        return tuple(said[:most])
-    if any(not finding.conforms for finding in part.findings):
-        first = next(finding for finding in part.findings if not finding.conforms)
-        return (f"The servers are not compared: {first.reason}",)
-    if part.layout == "comparison" and len(part.servers) > 2 and part.pairs:
-        return tuple(later_once(ranked(part)[:most]))
-    found = telling(part)
-    if part.layout == "comparison":
-        found += [pair for pair in part.pairs if pair.figure == "p99_ms" != asked(part) and pair.differs]
-    text = later_once([f"{p.where}: {p.sentence}" if p.where else p.sentence for p in found[:most]])
-    return tuple(text) or single(part)
-
-
-def _not_run(part: PartView) -> str:
-    """The first reason, without what stands in its brackets; the details have all of it."""
-    return f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run"
-
-
-def telling(part: PartView) -> list[PairView]:
-    """The pairs that answer first, where servers are not ranked: what is shown before what is open."""
-    figure = asked(part)
-    main = [pair for pair in part.pairs if pair.figure == figure]
-    return sorted(main, key=lambda pair: (RANK[pair.claim], -(pair.at_least or 0.0)))
-
-
-def ranked(part: PartView) -> list[str]:
-    """Of a comparison of several servers: whom the best one is shown to differ from, the closest one first;
-    who is not shown to differ from it; and the worst p99.
-    """
-    figure = asked(part)
-    order = [cell.cell.server for cell in _ordered(part, figure) if cell.counting]
-    if not order:
-        return []
-    best_one = order[0]
-    beside = {_other(pair, best_one): pair for pair in part.pairs if _among(pair, figure, best_one)}
-    near = [server for server in order[1:] if server in beside and not beside[server].differs]
-    far = [server for server in order[1:] if server in beside and beside[server].differs]
-    said = [beside[server].sentence for server in far[: 1 if near else 2]]
-    if len(near) == 1:
-        said.append(beside[near[0]].sentence)
-    elif near:
-        said.append(_not_told(best_one, lower_is_better(figure), [beside[server] for server in near]))
-    tails = [pair for pair in part.pairs if pair.figure == "p99_ms" != figure and pair.differs]
-    worst = max(tails, key=lambda pair: pair.at_least or 0.0, default=None)
-    return said if worst is None else [*said, worst.sentence]
-
-
-def _among(pair: PairView, figure: str, server: str) -> bool:
-    return pair.figure == figure and server in (pair.a, pair.b)
-
-
-def _other(pair: PairView, server: str) -> str:
-    return pair.b if pair.a == server else pair.a
-
-
-def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
-    """Several servers that are not shown to differ from the one with the best median."""
-    close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
-    undecided = [p for p in near if p.claim is Claim.OPEN]
-    said = [f"{best_one} has the {'lowest' if lower else 'highest'} median"]
-    if close:
-        within = max(p.within or 0.0 for p in near if p.claim is Claim.EQUIVALENT)
-        said.append(
-            f"{join(close)} {'is' if len(close) == 1 else 'are'} equivalent within {percent_up(within)}"
-        )
-    if undecided:
-        soonest = min(
-            (p.settles for p in undecided if p.settles is not None and p.settles.seconds is not None),
-            key=lambda one: one.seconds or 0.0,
-            default=None,
-        )
-        names = join([_other(p, best_one) for p in undecided])
-        how = "" if soonest is None else f"; for one of them {remedy(soonest)}"
-        said.append(f"open against {names}{how}")
-    return "; ".join(said)
-
-
-IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
-RANK = {Claim.SHOWN: 0, Claim.SHOWN_FOR_WINDOW: 1, Claim.EQUIVALENT: 2, Claim.OPEN: 3}
-
-
-def single(part: PartView) -> tuple[str, ...]:
-    """A sentence per cell of a part without pairs, as far as there are few."""
-    if len(part.cells) > 1:
-        return _extremes(part)
-    return tuple(said for cell in part.cells if (said := _of_cell(cell)))
-
-
-def _of_cell(cell: CellView) -> str:
-    figure = figure_of(cell)
-    found, off = cell.figure(figure), cell.uncertainty(figure)
-    if found is None:
-        return ""
-    unit, of = ("requests/s", "") if figure == HEADLINE else ("ms", f"{label_of(figure)} ")
-
-    def written(value: float) -> str:
-        return f"{over_trials(figure, found, value)} {unit}"
-
-    value = written(found.median)
-    if off is not None:
-        value = figure_good_to(found.median, *off.worst, written, ", good to ")
-    bound = f"; bound by {cell.bound_by}" if cell.bound_by not in ("", "unknown") else ""
-    return f"{of}{value}{bound}"
-
-
-def _extremes(part: PartView) -> tuple[str, ...]:
-    """Of one server under several loads, where it answers most and least."""
-    figure = asked(part)
-    found = [(spread, cell) for cell in part.cells if (spread := cell.figure(figure)) is not None]
-    if len(found) < 2:
-        return tuple(said for _, cell in found if (said := _of_cell(cell)))
-    found.sort(key=lambda one: one[0].median)
-    least, most = (
-        f"{cell.label}: {over_trials(figure, spread, spread.median)}"
-        for spread, cell in (found[0], found[-1])
-    )
-    return (f"Of {len(found)} cells {label_of(figure)} is highest in {most}, and lowest in {least}",)
 
 
 # -- rows
@@ -314,31 +153,19 @@ def rows(part: PartView, cells: Sequence[CellView], figure: str) -> Table | None
     if not any(cell.counting for cell in cells):
         return None
     beside = [name for name in BESIDE if name != figure and any(c.figure(name) is not None for c in cells)]
-    winner = best(part, figure) if part.layout == "comparison" else None
+    winner = shape_of(part).winner(part, figure)
     made = []
     for cell in cells:
         found, off = cell.figure(figure), cell.uncertainty(figure)
         if found is None:
-            why = next(iter(cell.why_not), "not measured")
-            made.append(
-                Row(
-                    cell.label,
-                    (TableCell("no figure"), TableCell(why), *(TableCell("–") for _ in beside)),
-                    server=cell.cell.server,
-                )
+            shown = words("no figure", next(iter(cell.why_not), "not measured"), *("–" for _ in beside))
+        else:
+            shown = (
+                TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
+                TableCell("" if off is None else good_to(*off.worst)),
+                *(_median(cell, name) for name in beside),
             )
-            continue
-        made.append(
-            Row(
-                cell.label,
-                (
-                    TableCell(over_trials(figure, found, found.median), best=cell.cell.server == winner),
-                    TableCell("" if off is None else good_to(*off.worst)),
-                    *(_median(cell, name) for name in beside),
-                ),
-                server=cell.cell.server,
-            )
-        )
+        made.append(Row(cell.label, shown, server=cell.cell.server))
     head = (
         Column(named(figure)),
         Column("good to", number=False),
@@ -356,21 +183,7 @@ def _bar(cell: CellView, figure: str) -> Bar | None:
     found, off = cell.figure(figure), cell.uncertainty(figure)
     if found is None or off is None:
         return None
-    low, high = off.worst
-
-    def at(relative: float | None) -> float | None:
-        return None if relative is None else found.median * (1 + relative)
-
-    return Bar(
-        cell.label,
-        cell.cell.server,
-        found.median,
-        at(off.low),
-        at(off.high),
-        at(low),
-        at(high),
-        cell.budget(figure),
-    )
+    return Bar(cell.label, cell.cell.server, found.median, off, cell.budget(figure))
 
 
 # -- what stands against it

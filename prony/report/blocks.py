@@ -99,6 +99,17 @@ class Lines:
 Block = Table | Lines
 
 
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """A heading of a page and what stands under it, shown on request."""
+
+    id: str
+    title: str
+    items: tuple[object, ...]
+    """Blocks and charts, as the page draws them."""
+    lead: str = ""
+
+
 def words(*texts: str) -> tuple[TableCell, ...]:
     """Cells that are words."""
     return tuple(TableCell(text) for text in texts)

@@ -7,18 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from prony.analysis import OPEN_FIGURE, compared_figure
 from prony.compare.summary import half_width
 from prony.evidence.trial import TrialRecord
 from prony.judge.checks.samples import SamplesLimits
-from prony.judge.estimate import Estimate, estimates
+from prony.judge.estimate import Estimate, Uncertainty, estimates
 from prony.judge.finding import Bias, Finding, Judgement, Plateau, added
 from prony.judge.percentiles import Percentile, median_interval
 from prony.judge.times import NAMED, percentiles, without_response
 from prony.plan.cell import Cell
 from prony.plan.load import ClosedLoad
+from prony.report.labels import STEADY_OVER_PUBLISHED
 
 HEADLINE = "requests_per_s"
 """The figure that a pair's first sentence is about."""
+IN_PLACE_OF_P99 = ("p95_ms", "p90_ms", "p50_ms", "mean_ms")
 
 
 @dataclass(frozen=True)
@@ -81,6 +84,9 @@ class TrialView:
 
     def figure(self, name: str) -> float | None:
         """One of its figures; None when it is absent or not finite."""
+        if name == STEADY_OVER_PUBLISHED:
+            steady, published = self.figure(HEADLINE), self.figure("published_requests_per_s")
+            return steady / published if steady is not None and published else None
         value = self.figures.get(name)
         return value if value is not None and math.isfinite(value) else None
 
@@ -151,23 +157,6 @@ class BudgetLine:
         return Bias(low=self.low, high=self.high)
 
 
-@dataclass(frozen=True, slots=True)
-class Uncertainty:
-    """How far a cell's figure may be off: the interval of its trials' (geometric) mean, and the budget, each
-    relative to the mean; None where not bounded, or (of the interval) not known.
-    """
-
-    low: float | None
-    high: float | None
-    bias_low: float | None
-    bias_high: float | None
-
-    @property
-    def worst(self) -> tuple[float | None, float | None]:
-        """Both together at their worst, relative; the interval left out where it is not known."""
-        return Bias(low=self.bias_low, high=self.bias_high).beyond(self.low or 0.0, self.high or 0.0)
-
-
 def _few(found: Sequence[Estimate]) -> tuple[float | None, float | None]:
     """Of one or two trials, relative to their geometric mean: as far as their own intervals reach together,
     and never without the mean itself. None where that of one is not known.
@@ -212,6 +201,15 @@ class CellView:
     def conforms(self) -> bool | None:
         """Whether any of its trials does, and so it has a figure; None before any ended."""
         return bool(self.counting) if self.trials else None
+
+    @cached_property
+    def asked_figure(self) -> str:
+        """What it is about: of an open load with too few requests for a p99 the highest percentile that they
+        support.
+        """
+        figure = compared_figure(self.cell.trial.load)
+        named = (figure, *IN_PLACE_OF_P99) if figure == OPEN_FIGURE else (figure,)
+        return next((name for name in named if self.figure(name) is not None), figure)
 
     @cached_property
     def _budgets(self) -> dict[str, tuple[BudgetLine, ...]]:

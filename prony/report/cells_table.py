@@ -1,89 +1,64 @@
-"""A part of many cells as a table: a row per cell, the figures that say something as columns.
-
-Pure.
+"""Cells of several workloads or loads as one table: a row per cell, the figures that say something as
+columns. Pure.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.cell_view import CellView
-from prony.report.comparison import (
-    SERVICE_TIMES,
-    conforming_kind,
-    conforming_words,
-    figure_cell,
-    pair_lines,
-    says_something,
-)
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
+from prony.report.cell_view import HEADLINE, CellView
+from prony.report.comparison import Compared, conforming_cell, figure_cell, says_something
+from prony.report.history import published_lines
 from prony.report.intervals import failed_lines
-from prony.report.labels import label, named
+from prony.report.labels import JVM, OFFERED, PERCENTILES, SERVICE_TIMES, SESSION_TIMES, SESSIONS, named
+from prony.report.pairs import pair_lines
 from prony.report.result import PartView
-from prony.report.wording import counted
+from prony.report.shape import left_out
 
 COLUMNS = (
-    "requests_per_s",
-    "per_user_per_s",
-    "users_simulated",
-    "mean_ms",
-    "p50_ms",
-    "p90_ms",
-    "p99_ms",
-    "p999_ms",
-    "max_ms",
-    *SERVICE_TIMES,
-    "think_actual_share",
-    "connections_per_request",
-    "handshakes_per_request",
-    "sessions_begun",
-    "sessions_completed",
-    "session_p50_ms",
-    "session_p95_ms",
-    "session_p99_ms",
-    "session_max_ms",
-    "offered_requests",
-    "completed",
-    "blocked",
-    "due_unsent",
-    "failed_share",
-    "published_requests_per_s",
-    "published_mean_ms",
-    "jvm_memory_used_mb",
-    "jvm_classes_loaded",
-    "jvm_threads_live",
-    "time_to_ready_s",
-    "server_cpu_share",
-    "client_cpu_share",
+    *(HEADLINE, "per_user_per_s", "users_simulated"),
+    *("mean_ms", *PERCENTILES, "max_ms", *SERVICE_TIMES, "think_actual_share"),
+    *("connections_per_request", "handshakes_per_request"),
+    *(*SESSIONS, *SESSION_TIMES, "session_max_ms"),
+    *(*OFFERED, "failed_share"),
+    *("published_requests_per_s", "published_mean_ms"),
+    *(*JVM, "time_to_ready_s"),
+    *("server_cpu_share", "client_cpu_share"),
 )
 """The columns of a part's table, in this order; one that says nothing in a part is left out."""
 TELLING = (
-    "requests_per_s",
-    "mean_ms",
-    "p99_ms",
-    "handshakes_per_request",
-    "sessions_completed",
-    "users_simulated",
-    "per_user_per_s",
-    "p50_ms",
-    "session_p50_ms",
-    "think_actual_share",
-    "failed_share",
-    "p999_ms",
+    *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
+    *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),
     "connections_per_request",
 )
 """Where there is not room for all columns, these come first."""
-TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", "requests_per_s")
+TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", HEADLINE)
 """At a given rate the times are the question."""
 
 
-def blocks(part: PartView) -> list[Block]:
-    """The table, what others published, the pairs."""
-    made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
-    told = published_lines(part)
-    if told:
-        made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
-    return [*made, *pair_lines(part, part.pairs)]
+class Matrix(Compared):
+    """Several workloads or loads, each question with servers of its own."""
+
+    charts = ("sweeps", "bounds", "times")
+
+    def blocks(self, part: PartView) -> list[Block]:
+        made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
+        told = published_lines(part)
+        if told:
+            made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
+        return [*made, *pair_lines(part, part.pairs)]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        blocks = self.everything(part)
+        tables = [block for block in blocks if isinstance(block, Table)]
+        lists = [block for block in blocks if isinstance(block, Lines)]
+        lead = (
+            "Open loop: requests are sent at this rate whether or not the server keeps up. Latency counts "
+            "from the intended send. Median over trials, smallest and largest below."
+        )
+        items = (*tables, *lists, *left_out(part))
+        return [Chapter("results", "Results", items, lead if part.part.follows else ""), "sockets"]
 
 
 def columns(part: PartView) -> tuple[str, ...]:
@@ -109,7 +84,7 @@ def cells_table(part: PartView) -> Table:
             (
                 *([TableCell(view.cell.trial.workload.name)] if several else []),
                 TableCell(view.cell.server),
-                *(figure_cell(name, view.figure(name), view) for name in chosen),
+                *(figure_cell(name, view) for name in chosen),
                 cell_trials(view),
             ),
             server=view.cell.server,
@@ -129,40 +104,5 @@ def cell_trials(view: CellView) -> TableCell:
     """How many trials conform, what bound the throughput, and what was repeated."""
     if view.conforms is None:
         return TableCell("not run yet")
-    notes = [f"bound by {view.bound_by}"] if view.bound_by not in ("", "unknown") else []
-    if view.superseded:
-        notes.append(f"{len(view.superseded)} repeated")
-    return TableCell(conforming_words(view), ", ".join(notes), kind=conforming_kind(view))
-
-
-def published_lines(part: PartView) -> tuple[str, ...]:
-    """What others printed, a line per cell that has any."""
-    return tuple(
-        f"{view.label}: "
-        + "; ".join(
-            f"{named(name)} {printed(name, value)} ({one.label})"
-            for one in view.cell.published
-            for name, value in one.figures.items()
-        )
-        for view in part.cells
-        if view.cell.published
-    )
-
-
-def printed(figure: str, value: float) -> str:
-    """A published value with the digits that it was printed with, as far as they can be known."""
-    scaled = value * label(figure).scale
-    return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"
-
-
-def skipped_lines(part: PartView) -> tuple[str, ...]:
-    """What was left out, and why."""
-    reasons: dict[str, list[str]] = {}
-    for one in part.skipped:
-        reasons.setdefault(one.why, []).append(one.cell)
-    return tuple(
-        f"{counted(len(cells), 'cell')}, such as {cells[0]}: {why}"
-        if len(cells) > 1
-        else f"{cells[0]}: {why}"
-        for why, cells in reasons.items()
-    )
+    bound = [] if view.bound_by in ("", "unknown") else [f"bound by {view.bound_by}"]
+    return conforming_cell(view, *bound)

@@ -75,15 +75,8 @@ def as_json(done: Sequence[Conformance]) -> ConformanceOut:
     return ConformanceOut(
         passed=not any(one.failed for one in done),
         servers=[
-            ServerOut(
-                server=one.server,
-                workload=one.workload,
-                passed=not one.failed,
-                summary=one.summary,
-                checks=[
-                    CheckOut(check=r.check, status=r.status, found=r.found, expected=r.expected)
-                    for r in one.results
-                ],
+            ServerOut.filled(
+                one, passed=not one.failed, checks=[CheckOut.filled(result) for result in one.results]
             )
             for one in done
         ],

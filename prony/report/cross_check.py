@@ -5,10 +5,47 @@ from __future__ import annotations
 from prony.compare.cross_check import AGREE, PRONY, Opinion, Run, opinions, own_run
 from prony.plan.load import OpenLoad
 from prony.plan.trial import TrialPlan
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, words
 from prony.report.result import PartView
-from prony.report.wording import ABSENT, counted, number, ranges, ratio
-from prony.report.words import join
+from prony.report.shape import Shape
+from prony.report.wording import ABSENT, counted, join, number, ranges, ratio
+
+
+class CrossCheck(Shape):
+    """Other load generators beside Prony: a row per tool, a sentence for each difference and missing tool."""
+
+    lists_failures = True
+
+    def blocks(self, part: PartView) -> list[Block]:
+        asked = part.part.cross_check
+        if asked is None or not part.cells:
+            return []
+        found, cpus = opinions_of(part), _cpus(part)
+        rounds = max([run.round for one in found for run in one.runs], default=0)
+        trial = part.cells[0].cell.trial
+        note = (
+            f"{_load(trial)}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs "
+            f"{ranges(cpus)}"
+        )
+        columns = (
+            Column("version", number=False, rank=5),
+            Column("requests/s", rank=1),
+            Column("÷ prony", rank=2),
+            Column("client CPU", rank=3),
+            Column("counted by", number=False, rank=6),
+            Column("errors", rank=4),
+        )
+        table = Table(
+            columns,
+            (Section(tuple(_row(one, len(cpus) or 1) for one in found)),),
+            title="Load generators side by side",
+            note=note,
+            heading="tool",
+        )
+        return [table, Lines("Where they differ", tuple(_sentences(found, asked.left_out)), marked=False)]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        return [Chapter("results", "Cross-check", tuple(self.everything(part))), "latency", "throughput"]
 
 
 def opinions_of(part: PartView) -> tuple[Opinion, ...]:
@@ -34,8 +71,10 @@ def _cpus(part: PartView) -> tuple[int, ...]:
     return tuple(sorted({thread.cpu for thread in threads if thread.cpu is not None}))
 
 
-def _closed(trial: TrialPlan) -> str:
-    """The connections of a closed load, and what is on each at once."""
+def _load(trial: TrialPlan) -> str:
+    """Its rate; of a closed load the connections, and what is on each at once."""
+    if isinstance(trial.load, OpenLoad):
+        return f"{trial.load.highest_per_s:g} requests/s"
     over, users = trial.connections, trial.load.at_once
     if over.http_version != "2":
         return counted(users, "connection")
@@ -43,38 +82,10 @@ def _closed(trial: TrialPlan) -> str:
     return f"{counted(shared, 'connection')} x {counted(-(-users // shared), 'stream')} of HTTP/2"
 
 
-def blocks(part: PartView) -> list[Block]:
-    """A row per tool; a sentence for each difference, and for each tool that is missing."""
-    asked = part.part.cross_check
-    if asked is None or not part.cells:
-        return []
-    found, cpus = opinions_of(part), _cpus(part)
-    rounds = max([run.round for one in found for run in one.runs], default=0)
-    trial = part.cells[0].cell.trial
-    load = f"{trial.load.highest_per_s:g} requests/s" if isinstance(trial.load, OpenLoad) else _closed(trial)
-    note = f"{load}, {trial.measured_s:g} s each, {counted(rounds, 'round')} shuffled, CPUs {ranges(cpus)}"
-    columns = (
-        Column("version", number=False, rank=5),
-        Column("requests/s", rank=1),
-        Column("÷ prony", rank=2),
-        Column("client CPU", rank=3),
-        Column("counted by", number=False, rank=6),
-        Column("errors", rank=4),
-    )
-    table = Table(
-        columns,
-        (Section(tuple(_row(one, len(cpus) or 1) for one in found)),),
-        title="Load generators side by side",
-        note=note,
-        heading="tool",
-    )
-    return [table, Lines("Where they differ", tuple(_sentences(found, asked.left_out)), marked=False)]
-
-
 def _row(one: Opinion, cpus: int) -> Row:
     busy = [share for run in one.runs if (share := run.busy(cpus)) is not None]
     by_server = bool(one.runs) and all(run.counted is not None for run in one.runs)
-    texts = (
+    cells = words(
         one.version[:18],
         number(one.per_s),
         ratio(one.ratio),
@@ -82,7 +93,7 @@ def _row(one: Opinion, cpus: int) -> Row:
         "the server" if by_server else "itself",
         number(sum(run.errors for run in one.runs)),
     )
-    return Row(one.tool, tuple(TableCell(text) for text in texts))
+    return Row(one.tool, cells)
 
 
 def _sentences(found: tuple[Opinion, ...], left_out: dict[str, str]) -> list[str]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from prony.judge.finding import Finding, Kind
+from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
 from prony.report.result import PartView
 from prony.report.wording import counted
 
 MOST_REASONS, MOST_ADVICE, MOST_PLACES = 3, 2, 4
-GRAVEST_FIRST = (Kind.NOT_CONFORMING, Kind.BUDGET, Kind.PROVIDED, Kind.FINE)
 
 
 @dataclass(frozen=True, slots=True)

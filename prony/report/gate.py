@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
+from prony.analysis import changes_of, sample
 from prony.compare.earlier import FEWEST_EXPERIMENTS
-from prony.compare.noninferiority import CONFIDENCE, Change, FigureChange
+from prony.compare.noninferiority import Change, FigureChange
 from prony.compare.sentence import OBSTACLES
+from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
 from prony.judge.figures import FIGURE
+from prony.judge.finding import Finding
 from prony.plan.part import GateTest
 from prony.report import aa
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
+from prony.report.comparison import results
 from prony.report.labels import label_of, unit_of
+from prony.report.pairs import covered_levels, found_together, later_of, looks_of, with_plateau
+from prony.report.result import GateView, PartView
+from prony.report.shape import MOST_SENTENCES, Shape
 from prony.report.uncertain import MINUS, UNBOUNDED, bends
 from prony.report.wording import counted, duration
 
@@ -22,30 +30,65 @@ MORE_BLOCKS = 100
 """Larger numbers of blocks are not advised."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateView:
-    """What a gate came to."""
+class Gate(Shape):
+    """A candidate against its base: the sentence, the figures' changes, the table."""
 
-    change: Change
-    sentence: str
-    base: str
-    candidate: str
-    margin: float
-    """The loss that is tolerated, as a share."""
-    figures: tuple[FigureChange, ...]
-    notes: tuple[str, ...]
-    """Trials without a figure, and why."""
-    blocks: int
-    """Blocks in which both sides count; of a baseline trials of the candidate."""
-    most_blocks: int
-    """As many as were planned at the most."""
-    budget_s: float | None
-    baseline: str | None
-    """The tag of the stored base, where it was not measured anew."""
-    experiments: int | None
-    """Stored experiments of that base."""
-    advice: tuple[str, ...]
-    """What the runner can see, and what to do where that is too little."""
+    lists_failures = True
+    picture = "changes"
+
+    def analysed(self, part: PartView) -> PartView:
+        part = replace(part, cells=tuple(map(with_plateau, part.cells)))
+        if part.part.gate is None:
+            return part
+        findings = found_together(part)
+        return replace(part, gate=_gate(part, part.part.gate, findings), findings=findings)
+
+    def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
+        return (part.gate.sentence,) if part.gate is not None else super().sentences(part, most)
+
+    def blocks(self, part: PartView) -> list[Block]:
+        if part.gate is None:
+            return results(part)
+        on_record = [] if part.aa_on_record is None else [aa.record_words(part.aa_on_record)]
+        told = (*part.gate.advice, *on_record)
+        return [
+            figures_table(part.gate),
+            *([Lines("What this host can see", told)] if told else []),
+            *results(part),
+            Lines("What the intervals cover", (covered_levels(part),)),
+        ]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        first = Chapter("results", "Gate", tuple(self.everything(part)))
+        return [first, "latency", "throughput", "cpu"]
+
+
+def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding]) -> GateView:
+    """The same rule by which the experiment ended; responses that differ leave nothing to compare."""
+    samples = {
+        figure: [sample(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials]
+        for figure in asked.figures
+    }
+    looks = looks_of(part)
+    found = changes_of(asked, samples, looks, lambda figure: later_of(part.cells, figure), ended=part.ended)
+    differ = next((one for one in findings if not one.conforms), None)
+    figures, change = found.figures, found.change
+    if differ is not None:
+        change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
+        figures = tuple(replace(one, change=change, why=why) for one in figures)
+    trials = [t for cell in part.cells for t in cell.every]
+    planned = max((cell.cell.trials for cell in part.cells), default=0)
+    return view_of(
+        asked,
+        change,
+        figures,
+        found.notes,
+        most_blocks=planned if looks is None else looks.most,
+        first_look=planned,
+        budget_s=part.part.budget_s,
+        spent_s=sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials),
+        ended=part.ended,
+    )
 
 
 def view_of(
@@ -275,15 +318,6 @@ def _blocks_for(view: GateView, smallest: float) -> int | None:
     """About how many blocks make the smallest margin this one: it falls with their square root."""
     need = view.most_blocks * (math.log1p(smallest) / math.log1p(view.margin)) ** 2
     return math.ceil(need) if need <= MORE_BLOCKS else None
-
-
-def blocks(view: GateView, on_record: aa.OnRecord | None) -> list[Block]:
-    """The table of figures, and what the host can see. The sentence stands at the head of every output."""
-    made: list[Block] = [figures_table(view)]
-    told = [*view.advice, *([] if on_record is None else [aa.record_words(on_record)])]
-    if told:
-        made.append(Lines("What this host can see", tuple(told)))
-    return made
 
 
 def figures_table(view: GateView) -> Table:

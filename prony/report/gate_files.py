@@ -10,7 +10,6 @@ from prony.compare.noninferiority import Change, FigureChange
 from prony.judge.figures import FIGURE
 from prony.report.aa import record_words
 from prony.report.gate import (
-    GateView,
     change_numbers,
     harmful,
     intervals,
@@ -23,7 +22,7 @@ from prony.report.html.scale import Scale
 from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING
 from prony.report.labels import label_of
 from prony.report.markdown import escaped
-from prony.report.result import ResultView
+from prony.report.result import GateView, ResultView
 from prony.report.shapes import not_conforming
 
 NOT_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -126,7 +125,7 @@ def markdown(view: ResultView, drawing: str) -> str:
         ),
         *(f"> {_plain(line)}\n" for line in (*gate.advice, *_on_record(view))),
     ]
-    out = [line for part in view.parts if (found := not_conforming(part)) is not None for line in found.lines]
+    out = [line for part in view.parts for found in not_conforming(part) for line in found.lines]
     if out:
         lines += ["<details><summary>Trials without a figure</summary>", ""]
         lines += [*(f"- {_plain(line)}" for line in out), "", "</details>", ""]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from statistics import median, median_high
+from statistics import median
 from typing import Literal
 
 from prony.evidence.hosts import HostEvidence
@@ -12,7 +12,7 @@ from prony.judge.links import rate
 from prony.judge.times import plain_times
 from prony.report.blocks import Block, plain
 from prony.report.cell_view import TrialView
-from prony.report.trial_tables import Times, times
+from prony.report.trial_tables import Times, middle_time, times
 from prony.report.wording import ABSENT, number, significant
 
 HOST_HEAD = ("host", "role", "requests/s", "failed", "p50, ms", "p99, ms", "CPU")
@@ -149,8 +149,8 @@ def _host_row(name: str, lines: Sequence[HostLine]) -> tuple[str, ...]:
         f"{lines[0].role}{weight}",
         number(_middle([line.requests_per_s for line in lines])),
         number(_sum([line.failed for line in lines])),
-        significant(_high([line.times.p50_ms for line in lines]), 3),
-        significant(_high([line.times.p99_ms for line in lines]), 3),
+        significant(middle_time([line.times.p50_ms for line in lines]), 3),
+        significant(middle_time([line.times.p99_ms for line in lines]), 3),
         ABSENT if share is None else f"{significant(share * 100, 3)} %",
     )
 
@@ -179,12 +179,6 @@ def _link_row(name: str, lines: Sequence[HostLine]) -> tuple[str, ...]:
 def _middle(values: Sequence[float | None]) -> float | None:
     known = [value for value in values if value is not None]
     return median(known) if known else None
-
-
-def _high(values: Sequence[float | None]) -> float | None:
-    """Of percentiles: the median that is one of them."""
-    known = [value for value in values if value is not None]
-    return median_high(known) if known and len(known) == len(values) else None
 
 
 def _sum(values: Sequence[int | None]) -> int | None:

@@ -15,6 +15,43 @@ STEADY_OVER_PUBLISHED = "steady_over_published"
 """Steady requests/s ÷ what the published protocol would have printed, both of the same trial."""
 
 
+SERVICE_TIMES = ("service_time_p50_ms", "service_time_p99_ms")
+"""Beside times that are counted from elsewhere: from the intended send, or the start of the connect."""
+JVM = ("jvm_memory_used_mb", "jvm_classes_loaded", "jvm_threads_live")
+PERCENTILES = ("p50_ms", "p90_ms", "p99_ms", "p999_ms")
+SESSIONS = ("sessions_begun", "sessions_completed")
+SESSION_TIMES = ("session_p50_ms", "session_p95_ms", "session_p99_ms")
+OFFERED = ("offered_requests", "completed", "blocked", "due_unsent")
+WINDOW = "over the measured window"
+LAYOUT: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("Start-up", "a fresh process, before any load", (*JVM, "time_to_ready_s", "start_rss_mib")),
+    ("Steady load", WINDOW, ("requests_per_s", "mean_ms", *PERCENTILES, *SERVICE_TIMES, "time_to_steady_s")),
+    ("Offered", WINDOW, (*OFFERED, "failed_share")),
+    (
+        "Sessions",
+        "from a user's arrival to the last response",
+        (*SESSIONS, *SESSION_TIMES, "session_min_ms", "session_max_ms"),
+    ),
+    (
+        "Connections",
+        "over the whole run",
+        ("connections_per_request", "handshakes_per_request", "resumed_share"),
+    ),
+    ("Cost", WINDOW, ("server_cpu_us_per_request", "peak_rss_mib", "requests_per_s_per_gib")),
+    (
+        "Backing services",
+        "not included in the servers' figures",
+        ("service_cpu_us_per_request", "service_cpu_share", "service_rss_mib"),
+    ),
+    (
+        "As the published protocol would print",
+        "{n} requests to a fresh process",
+        ("published_requests_per_s", "published_mean_ms", STEADY_OVER_PUBLISHED),
+    ),
+)
+"""What a table of servers shows: title, note, figures of each of its sections."""
+
+
 @dataclass(frozen=True, slots=True)
 class Label:
     """A figure as a reader sees it: `scale` turns the stored value into the printed one."""

@@ -51,22 +51,14 @@ class ListedOut(Out):
     @classmethod
     def of(cls, one: FoundExperiment) -> ListedOut:
         """From the store."""
-        return cls(
-            id=one.id,
+        return cls.filled(
+            one,
             title=one.name,
-            command=one.command,
             created=one.created.isoformat(),
             ended=one.ended.isoformat() if one.ended else None,
-            status=one.status,
-            quick=one.quick,
-            trials=one.trials,
             conforming_trials=one.conforming,
-            servers=list(one.servers),
-            workloads=list(one.workloads),
             host=one.hostname,
             fingerprint=one.fingerprint_key,
-            prony_version=one.prony_version,
-            tags=list(one.tags),
             notes=[NoteOut.of(note) for note in one.notes],
         )
 

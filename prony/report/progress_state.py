@@ -161,8 +161,8 @@ class State:
         if one is None:
             return "no figure"
         if is_open:
-            return f"p99 {figure_good_to(one.value, *one.worst, milliseconds, ' ')}"
-        return figure_good_to(one.value, *one.worst, lambda per_s: f"{number(per_s)} requests/s")
+            return f"p99 {figure_good_to(one.value, *one.uncertainty.worst, milliseconds, ' ')}"
+        return figure_good_to(one.value, *one.uncertainty.worst, lambda per_s: f"{number(per_s)} requests/s")
 
     def rates(self) -> str:
         """Rate and p99 of the last second."""

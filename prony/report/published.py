@@ -5,34 +5,31 @@ those that others published, the pairs, and what may bend a figure. Pure.
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from prony.compare.sentence import without_later
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.report import cells_table, shared
-from prony.report.answer import Answer, answer, asked, quick_words
+from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
-    best,
-    cells_by_server,
-    conforming_cell,
-    figure_cell,
-    published_figures,
-    spread_of,
+    closing_rows,
+    figure_row,
 )
 from prony.report.findings import FindingGroup, finding_groups
+from prony.report.history import printed, published_figures
 from prony.report.intervals import heading as brackets
 from prony.report.labels import named
 from prony.report.markdown import drawn, heading, paragraph
 from prony.report.result import PartView, ResultView
+from prony.report.shape import left_out
 from prony.report.shapes import blocks as all_blocks
-from prony.report.shapes import left_out
+from prony.report.shapes import shape_of
 from prony.report.style import KIND_WORDS
 from prony.report.uncertain import good_to
-from prony.report.wording import bytes_in_words, counted
+from prony.report.wording import bytes_in_words, counted, within
 
 BEGIN, END = "<!-- figures: written by prony results publish -->", "<!-- end of the figures -->"
 MOST_COLUMNS = 5
@@ -59,7 +56,7 @@ def text(view: ResultView) -> str:
     for part in view.parts:
         if len(view.parts) > 1:
             said.append(heading(f"{part.part.title} ({part.part.name})"))
-        said.append(drawn(_blocks(part, {without_later(claim) for _, claim in claims})))
+        said.append(drawn(_blocks(part, [claim for _, claim in claims])))
     return "\n\n".join(said) + "\n"
 
 
@@ -109,16 +106,18 @@ def _origin(view: ResultView) -> str:
     return f"Measured {view.created:%Y-%m-%d} as {view.id} on {where}. {servers}."
 
 
-def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
+def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
     if part.failure:
         yield Lines("", (f"Not run: {part.failure}",))
         return
     if part.cells:
         one_each = len(part.cells) == len(part.servers) <= MOST_SERVERS
         yield _of_servers(part) if one_each else _of_cells(part)
+    short = {within(p.where, p.sentence): within(p.where, p.window_sentence) for p in part.pairs}
+    told = {short.get(claim, claim) for claim in claims}
     said = [block for block in all_blocks(part) if isinstance(block, Lines) and block.marked]
-    for block in said if part.part.shape == "sweep" else said[:1]:
-        left = tuple(line for line in block.lines if without_later(line) not in claims)
+    for block in said if shape_of(part).answers_by_server else said[:1]:
+        left = tuple(line for line in block.lines if short.get(line, line) not in told)
         if left:
             yield replace(block, lines=left)
     yield from shared.blocks(part)
@@ -126,9 +125,7 @@ def _blocks(part: PartView, claims: Container[str]) -> Iterator[Block]:
     why = (*_failures(part), *map(_reason, groups))
     if why:
         yield Lines("What does not conform, and what may bend a figure", why)
-    skipped = left_out(part)
-    if skipped is not None:
-        yield skipped
+    yield from left_out(part)
 
 
 def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, float]]]:
@@ -148,34 +145,25 @@ def _name(figure: str) -> str:
 
 
 def _printed(figure: str, value: float | None) -> TableCell:
-    return TableCell("–" if value is None else cells_table.printed(figure, value))
+    return TableCell("–" if value is None else printed(figure, value))
 
 
 def _of_servers(part: PartView) -> Table:
     """Servers as columns, what others published below what was measured."""
-    cells = cells_by_server(part)
+    cells = part.cells
     theirs = _theirs(cells)
     rows = []
     for figure in dict.fromkeys((*SERVERS_AS_COLUMNS, *theirs)):
-        found = [spread_of(cell, figure) for cell in cells]
-        if any(found):
-            winner = best(part, figure)
-            measured = zip(cells, found, strict=True)
-            rows.append(
-                Row(
-                    _name(figure),
-                    tuple(figure_cell(figure, f, c, best=c.cell.server == winner) for c, f in measured),
-                )
-            )
-        if figure == asked(part):
+        if any(cell.figure(figure) for cell in cells):
+            rows.append(figure_row(part, figure, _name(figure)))
+        if figure == part.asked_figure:
             rows.append(Row(GOOD_TO, tuple(_good_to(cell, figure) for cell in cells)))
         if figure in theirs:
             name, values = theirs[figure]
             rows.append(Row(name, tuple(_printed(figure, values.get(cell.cell.id)) for cell in cells)))
-    rows.append(Row("bound by", tuple(TableCell(cell.bound_by or "no figure") for cell in cells)))
-    rows.append(Row("trials that conform", tuple(conforming_cell(cell) for cell in cells)))
     columns = tuple(Column(server.address) for server in part.servers)
-    return Table(columns, (Section(tuple(rows)),), heading=brackets(spread_of(c, HEADLINE) for c in cells))
+    head = brackets(cell.figure(HEADLINE) for cell in cells)
+    return Table(columns, (Section((*rows, *closing_rows(cells))),), heading=head)
 
 
 def _good_to(cell: CellView, figure: str) -> TableCell:
@@ -202,7 +190,7 @@ def _of_cells(part: PartView) -> Table:
         yield from cells[:words]
         for at, figure in shown:
             yield cells[at]
-            if figure == asked(part):
+            if figure == part.asked_figure:
                 yield _good_to(of, figure)
             if figure in theirs:
                 yield _printed(figure, theirs[figure][1].get(of.cell.id))
@@ -211,7 +199,7 @@ def _of_cells(part: PartView) -> Table:
     columns = list(whole.columns[:words])
     for at, figure in shown:
         columns.append(whole.columns[at])
-        if figure == asked(part):
+        if figure == part.asked_figure:
             columns.append(Column(GOOD_TO))
         if figure in theirs:
             columns.append(Column(theirs[figure][0]))

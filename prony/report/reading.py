@@ -5,61 +5,33 @@ part by part.
 from __future__ import annotations
 
 import logging
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
+from pathlib import Path
 
 import yaml
 
-from prony.compare import AT_LEAST, BAND, Comparison, Later, Looks, Pair, compare
-from prony.compare.false_differences import FalseDifferences, false_differences
-from prony.compare.noninferiority import Change
-from prony.compare.outcome import outcome_of, search_of
-from prony.compare.scaling import Point, Scaling, scaling
-from prony.compare.sentence import basis, sentence
 from prony.errors import StoreError
 from prony.evidence.trial import TrialRecord
-from prony.experiment.clear import changes_of, compared_figure, later, questions, sample
 from prony.experiment.stored import plan_of
 from prony.judge.cell_figures import cell_figures
-from prony.judge.checks.host import HostLimits
-from prony.judge.checks.steady import SteadyWindowLimits
-from prony.judge.drift import plateau_of
-from prony.judge.finding import Finding, Judgement
-from prony.judge.together import JudgedTrial, together
+from prony.judge.finding import Judgement
 from prony.plan.cell import Cell
-from prony.plan.load import OpenLoad, SteadyWindow
-from prony.plan.objective import objectives
-from prony.plan.part import AATest, GateTest, Part, Search
+from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.explained import explained
-from prony.report.gate import GateView, view_of
-from prony.report.levels import levels_of
-from prony.report.position import position_view
-from prony.report.result import (
-    PairView,
-    PartView,
-    PositionView,
-    ResultView,
-    SearchView,
-    ServerView,
-    SourceView,
-    Tried,
-)
+from prony.report.result import PartView, ResultView, ServerView
+from prony.report.shapes import SHAPES
 from prony.report.shared import shared_views
-from prony.report.wording import duration
-from prony.report.words import join
+from prony.report.wording import duration, join
 from prony.steady.detector import change_points_ms
-from prony.store import ExperimentRow, Store, StoredTrial
+from prony.store import ExperimentRow, Store, StoredTrial, transfer
 from prony.trial.load_run import INTERRUPTED
 
 log = logging.getLogger("prony.report")
-COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
-"""The figures of a comparison that are compared pair by pair."""
-FEWEST = 3
-"""Trials per server from which a ratio is worth an interval."""
 
 
 def load_result(store: Store, which: str) -> ResultView:
@@ -74,6 +46,17 @@ def load_result(store: Store, which: str) -> ResultView:
     known = None if found is None else _known_on_record(store, found)
     parts = (replace(p, aa_on_record=known if _compares(p) else None) for p in view.parts)
     return replace(view, parts=tuple(parts))
+
+
+def load_exported(file: Path) -> ResultView:
+    """The result in an export file, read without keeping it. Raises UsageError for a file that is none."""
+    with tempfile.TemporaryDirectory(prefix="prony-export-") as folder:
+        store = Store.open(Path(folder) / "results.db")
+        try:
+            identifier, _ = transfer.read(store, file)
+            return load_result(store, identifier)
+        finally:
+            store.close()
 
 
 def _known_on_record(store: Store, found: ExperimentRow) -> OnRecord | None:
@@ -155,8 +138,6 @@ def _part(
     cells = tuple(_cell(cell, _label(cell, own), by_cell.get(cell.id, ())) for cell in own)
     trials = [trial for cell in cells for trial in cell.every]
     servers = tuple(_server(address, trials) for address in dict.fromkeys(cell.server for cell in own))
-    if part.shape in {"comparison", "matrix", "gate"}:
-        cells = tuple(_with_plateau(cell) for cell in cells)
     made = PartView(
         part=part,
         cells=cells,
@@ -165,66 +146,10 @@ def _part(
         failure=_failure(plan, part, bool(own)),
         shared=shared_views(cells, part.share_process) if part.search is None else (),
         explanation=explained(cells),
-    )
-    match part.shape:
-        case "sweep":
-            return replace(made, laws={server.address: law(made.of(server.address)) for server in servers})
-        case "capacity" if part.search is not None:
-            return replace(made, search=search_view(part.search, made))
-        case "aa" if part.aa is not None and cells:
-            return replace(made, aa=_against_itself(cells[0], part, part.aa, plan.seed))
-        case "gate" if part.gate is not None:
-            findings = _together(made)
-            return replace(made, gate=_gate(made, part.gate, findings, ended=ended), findings=findings)
-        case "comparison" | "matrix":
-            findings = _together(made)
-            if any(not finding.conforms for finding in findings):
-                return replace(made, findings=findings)
-            return replace(
-                made,
-                pairs=tuple(_pairs(made)),
-                positions=tuple(_positions(made)),
-                levels=levels_of(made.cells) if part.shape == "comparison" and made.cells else None,
-                findings=findings,
-            )
-        case _:
-            return made
-
-
-def _against_itself(cell: CellView, part: Part, asked: AATest, seed: int) -> FalseDifferences | None:
-    figure = compared_figure(cell.cell.trial.load)
-    samples = [sample(t.record, t.judgement, t.figures, figure) for t in cell.trials]
-    return false_differences(
-        samples, figure, each=asked.each, experiments=asked.experiments, seed=seed, band=part.band
-    )
-
-
-def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding], *, ended: bool) -> GateView:
-    """The same rule by which the experiment ended; responses that differ leave nothing to compare."""
-    samples = {
-        figure: [sample(t.record, t.judgement, t.figures, figure) for cell in part.cells for t in cell.trials]
-        for figure in asked.figures
-    }
-    looks = _looks(part)
-    found = changes_of(asked, samples, looks, lambda figure: _later(part.cells, figure), ended=ended)
-    differ = next((one for one in findings if not one.conforms), None)
-    figures, change = found.figures, found.change
-    if differ is not None:
-        change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
-        figures = tuple(replace(one, change=change, why=why) for one in figures)
-    trials = [t for cell in part.cells for t in cell.every]
-    planned = max((cell.cell.trials for cell in part.cells), default=0)
-    return view_of(
-        asked,
-        change,
-        figures,
-        found.notes,
-        most_blocks=planned if looks is None else looks.most,
-        first_look=planned,
-        budget_s=part.part.budget_s,
-        spent_s=sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials),
+        seed=plan.seed,
         ended=ended,
     )
+    return SHAPES[part.shape].analysed(made)
 
 
 def _failure(plan: Plan, part: Part, begun: bool) -> str:
@@ -266,205 +191,6 @@ def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
         return ServerView(address=address, title=address)
     versions = {name: version for name, version in identity.versions.items() if name != "jdk"}
     return ServerView(address, identity.title, versions, identity.versions.get("jdk", ""))
-
-
-def law(cells: Sequence[CellView]) -> Scaling | None:
-    """The law fitted to one server's trials; those that do not count stay out of it."""
-    points = [
-        Point(float(cell.users), rate, trial.record.process.id if trial.record.process is not None else "")
-        for cell in cells
-        for trial in cell.counting
-        if cell.users is not None and (rate := trial.figure(HEADLINE)) is not None and rate > 0
-    ]
-    return scaling(points)
-
-
-def search_view(asked: Search, part: PartView) -> SearchView:
-    """The search, told again what its trials came to in the order in which they ran."""
-    wanted = objectives(asked.objectives)
-    cell_of = {trial.record.id: cell.cell for cell in part.cells for trial in cell.every}
-    rated = [
-        (trial, load.rate_per_s)
-        for trial in part.trials
-        if isinstance(load := cell_of[trial.record.id].trial.load, OpenLoad) and load.rate_per_s
-    ]
-    measured = part.cells[0].cell.trial.measured if part.cells else None
-    window_s = measured.length_s if isinstance(measured, SteadyWindow) else 10.0
-    search = search_of(asked, window_s, rated[0][1] if rated else None)
-    tried = []
-    for trial, rate in rated:
-        outcome, share = outcome_of(trial.record, trial.judgement, trial.figures, wanted)
-        search.tell(rate, outcome, share)
-        tried.append(Tried(trial, rate, outcome, share))
-    return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda one: one.rate_per_s)))
-
-
-def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
-    """Those that these trials of one plan were judged by, where they are not the defaults."""
-    return trials[0].judgement.limits if trials else {}
-
-
-def _together(part: PartView) -> tuple[Finding, ...]:
-    """What the trials that are compared with each other say about each other; each sentence once."""
-    found: dict[tuple[str, str], Finding] = {}
-    groups = _questions(part)
-    for where, group in groups.items():
-        trials = [
-            JudgedTrial(cell.cell.server, trial.record.block, trial.record.evidence)
-            for cell in group
-            for trial in cell.counting
-        ]
-        judged = HostLimits.among(_limits([trial for cell in group for trial in cell.counting]))
-        for one in together(trials, judged, group[0].cell.trial.workload.responses_differ):
-            reason = f"{where}: {one.reason}" if len(groups) > 1 else one.reason
-            found.setdefault((one.check, reason), one.model_copy(update={"reason": reason}))
-    return tuple(found.values())
-
-
-def _pairs(part: PartView) -> list[PairView]:
-    """Comparisons within each workload and load, of the pairs that the plan names or of all."""
-    found: list[PairView] = []
-    groups = _questions(part)
-    for where, group in groups.items():
-        servers = [cell.cell.server for cell in group]
-        if len(set(servers)) < 2:
-            continue
-        if part.part.shape == "comparison" and part.part.follows is None:
-            figures: Sequence[str] = COMPARED
-        elif part.part.follows is not None:
-            figures = ("p50_ms", "p99_ms")
-        elif max(len(cell.trials) for cell in group) < FEWEST:
-            continue
-        else:
-            figures = (compared_figure(group[0].cell.trial.load),)
-        for figure in figures:
-            found += figure_pairs(
-                group,
-                figure,
-                looks=_looks(part),
-                band=part.part.band,
-                least=part.part.at_least,
-                where=where if len(groups) > 1 else "",
-            )
-    wanted = part.part.comparisons
-    if wanted is None:
-        return found
-    named = {frozenset(pair) for pair in wanted}
-    return [pair for pair in found if frozenset((pair.a, pair.b)) in named]
-
-
-def _questions(part: PartView) -> dict[str, list[CellView]]:
-    views = {view.cell.id: view for view in part.cells}
-    found = questions(part.part, [view.cell for view in part.cells])
-    return {where: [views[cell.id] for cell in group] for where, group in found.items()}
-
-
-def _looks(part: PartView) -> Looks | None:
-    """The looks of a part that adds trials until it is clear."""
-    most = part.part.until_clear
-    return None if most is None else Looks(min(view.cell.trials for view in part.cells), most)
-
-
-def _positions(part: PartView) -> list[PositionView]:
-    """The effect of position on the figure that each question is about."""
-    groups = _questions(part)
-    found = []
-    for where, group in groups.items():
-        compared = _compared(group, compared_figure(group[0].cell.trial.load), band=part.part.band)
-        if compared is not None and compared.position is not None:
-            found.append(position_view(compared, compared.position, where if len(groups) > 1 else ""))
-    return found
-
-
-def figure_pairs(
-    cells: Sequence[CellView],
-    figure: str,
-    *,
-    looks: Looks | None = None,
-    band: float = BAND,
-    least: float = AT_LEAST,
-    where: str = "",
-) -> list[PairView]:
-    """Every pair of servers in one figure. Nothing when no trial has the figure."""
-    compared = _compared(cells, figure, looks=looks, band=band, least=least)
-    if compared is None:
-        return []
-    by_server = {cell.cell.server: cell for cell in cells}
-    return [_pair_view(pair, compared, by_server, where) for pair in compared.pairs]
-
-
-def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
-    conditions = {(one.check, one.code): one for side in (pair.a, pair.b) for one in by_server[side].provided}
-    return PairView(
-        a=pair.a,
-        b=pair.b,
-        figure=pair.figure,
-        ratio=pair.ratio,
-        low=pair.low,
-        high=pair.high,
-        worst_low=pair.worst_low,
-        worst_high=pair.worst_high,
-        later_low=pair.later_low,
-        later_high=pair.later_high,
-        horizon_s=pair.horizon_s,
-        claim=pair.claim,
-        at_least=pair.at_least,
-        within=pair.within,
-        better=pair.better,
-        settles=pair.settles,
-        sources=tuple(
-            SourceView(one.name, one.bias.low, one.bias.high, one.cancelled) for one in pair.sources
-        ),
-        provided=tuple(conditions.values()),
-        sentence=sentence(pair),
-        basis="" if pair.low is None else basis(pair, compared.confidence, compared.family),
-        where=where,
-    )
-
-
-def _compared(
-    cells: Sequence[CellView],
-    figure: str,
-    *,
-    looks: Looks | None = None,
-    band: float = BAND,
-    least: float = AT_LEAST,
-) -> Comparison | None:
-    """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
-    when no trial has the figure.
-    """
-    trials = [trial for cell in cells for trial in cell.trials]
-    if not any(figure in trial.figures for trial in trials):
-        return None
-    samples = [sample(t.record, t.judgement, t.figures, figure) for t in trials]
-    servers = list(dict.fromkeys(cell.cell.server for cell in cells))
-    took_s = [(t.record.ended_at - t.record.started_at).total_seconds() for t in trials]
-    return compare(
-        samples,
-        figure,
-        servers=servers,
-        looks=looks,
-        band=band,
-        least=least,
-        later=_later(cells, figure),
-        block_s=fmean(took_s) * len(servers) if took_s else None,
-    )
-
-
-def _later(cells: Sequence[CellView], figure: str) -> Later | None:
-    """Residual drift of a figure of these cells."""
-    trials = {cell.cell.server: [t.record.evidence for t in cell.counting] for cell in cells}
-    counting = [trial for cell in cells for trial in cell.counting]
-    return later(trials, figure, SteadyWindowLimits.among(_limits(counting)))
-
-
-def _with_plateau(cell: CellView) -> CellView:
-    figure = compared_figure(cell.cell.trial.load)
-    found = _later([cell], figure)
-    if found is None:
-        return cell
-    plateau = plateau_of(found.coming.get(cell.cell.server), found.sign, found.horizon_s)
-    return replace(cell, plateau=plateau)
 
 
 def _warnings(view: ResultView) -> list[str]:

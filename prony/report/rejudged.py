@@ -58,13 +58,12 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
         prony_version=__version__,
         limits=dict(limits),
         trials=[
-            RejudgedTrialOut(
-                id=one.record.id,
-                server=one.record.server,
+            RejudgedTrialOut.filled(
+                one.record,
                 conformed=one.before.conforms,
                 conforms=one.after.conforms,
                 changes=[_change(change) for change in one.changes],
-                figures_changed=list(one.figures_changed),
+                figures_changed=one.figures_changed,
             )
             for one in found
         ],
@@ -73,14 +72,7 @@ def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
 
 def _change(change: Change) -> ChangeOut:
     before, after = change.kinds
-    return ChangeOut(
-        check=change.shown.check,
-        code=change.shown.code,
-        before=before,
-        after=after,
-        limit=change.shown.limit,
-        reason=change.shown.reason,
-    )
+    return ChangeOut.filled(change.shown, before=before, after=after)
 
 
 def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged], console: Console) -> None:

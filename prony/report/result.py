@@ -13,7 +13,7 @@ from prony.compare.capacity import Found, Outcome
 from prony.compare.claim import Claim, Settles
 from prony.compare.false_differences import FalseDifferences
 from prony.compare.levels import Levels
-from prony.compare.noninferiority import Change
+from prony.compare.noninferiority import Change, FigureChange
 from prony.compare.position import PositionEffect
 from prony.compare.scaling import Scaling
 from prony.compare.shared import CarryOver, LoadRatio
@@ -23,9 +23,8 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
-from prony.report.cell_view import CellView, Condition, TrialView
+from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
 from prony.report.explained import Explained
-from prony.report.gate import GateView
 from prony.store.rows import Note
 
 
@@ -85,6 +84,8 @@ class PairView:
     provided: tuple[Condition, ...]
     """What the claim rests on where nothing bounds it."""
     sentence: str
+    window_sentence: str
+    """The same without what may come after the window."""
     basis: str = ""
     """What the interval rests on: level, trials, family."""
     where: str = ""
@@ -151,6 +152,32 @@ class SearchView:
     """By rate."""
 
 
+@dataclass(frozen=True, slots=True)
+class GateView:
+    """What a gate came to."""
+
+    change: Change
+    sentence: str
+    base: str
+    candidate: str
+    margin: float
+    """The loss that is tolerated, as a share."""
+    figures: tuple[FigureChange, ...]
+    notes: tuple[str, ...]
+    """Trials without a figure, and why."""
+    blocks: int
+    """Blocks in which both sides count; of a baseline trials of the candidate."""
+    most_blocks: int
+    """As many as were planned at the most."""
+    budget_s: float | None
+    baseline: str | None
+    """The tag of the stored base, where it was not measured anew."""
+    experiments: int | None
+    """Stored experiments of that base."""
+    advice: tuple[str, ...]
+    """What the runner can see, and what to do where that is too little."""
+
+
 @dataclass(frozen=True)
 class PartView:
     """One part of a plan: cells that are reported together."""
@@ -178,6 +205,10 @@ class PartView:
     """Of a comparison: the stored A/A experiment that fits."""
     explanation: Explained | None = None
     """Where CPU time goes; None where no trial ran with a profiler."""
+    seed: int = 0
+    """Of the plan."""
+    ended: bool = True
+    """Whether no further trial will come."""
     failure: str = ""
     """Why a part that had to follow another was not run: one sentence."""
     findings: tuple[Finding, ...] = ()
@@ -217,6 +248,11 @@ class PartView:
     def of(self, server: str) -> tuple[CellView, ...]:
         """The cells of one server."""
         return tuple(view for view in self.cells if view.cell.server == server)
+
+    @property
+    def asked_figure(self) -> str:
+        """What it is about."""
+        return next((view.asked_figure for view in self.cells), HEADLINE)
 
     @property
     def layout(self) -> Shape:

@@ -1,18 +1,25 @@
-"""A sweep or a capacity search in tables and sentences. Pure."""
+"""A sweep with its scaling law, and a search for capacity. Pure."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 
 from prony.compare.capacity import End
-from prony.compare.scaling import Estimate, Scaling
+from prony.compare.outcome import outcome_of, search_of
+from prony.compare.scaling import Estimate, Point, Scaling, scaling
 from prony.judge.finding import Kind
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
-from prony.report.cell_view import CellView, TrialView
+from prony.plan.load import OpenLoad, SteadyWindow
+from prony.plan.objective import objectives
+from prony.plan.part import Search
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
+from prony.report.cell_view import HEADLINE, CellView
 from prony.report.cells_table import cell_trials
 from prony.report.comparison import figure_cell
 from prony.report.labels import named, rounded
 from prony.report.result import PartView, SearchView, Tried
+from prony.report.shape import MOST_SENTENCES, Shape
 from prony.report.style import KIND_WORDS
 from prony.report.wording import ABSENT, number, significant
 
@@ -21,23 +28,77 @@ NOTHING = 1e-9
 FIGURES = ("requests_per_s", "p50_ms", "p99_ms", "server_cpu_share")
 
 
-def sweep_blocks(part: PartView) -> list[Block]:
-    """For each server the law in words and a row per number of users."""
-    made: list[Block] = []
-    for server in part.servers:
-        law = part.laws.get(server.address)
-        title = "Scaling" if len(part.servers) == 1 else f"Scaling, {server.address}"
-        cells = sorted(part.of(server.address), key=lambda cell: cell.users or 0)
-        made += [Lines(title, tuple(law_words(law)), marked=True), _points(cells, law)]
-    return made
+class Sweep(Shape):
+    """Several numbers of users: for each server the law in words, and a row per number of users."""
+
+    picture = "law"
+    answers_by_server = True
+
+    def analysed(self, part: PartView) -> PartView:
+        servers = (server.address for server in part.servers)
+        return replace(part, laws={server: law(part.of(server)) for server in servers})
+
+    def measured(self, part: PartView, most: int) -> tuple[str, ...]:
+        return tuple(law_words(law)[0] for law in part.laws.values())[:most]
+
+    def blocks(self, part: PartView) -> list[Block]:
+        made: list[Block] = []
+        for server in part.servers:
+            law = part.laws.get(server.address)
+            title = "Scaling" if len(part.servers) == 1 else f"Scaling, {server.address}"
+            cells = sorted(part.of(server.address), key=lambda cell: cell.users or 0)
+            made += [Lines(title, tuple(law_words(law)), marked=True), _points(cells, law)]
+        return made
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        return [Chapter("results", "Scaling", tuple(self.everything(part))), "cpu"]
 
 
-def _points(cells: list[CellView], law: Scaling | None) -> Table:
+class Capacity(Shape):
+    """A search for the highest rate at which an objective holds: what it came to, and a row per trial."""
+
+    picture = "capacity"
+
+    def analysed(self, part: PartView) -> PartView:
+        asked = part.part.search
+        return part if asked is None else replace(part, search=search_view(asked, part))
+
+    def sentences(self, part: PartView, most: int = MOST_SENTENCES) -> tuple[str, ...]:
+        if part.search is None:
+            return super().sentences(part, most)
+        return (capacity_words(part.search),)
+
+    def blocks(self, part: PartView) -> list[Block]:
+        search = part.search
+        if search is None:
+            return []
+        wanted = " and ".join(str(objective) for objective in search.objectives)
+        columns = (
+            Column("achieved/s", rank=4),
+            Column("p50, ms", rank=3),
+            Column("p99, ms", rank=1),
+            Column("of allowed", rank=2),
+            Column("outcome", number=False),
+            Column("trial", number=False),
+        )
+        rows = Section(tuple(map(_tried, search.tried)))
+        return [
+            Lines(f"Capacity with {wanted}", (capacity_words(search),), marked=True),
+            Table(columns, (rows,), heading="offered/s", caption="Trials by offered rate"),
+        ]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        """Without the sentence, which stands on the first screen."""
+        tables = tuple(block for block in self.everything(part) if isinstance(block, Table))
+        return [Chapter("results", "Trials by offered rate", tables), "cpu"]
+
+
+def _points(cells: Sequence[CellView], law: Scaling | None) -> Table:
     rows = tuple(
         Row(
             f"{cell.users or 0:,}",
             (
-                *(figure_cell(figure, cell.figure(figure), cell) for figure in FIGURES),
+                *(figure_cell(figure, cell) for figure in FIGURES),
                 TableCell(ABSENT if law is None else rounded("requests_per_s", law.per_s(cell.users or 0))),
                 cell_trials(cell),
             ),
@@ -50,6 +111,17 @@ def _points(cells: list[CellView], law: Scaling | None) -> Table:
         Column("trials", number=False),
     )
     return Table(columns, (Section(rows),), heading="users", caption="Points")
+
+
+def law(cells: Sequence[CellView]) -> Scaling | None:
+    """The law fitted to one server's trials; those that do not count stay out of it."""
+    points = [
+        Point(float(cell.users), rate, trial.record.process.id if trial.record.process is not None else "")
+        for cell in cells
+        for trial in cell.counting
+        if cell.users is not None and (rate := trial.figure(HEADLINE)) is not None and rate > 0
+    ]
+    return scaling(points)
 
 
 def law_words(law: Scaling | None) -> list[str]:
@@ -65,7 +137,7 @@ def law_words(law: Scaling | None) -> list[str]:
         else f"Sweet spot: {_users(law.sweet_spot)} reach 95 % of the highest fitted throughput up to "
         f"{number(law.most_users)} users; more users only add latency."
     )
-    words = [
+    said = [
         spot,
         f"Universal Scalability Law: one user {_interval(law.rate_1)} requests/s, contention α "
         f"{_interval(law.alpha)}, coherency β {_interval(law.beta)}; typical residual {law.miss * 100:.1f} "
@@ -73,13 +145,13 @@ def law_words(law: Scaling | None) -> list[str]:
         _peak_words(law),
     ]
     if law.poor:
-        words.append(
+        said.append(
             "Residuals above 10 %: something else bounds this server (a pool, a delay, the client). Read the "
             "table, not the coefficients."
         )
     if law.alpha.low is None:
-        words.append("No intervals: fewer than five numbers of users.")
-    return words
+        said.append("No intervals: fewer than five numbers of users.")
+    return said
 
 
 def _users(estimate: Estimate) -> str:
@@ -112,48 +184,33 @@ def _peak_words(law: Scaling) -> str:
     return f"{said}: beyond the {number(law.most_users)} that were measured, so an extrapolation."
 
 
-def capacity_blocks(part: PartView) -> list[Block]:
-    """What the search came to, and a row per trial."""
-    search = part.search
-    if search is None:
-        return []
-    wanted = " and ".join(str(objective) for objective in search.objectives)
-    columns = (
-        Column("achieved/s", rank=4),
-        Column("p50, ms", rank=3),
-        Column("p99, ms", rank=1),
-        Column("of allowed", rank=2),
-        Column("outcome", number=False),
-        Column("trial", number=False),
-    )
-    rows = tuple(_tried(one) for one in search.tried)
-    return [
-        Lines(f"Capacity with {wanted}", (capacity_words(search),), marked=True),
-        Table(columns, (Section(rows),), heading="offered/s", caption="Trials by offered rate"),
+def search_view(asked: Search, part: PartView) -> SearchView:
+    """The search, told again what its trials came to in the order in which they ran."""
+    wanted = objectives(asked.objectives)
+    cell_of = {trial.record.id: cell.cell for cell in part.cells for trial in cell.every}
+    rated = [
+        (trial, load.rate_per_s)
+        for trial in part.trials
+        if isinstance(load := cell_of[trial.record.id].trial.load, OpenLoad) and load.rate_per_s
     ]
+    measured = part.cells[0].cell.trial.measured if part.cells else None
+    window_s = measured.length_s if isinstance(measured, SteadyWindow) else 10.0
+    search = search_of(asked, window_s, rated[0][1] if rated else None)
+    tried = []
+    for trial, rate in rated:
+        outcome, share = outcome_of(trial.record, trial.judgement, trial.figures, wanted)
+        search.tell(rate, outcome, share)
+        tried.append(Tried(trial, rate, outcome, share))
+    return SearchView(wanted, search.found, tuple(sorted(tried, key=lambda one: one.rate_per_s)))
 
 
 def _tried(one: Tried) -> Row:
-    trial = one.trial
-    figures = trial.figures if trial.counts else {}
+    figures = one.trial.figures if one.trial.counts else {}
+    measured = (significant(figures.get(name), 4) for name in (HEADLINE, "p50_ms", "p99_ms"))
     share = ABSENT if one.pressure is None else f"{one.pressure * 100:.0f} %"
-    return Row(
-        significant(one.rate_per_s, 4),
-        (
-            *(
-                TableCell(significant(figures.get(name), 4))
-                for name in ("requests_per_s", "p50_ms", "p99_ms")
-            ),
-            TableCell(share),
-            TableCell(one.outcome.value),
-            _conforming(trial),
-        ),
-    )
-
-
-def _conforming(trial: TrialView) -> TableCell:
-    kind = Kind.FINE if trial.conforms else Kind.NOT_CONFORMING
-    return TableCell(KIND_WORDS[kind], kind=kind)
+    kind = Kind.FINE if one.trial.conforms else Kind.NOT_CONFORMING
+    cells = (*words(*measured, share, one.outcome.value), TableCell(KIND_WORDS[kind], kind=kind))
+    return Row(significant(one.rate_per_s, 4), cells)
 
 
 def capacity_words(search: SearchView) -> str:

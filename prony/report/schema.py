@@ -18,16 +18,15 @@ from prony.compare.levels import Levels
 from prony.compare.scaling import Estimate as LawEstimate
 from prony.evidence.host import CpuPartition, Fingerprint
 from prony.evidence.trial import ProcessFacts
-from prony.judge.estimate import Estimate
+from prony.judge.estimate import Estimate, Uncertainty
 from prony.judge.finding import Finding, Plateau
 from prony.plan.cell import PublishedFigures
 from prony.plan.objective import Objective
 from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
-from prony.report.cell_view import Condition, Spread, Uncertainty
+from prony.report.cell_view import Condition, Spread
 from prony.report.conformance import ConformanceOut
 from prony.report.findings import FindingGroup
-from prony.report.gate import GateView
 from prony.report.hosts import HostLine
 from prony.report.listings import (
     DoctorOut,
@@ -40,7 +39,7 @@ from prony.report.listings import (
 )
 from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
-from prony.report.result import PairView, PositionView, ServerView, SharedView
+from prony.report.result import GateView, PairView, PositionView, ServerView, SharedView
 from prony.report.trial_tables import StepLine, TimePart
 
 

@@ -1,41 +1,43 @@
-"""From a part to its blocks: the one place that knows the shapes."""
+"""Every shape of a part by its name, and what all parts show. Pure."""
 
 from __future__ import annotations
 
-from prony.report import cells_table, comparison, cross_check, scaling, shared, single
+from collections.abc import Mapping
+
+from prony.plan.part import Shape as Name
 from prony.report.blocks import Block, Lines
-from prony.report.cells_table import skipped_lines
+from prony.report.cells_table import Matrix
+from prony.report.comparison import Comparison, SameServer
+from prony.report.cross_check import CrossCheck
+from prony.report.gate import Gate
 from prony.report.hosts import host_blocks
 from prony.report.result import PartView
+from prony.report.scaling import Capacity, Sweep
+from prony.report.shape import Shape
+from prony.report.single import Single
 from prony.report.wording import counted
 
 MOST_LISTED = 12
-LISTED = ("comparison", "cross-check", "aa", "gate")
+SHAPES: Mapping[Name, Shape] = {
+    "comparison": Comparison(),
+    "matrix": Matrix(),
+    "sweep": Sweep(),
+    "capacity": Capacity(),
+    "single": Single(),
+    "cross-check": CrossCheck(),
+    "aa": SameServer(),
+    "gate": Gate(),
+}
+
+
+def shape_of(part: PartView) -> Shape:
+    """As it is shown."""
+    return SHAPES[part.layout]
 
 
 def blocks(part: PartView) -> list[Block]:
     """What a part shows before its hosts, its trials without a figure, and findings."""
-    return [] if part.failure else [*_of_its_shape(part), *shared.blocks(part)]
-
-
-def _of_its_shape(part: PartView) -> list[Block]:
-    match part.layout:
-        case "single":
-            return single.blocks(part)
-        case "sweep":
-            return scaling.sweep_blocks(part)
-        case "capacity":
-            return scaling.capacity_blocks(part)
-        case "cross-check":
-            return cross_check.blocks(part)
-        case "comparison":
-            return comparison.blocks(part, comparison.drawn_pairs(part))
-        case "aa":
-            return comparison.aa_blocks(part)
-        case "gate":
-            return comparison.gate_blocks(part)
-        case "matrix":
-            return cells_table.blocks(part)
+    return [] if part.failure else shape_of(part).everything(part)
 
 
 def hosts(part: PartView) -> list[Block]:
@@ -46,7 +48,7 @@ def hosts(part: PartView) -> list[Block]:
     return host_blocks(counting or [trial for cell in part.cells for trial in cell.every])
 
 
-def not_conforming(part: PartView) -> Lines | None:
+def not_conforming(part: PartView) -> tuple[Lines, ...]:
     """The trials without a figure, each with its cause; where a part has many cells only those that were run
     again, as the findings tell of the others.
     """
@@ -54,21 +56,11 @@ def not_conforming(part: PartView) -> Lines | None:
     for cell in part.cells:
         for trial in cell.superseded:
             why = trial.why_not or "interrupted, or disturbed"
-            lines.append(f"{_place(cell.label, trial.record.block)}: {why}; run again")
-        for trial in cell.every if part.part.shape in LISTED else ():
+            lines.append(f"{cell.label}, block {trial.record.block + 1}: {why}; run again")
+        for trial in cell.every if SHAPES[part.part.shape].lists_failures else ():
             if trial.why_not is not None:
-                lines.append(f"{_place(cell.label, trial.record.block)}: {trial.why_not}")
+                lines.append(f"{cell.label}, block {trial.record.block + 1}: {trial.why_not}")
     more = len(lines) - MOST_LISTED
     if more > 1:
         lines = [*lines[:MOST_LISTED], f"… and {counted(more, 'more trial')}"]
-    return Lines("Trials without a figure", tuple(lines), note="on record") if lines else None
-
-
-def _place(label: str, block: int) -> str:
-    return f"{label}, block {block + 1}"
-
-
-def left_out(part: PartView) -> Lines | None:
-    """The cells that were not run, and why."""
-    lines = () if part.failure else skipped_lines(part)
-    return Lines("Not run", lines, style="yellow") if lines else None
+    return (Lines("Trials without a figure", tuple(lines), note="on record"),) if lines else ()

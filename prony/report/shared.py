@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prony.analysis import compared_figure
 from prony.compare.position import PositionEffect
 from prony.compare.shared import CarryOver, LoadRatio, LoadSample, load_ratios, order_effects
-from prony.experiment.clear import compared_figure
 from prony.plan.part import Sharing
 from prony.plan.processes import name_within
 from prony.report.blocks import Block, Lines

@@ -2,63 +2,59 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from prony.evidence.engine import Window
 from prony.judge.window import measured
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table
-from prony.report.cell_view import TrialView
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table
+from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.intervals import has_figure, times_lines, trial_cell
-from prony.report.labels import label_of, unit_of
+from prony.report.labels import SERVICE_TIMES, SESSION_TIMES, SESSIONS, label_of, unit_of
 from prony.report.result import PartView
+from prony.report.shape import Shape, steps_chapter
 from prony.report.trial_tables import group_lines, script_blocks, step_blocks, time_part_blocks
 from prony.report.wording import duration, number
 
-GROUPS: tuple[tuple[str, tuple[str, ...]], ...] = (
+GROUPS = (
     (
         "Load",
         (
-            "requests_per_s",
-            "mean_ms",
-            "min_ms",
-            "p50_ms",
-            "p90_ms",
-            "p95_ms",
-            "p99_ms",
-            "p999_ms",
-            "max_ms",
-            "service_time_p50_ms",
-            "service_time_p99_ms",
+            *(HEADLINE, "mean_ms", "min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "max_ms"),
+            *SERVICE_TIMES,
         ),
     ),
     (
         "Sessions",
-        (
-            "sessions_begun",
-            "sessions_completed",
-            "sessions_per_s",
-            "session_mean_ms",
-            "session_min_ms",
-            "session_p50_ms",
-            "session_p95_ms",
-            "session_p99_ms",
-            "session_max_ms",
-        ),
+        (*SESSIONS, "sessions_per_s", "session_mean_ms", "session_min_ms", *SESSION_TIMES, "session_max_ms"),
     ),
     ("TLS", ("handshakes_per_request", "resumed_share")),
     (
         "Cost",
-        (
-            "server_cpu_us_per_request",
-            "server_cpu_share",
-            "client_cpu_us_per_request",
-            "client_cpu_share",
-        ),
+        ("server_cpu_us_per_request", "server_cpu_share", "client_cpu_us_per_request", "client_cpu_share"),
     ),
+)
+PARTS = (
+    "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. "
+    "Receive: to the last. Together the service time; connect and TLS handshake are not part of it."
 )
 
 
-def blocks(part: PartView) -> list[Block]:
-    """Counts, figures, steps, time parts, the script's output."""
-    return [*results(part), *step_blocks(part.trials), *time_part_blocks(part.trials), *script(part)]
+class Single(Shape):
+    """One trial of one server: counts, figures, steps, time parts, the script's output."""
+
+    def blocks(self, part: PartView) -> list[Block]:
+        return [*results(part), *step_blocks(part.trials), *time_part_blocks(part.trials), *script(part)]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        against = " against a server that was already running" if part.external else ""
+        lead = f"One trial{against}: nothing is said about how others would differ."
+        parts = tuple(replace(block, title="", note="") for block in time_part_blocks(part.trials))
+        return [
+            Chapter("results", "Results", (*results(part), *script(part)), lead),
+            steps_chapter(step_blocks(part.trials)),
+            Chapter("parts", "Time parts", parts, PARTS),
+            *("latency", "throughput", "cpu", "sockets"),
+        ]
 
 
 def results(part: PartView) -> list[Block]:

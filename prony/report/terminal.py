@@ -16,7 +16,8 @@ from prony.report.answer import Answer, answer, provided, quick_words
 from prony.report.blocks import Block, Lines, Table
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.result import PartView, ResultView
-from prony.report.shapes import blocks, hosts, left_out, not_conforming
+from prony.report.shape import left_out
+from prony.report.shapes import blocks, hosts, not_conforming
 from prony.report.style import KIND_STYLE, KIND_WORDS
 from prony.report.table import drawn
 from prony.report.two_results import TwoResults
@@ -87,11 +88,10 @@ def _part(view: ResultView, part: PartView, out: _Printer) -> None:
         *blocks(part),
         *(part.explanation.blocks if part.explanation is not None else ()),
         *hosts(part),
-        not_conforming(part),
-        left_out(part),
+        *not_conforming(part),
+        *left_out(part),
     ):
-        if block is not None:
-            out.block(block)
+        out.block(block)
     _findings(finding_groups(part), out)
 
 

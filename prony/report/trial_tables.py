@@ -16,7 +16,7 @@ from prony.judge.times import plain_times, step_times
 from prony.judge.window import measured
 from prony.report.blocks import Block, Lines, plain
 from prony.report.cell_view import TrialView
-from prony.report.wording import ABSENT, counted, number, significant
+from prony.report.wording import counted, number, significant
 
 STEP_HEAD = ("step", "requests/s", "failed", "mean, ms", "p50, ms", "p99, ms")
 PART_HEAD = ("part", "samples", "mean, ms", "p50, ms", "p99, ms")
@@ -120,16 +120,21 @@ def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
 
 
 def _step_row(name: str, steps: Sequence[StepLine]) -> tuple[str, ...]:
-    def middle(values: Sequence[float | None]) -> str:
-        known = [value for value in values if value is not None]
-        return significant(median_high(known), 3) if len(known) == len(values) else ABSENT
-
+    middle = (
+        middle_time([getattr(step.times, name) for step in steps]) for name in ("mean_ms", "p50_ms", "p99_ms")
+    )
     return (
         name,
         number(median(step.per_s for step in steps)),
         number(sum(step.failed for step in steps)),
-        *(middle([getattr(step.times, name) for step in steps]) for name in ("mean_ms", "p50_ms", "p99_ms")),
+        *(significant(value, 3) for value in middle),
     )
+
+
+def middle_time(values: Sequence[float | None]) -> float | None:
+    """Of percentiles: the median that is one of them; None where one is not known."""
+    known = [value for value in values if value is not None]
+    return median_high(known) if known and len(known) == len(values) else None
 
 
 def time_part_blocks(trials: Sequence[TrialView]) -> list[Block]:

@@ -9,50 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 
 from prony.compare.claim import Claim
 from prony.evidence.host import Fingerprint
-from prony.experiment.clear import compared_figure
-from prony.report import schema as out
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import Block, Column, Lines, Row, Section, Table, words
 from prony.report.cell_view import CellView, Spread
-from prony.report.comparison import CLAIM_WORDS
 from prony.report.intervals import between, over_trials
 from prony.report.labels import named
-from prony.report.reading import FEWEST, figure_pairs
+from prony.report.pairs import CLAIM_WORDS, FEWEST, figure_pairs
 from prony.report.result import PairView, ResultView
+from prony.report.schema import SideOut, TwoFiguresOut, TwoRatiosOut, TwoResultsOut
 from prony.report.wording import ratio
-
-
-@dataclass(frozen=True, slots=True)
-class MachineFigure:
-    """One server's figure on each host: median and range, never divided by each other."""
-
-    where: str
-    server: str
-    figure: str
-    sides: tuple[Spread | None, Spread | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Ratio:
-    """One pair of servers on each host: the ratio within it."""
-
-    where: str
-    a: str
-    b: str
-    figure: str
-    sides: tuple[PairView | None, PairView | None]
-
-    @property
-    def words(self) -> str:
-        """Whether both hosts say the same of this pair."""
-        left, right = self.sides
-        if left is None or right is None:
-            return "only on one host"
-        if Claim.OPEN in (left.claim, right.claim):
-            return "undecided"
-        return "the same order" if left.better == right.better else "another order"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +28,8 @@ class TwoResults:
     """All that is shown."""
 
     sides: tuple[ResultView, ResultView]
-    figures: tuple[MachineFigure, ...]
-    ratios: tuple[Ratio, ...]
+    figures: list[TwoFiguresOut]
+    ratios: list[TwoRatiosOut]
     differing: tuple[tuple[str, str, str], ...]
     """(what, first, second) of the fingerprints where they differ."""
 
@@ -90,24 +58,34 @@ def beside(first: ResultView, second: ResultView) -> TwoResults:
     several = any(len(side.parts) > 1 for side in (first, second))
     groups = (_groups(first, several), _groups(second, several))
     names = list(dict.fromkeys([*groups[0], *groups[1]]))
-    figures: list[MachineFigure] = []
-    ratios: list[Ratio] = []
+    figures: list[TwoFiguresOut] = []
+    ratios: list[TwoRatiosOut] = []
     for where in names:
         cells = (groups[0].get(where, []), groups[1].get(where, []))
-        figure = compared_figure((*cells[0], *cells[1])[0].cell.trial.load)
+        figure = (*cells[0], *cells[1])[0].asked_figure
         servers = list(dict.fromkeys(cell.cell.server for side in cells for cell in side))
         for server in servers:
-            both = (_spread(cells[0], server, figure), _spread(cells[1], server, figure))
-            if any(both):
-                figures.append(MachineFigure(where, server, figure, both))
-        found = (_pairs(cells[0], figure), _pairs(cells[1], figure))
-        for at, a in enumerate(servers):
-            for b in servers[at + 1 :]:
-                sides = (found[0].get((a, b)), found[1].get((a, b)))
-                if any(sides):
-                    ratios.append(Ratio(where, a, b, figure, sides))
+            spreads = [_spread(side, server, figure) for side in cells]
+            if any(spreads):
+                figures.append(TwoFiguresOut(where=where, server=server, figure=figure, sides=spreads))
+        found = [_pairs(side, figure) for side in cells]
+        for pair in combinations(servers, 2):
+            sides = [side.get(pair) for side in found]
+            if any(sides):
+                a, b = pair
+                said = _agreement(*sides)
+                ratios.append(TwoRatiosOut(where=where, a=a, b=b, figure=figure, words=said, sides=sides))
     differing = _differing(first.fingerprint, second.fingerprint)
-    return TwoResults((first, second), tuple(figures), tuple(ratios), tuple(differing))
+    return TwoResults((first, second), figures, ratios, tuple(differing))
+
+
+def _agreement(left: PairView | None, right: PairView | None) -> str:
+    """Whether both hosts say the same of a pair."""
+    if left is None or right is None:
+        return "only on one host"
+    if Claim.OPEN in (left.claim, right.claim):
+        return "undecided"
+    return "the same order" if left.better == right.better else "another order"
 
 
 def _groups(result: ResultView, several: bool) -> dict[str, list[CellView]]:
@@ -162,14 +140,14 @@ def blocks(found: TwoResults) -> list[Block]:
     ratios = tuple(
         Row(
             f"{one.a} ÷ {one.b}",
-            (TableCell(one.where), *(TableCell(_ratio(side)) for side in one.sides), TableCell(one.words)),
+            words(one.where, *map(_ratio, one.sides), one.words),
         )
         for one in found.ratios
     )
     figures = tuple(
         Row(
             one.server,
-            (TableCell(one.where), *(TableCell(_range(side, one.figure)) for side in one.sides)),
+            words(one.where, *(_range(side, one.figure) for side in one.sides)),
             named(one.figure),
         )
         for one in found.figures
@@ -184,7 +162,7 @@ def blocks(found: TwoResults) -> list[Block]:
     note = "median over trials (min–max), never divided by each other"
     made.append(Table((where, *sides), (Section(figures),), title="Figures", note=note))
     if found.differing:
-        rows = tuple(Row(what, (TableCell(left), TableCell(right))) for what, left, right in found.differing)
+        rows = tuple(Row(what, words(left, right)) for what, left, right in found.differing)
         made.append(Table(sides, (Section(rows),), title="What differs between the hosts"))
     return made
 
@@ -207,33 +185,11 @@ def _range(found: Spread | None, figure: str) -> str:
     if found is None:
         return "no figure"
     ends = between(figure, found)
-    return over_trials(figure, found, found.median) + (
-        f" {ends}" if ends.startswith("[") else f" ({ends})" if ends else ""
-    )
+    if found.median_low is None and ends:
+        ends = f"({ends})"
+    return f"{over_trials(figure, found, found.median)} {ends}".rstrip()
 
 
-def to_json(found: TwoResults) -> out.TwoResultsOut:
-    """The same as the models of the contract."""
-    return out.TwoResultsOut(
-        confounded=found.confounded,
-        words=found.words,
-        results=[
-            out.SideOut(id=side.id, title=side.title, fingerprint=side.fingerprint) for side in found.sides
-        ],
-        ratios=[
-            out.TwoRatiosOut(
-                where=one.where,
-                a=one.a,
-                b=one.b,
-                figure=one.figure,
-                words=one.words,
-                sides=list(one.sides),
-            )
-            for one in found.ratios
-        ],
-        figures=[
-            out.TwoFiguresOut(where=one.where, server=one.server, figure=one.figure, sides=list(one.sides))
-            for one in found.figures
-        ],
-        differing=list(found.differing),
-    )
+def to_json(found: TwoResults) -> TwoResultsOut:
+    """The same as a model of the contract."""
+    return TwoResultsOut.filled(found, results=list(map(SideOut.filled, found.sides)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 ABSENT = "–"
 """Stands where a figure could not be read. Never a zero."""
@@ -69,6 +70,16 @@ def bytes_in_words(value: float | None) -> str:
 def counted(n: int, singular: str, plural: str | None = None) -> str:
     """1 trial, 3 trials."""
     return f"{n:,} {singular if n == 1 else plural or singular + 's'}"
+
+
+def join(words: Sequence[str]) -> str:
+    """a, b and c."""
+    return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
+
+
+def within(where: str, text: str) -> str:
+    """The text with its place before it, where it has one."""
+    return f"{where}: {text}" if where else text
 
 
 def ranges(numbers: tuple[int, ...]) -> str:

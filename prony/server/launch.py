@@ -26,18 +26,16 @@ def launch(
     built: Built,
     *,
     cpus: Sequence[int] = (),
-    start_on: Sequence[int] | None = None,
     service_cpus: Sequence[int] = (),
     port: int | None = None,
     host: str = "127.0.0.1",
-    jvm_flags: Sequence[str] = (),
     agent: bool = True,
     log_dir: Path | None = None,
 ) -> RunningServer:
     """Start a fresh process; it is not ready yet (`RunningServer.wait_ready`).
 
     `cpus`: those that are its own in the window, told to a JVM as its processor count; empty means all that
-    we have. `start_on`: where it may run for now (default: `cpus`). `service_cpus`: where its services run,
+    we have. `service_cpus`: where its services run,
     which are started first; empty means that they share the server's. `port` None picks a free one, unless
     the server has an address of its own. `agent=False` leaves the agent out of a JVM. Raises EnvironmentFault
     (port taken, cannot be executed, no room for its folders, a service without its program or that is not
@@ -74,8 +72,8 @@ def launch(
         made = certificates.make(scratch / "tls", host) if spec.scheme == "https" and not spec.url else None
         if made is not None:
             values |= made.placeholders()
-        command = expand(built, values, [*flags, *jvm_flags])
-        now = (cpus if start_on is None else start_on) or granted_cpus()
+        command = expand(built, values, flags)
+        now = cpus or granted_cpus()
         process_spec = ProcessSpec(
             command, environment(built, values), scratch, log, cpus=sorted(now), own_cpus=cpus
         )

@@ -49,7 +49,6 @@ def http_probe(
     body: bytes | memoryview | str | None = None,
     timeout_s: float = 5.0,
     tls: bool = False,
-    close_shows_within_s: float = CLOSE_SHOWS_WITHIN_S,
 ) -> ProbeResponse:
     """Send one request on a connection of its own and read the whole response.
 
@@ -75,7 +74,7 @@ def http_probe(
             name, value = name.lower(), _as_the_engine_reads(value)
             found[name] = f"{found[name]}, {value}" if name in found else value
         return ProbeResponse(
-            response.status, found, content, _still_open(connection.sock, close_shows_within_s)
+            response.status, found, content, _still_open(connection.sock, CLOSE_SHOWS_WITHIN_S)
         )
     except (http.client.HTTPException, ValueError) as fault:
         raise OSError(f"the response is not HTTP: {fault!r}") from fault

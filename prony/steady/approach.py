@@ -139,16 +139,17 @@ def approach(
     )
 
 
-def rows_needed(
-    noise: float, autocorrelation: float, window_rows: int, limit: float, most: int = 3600
-) -> int:
+MOST_ROWS = 3600
+
+
+def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: float) -> int:
     """About how many rows of one second, the window's among them, a level series of this noise needs for its
-    bound to fall below `limit`; `most` when that is not enough.
+    bound to fall below `limit`; MOST_ROWS when that is not enough.
 
     What a level series would show: no gap, so the bound is the standard error's share alone, at the longest
     time constant.
     """
-    low, high = max(FEWEST_ROWS, window_rows + 3), most
+    low, high = max(FEWEST_ROWS, window_rows + 3), MOST_ROWS
     while low < high:
         middle = (low + high) // 2
         if _level_bound(noise, autocorrelation, window_rows, middle) < limit:

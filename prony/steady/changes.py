@@ -53,7 +53,6 @@ class Changes:
     """Change of the fitted line from the first row to the last."""
     trend_error: float
     """Standard error of `trend`, inflated for autocorrelation."""
-    trend_significant: bool
     is_trend: bool
     """Whether a line describes the series better than levels (a step tilts the line, a slope
     makes stairs).
@@ -111,7 +110,7 @@ def find_changes(
     trend, error, significant, misfit = _trend(points)
     freedom = points.size - 1 - 2 * len(cuts)
     is_trend = significant and (not cuts or misfit <= _residual(points, cuts) / max(freedom, 1))
-    return Changes(tuple(c * width for c in cuts), levels, trend, error, significant, is_trend, resolution)
+    return Changes(tuple(c * width for c in cuts), levels, trend, error, is_trend, resolution)
 
 
 def unsettled_rows(logs: Floats) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.numbers import percent
-from prony.steady.changes import MIN_SEGMENT_ROWS, Changes, find_changes, log_levels, unsettled_rows
+from prony.steady.changes import Changes, find_changes, log_levels, unsettled_rows
 from prony.steady.compiling import compiling_s, waited_s
 from prony.steady.limits import SteadyClass, SteadyLimits
 
@@ -29,8 +29,6 @@ is not one that is done.
 """
 FULL_ROW_SHARE = 0.5
 """Rows shorter than this share of the median row are left out: their rate is mostly rounding."""
-LAST_SHARE = 4
-"""The last level must span the last quarter of the series, as in Barrett et al."""
 CHART_MAX_CHANGES = 6
 """Changes allowed over a whole run: with its warm-up it has more levels than a window."""
 
@@ -46,15 +44,6 @@ class SteadyState:
     """Where the steady stretch begins, in the engine's time; None when not steady."""
     klass: SteadyClass
     reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Classified:
-    """The class of a series of rows."""
-
-    klass: SteadyClass
-    since_ms: float | None
-    """Where its last level begins, in the engine's time; None without a steady state."""
 
 
 def full_rows(
@@ -93,12 +82,12 @@ def median_changes(rows: Sequence[IntervalRow], limits: SteadyLimits) -> Changes
     return find_changes(log_levels(medians), penalty=limits.penalty, least=math.log1p(limits.change))
 
 
-def change_points_ms(rows: Sequence[IntervalRow], limits: SteadyLimits | None = None) -> tuple[float, ...]:
+def change_points_ms(rows: Sequence[IntervalRow]) -> tuple[float, ...]:
     """Times, on the engine's clock, at which the level of throughput changed: for the chart of a
     whole run.
     """
     usable = full_rows(rows)
-    found = rate_changes(usable, limits or SteadyLimits(), CHART_MAX_CHANGES)
+    found = rate_changes(usable, SteadyLimits(), CHART_MAX_CHANGES)
     return tuple(usable[cut].t_ms - usable[cut].duration_ms for cut in found.cuts)
 
 
@@ -238,25 +227,6 @@ def _changed(rows: Sequence[IntervalRow], limits: SteadyLimits) -> bool:
     """Whether throughput or p50 changes significantly over these rows."""
     found = (find(rows, limits) for find in (rate_changes, median_changes))
     return any(one is not None and abs(one.largest) > limits.change for one in found)
-
-
-def classify(
-    rows: Sequence[IntervalRow], limits: SteadyLimits | None = None, last_rows: int = HOLD_ROWS
-) -> Classified | None:
-    """The class of a whole series of rows; None when it is too short for two levels.
-
-    Without a significant change over its last rows it ends in a level, which reaches back as far as no change
-    is significant.
-    """
-    limits = limits or SteadyLimits()
-    usable = full_rows(rows)
-    if len(usable) < 2 * MIN_SEGMENT_ROWS:
-        return None
-    hold = min(max(last_rows, len(usable) // LAST_SHARE), len(usable))
-    if abs(rate_changes(usable[-hold:], limits).largest) > limits.change:
-        return Classified("no steady state", None)
-    start = len(usable) - _stretch(usable, limits, hold)
-    return Classified(_class(usable, start, limits), usable[start].t_ms - usable[start].duration_ms)
 
 
 def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:

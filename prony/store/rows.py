@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import Any, Literal
 
 from prony.evidence.host import Fingerprint
-from prony.evidence.server import COMMIT
 from prony.evidence.trial import TrialRecord
 from prony.judge.finding import Judgement
 
@@ -173,16 +172,6 @@ class SeriesTrial:
     """Of the server and its runtime."""
     build_key: str | None
     prony_version: str
-
-    @property
-    def revision(self) -> str | None:
-        """The commit that the server was built from, where it is known."""
-        return self.versions.get(COMMIT)
-
-    @property
-    def comparable_key(self) -> tuple[str, str]:
-        """Two trials can be compared as they stand only where this is equal: host and software, and plan."""
-        return self.fingerprint_key, self.plan_key
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ import pytest
 
 from prony.cli import publishing
 from prony.errors import UsageError
-from prony.report.exported import load_exported
 from prony.report.published import BEGIN, END, text
+from prony.report.reading import load_exported
 from prony.store import Store, transfer
 from tests.exports.stored import keep
 from tests.report import factory

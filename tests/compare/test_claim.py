@@ -6,11 +6,11 @@ import math
 
 import pytest
 
-from prony.compare.claim import AT_LEAST, Claim, Ends, claim_of, settles
+from prony.compare.claim import MARGINS, Claim, Ends, Margins, claim_of, settles
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.worst import Source
 
-BAND, LEVEL, BLOCK_S = 0.02, 0.05, 60.0
+LEVEL, BLOCK_S = 0.05, 60.0
 
 
 @pytest.mark.parametrize(
@@ -30,7 +30,7 @@ BAND, LEVEL, BLOCK_S = 0.02, 0.05, 60.0
     ],
 )
 def test_which_claim_holds(window: Ends, later: Ends | None, least: float, claim: Claim) -> None:
-    assert claim_of(window, later, BAND, least) is claim
+    assert claim_of(window, later, Margins(least=least)) is claim
 
 
 def noisy(middle: float, sd: float) -> RatioResult:
@@ -40,13 +40,13 @@ def noisy(middle: float, sd: float) -> RatioResult:
 
 
 def what(found: RatioResult, *bends: Source, least: float = 0.01) -> str | None:
-    made = settles(found, bends, LEVEL, BAND, BLOCK_S, least)
+    made = settles(found, bends, LEVEL, Margins(least=least), BLOCK_S)
     return None if made is None else made.what
 
 
 def test_noise_is_settled_by_blocks_and_a_larger_difference_needs_fewer() -> None:
-    near = settles(noisy(1.06, 0.05), (), LEVEL, BAND, BLOCK_S, AT_LEAST)
-    far = settles(noisy(1.10, 0.05), (), LEVEL, BAND, BLOCK_S, AT_LEAST)
+    near = settles(noisy(1.06, 0.05), (), LEVEL, MARGINS, BLOCK_S)
+    far = settles(noisy(1.10, 0.05), (), LEVEL, MARGINS, BLOCK_S)
     assert near is not None
     assert far is not None
     assert (near.what, far.what) == ("blocks", "blocks")

@@ -131,7 +131,7 @@ class TestClaims:
         assert exact(1.001, budget={"warm": Bias(low=0.0, high=0.2)}).claim is Claim.OPEN
 
     def test_a_difference_below_the_band_makes_none(self) -> None:
-        assert exact(1.012, 7, band=0.02).claim is Claim.EQUIVALENT
+        assert exact(1.012, 7).claim is Claim.EQUIVALENT
 
     def test_an_open_pair_names_the_blocks_that_settle_it_and_their_time(self) -> None:
         samples = trials(np.random.default_rng(3), (1000, 1060), 3, spread=0.03)
@@ -167,7 +167,7 @@ class TestWhatCounts:
         samples[1] = samples[1]._replace(conforms=False, why="errors: many", value=9e9)
         found = compare(samples)
         (pair,) = found.pairs
-        assert found.servers[1].missing == ("block 1: errors: many",)
+        assert found.servers[1].missing == ((0, "errors: many"),)
         assert pair.n == 4
         missing = next(source for source in pair.sources if source.name == "missing")
         # A difference may be anything between the extremes that were seen of either server, in as many of
@@ -195,7 +195,7 @@ class TestWhatCounts:
         samples[0] = samples[0]._replace(value=None)
         samples[2] = samples[2]._replace(value=0.0)
         (tomcat, _) = compare(samples).servers
-        assert tomcat.missing_blocks == (0, 1)
+        assert [one.block for one in tomcat.missing] == [0, 1]
 
     def test_nothing_on_one_side(self) -> None:
         samples = [
@@ -233,11 +233,6 @@ class TestWhatCounts:
         samples = trials(np.random.default_rng(1), (1000, 1100), 5)
         pair = compare(samples, servers=("spring-jetty", "spring-tomcat")).pairs[0]
         assert (pair.a, pair.b) == ("spring-jetty", "spring-tomcat")
-
-    @pytest.mark.parametrize("bad", [{"band": -0.1}, {"confidence": 0.0}, {"confidence": 1.0}])
-    def test_absurd_settings_are_refused(self, bad: dict[str, Any]) -> None:
-        with pytest.raises(ValueError, match="band"):
-            compare([], **bad)
 
     def test_nobody(self) -> None:
         assert compare([]).pairs == ()

@@ -12,6 +12,7 @@ from prony.judge.times import headline_times, percentiles
 from prony.plan.objective import objectives
 from prony.plan.part import Search
 from tests.report import factory
+from tests.report.trial_evidence import histogram
 
 NS = ("p50_ns", "p90_ns", "p99_ns", "max_ns")
 SECONDS_MS = ((5, 8, 12, 20), (15, 25, 60, 140))
@@ -79,7 +80,7 @@ def spread_times(median_ms: float, count: int = 4000, **counted: int) -> TrialRe
     engine = record.evidence.engine
     assert engine is not None
     assert engine.window is not None
-    times = factory.histogram(median_ms * 1e6, count, seed=1)
+    times = histogram(median_ms * 1e6, count, seed=1)
     window = engine.window.model_copy(update={"service_time": times})
     evidence = record.evidence.model_copy(update={"engine": engine.model_copy(update={"window": window})})
     return record.model_copy(update={"evidence": evidence})

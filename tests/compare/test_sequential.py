@@ -45,9 +45,12 @@ def test_a_single_look_is_the_ordinary_interval() -> None:
     assert boundaries(Looks(8, 8), 0.05)[8] == pytest.approx(stats.t.ppf(0.975, 7))
     rng = np.random.default_rng(2)
     a, b = list(rng.lognormal(0, 0.05, 8)), list(rng.lognormal(0, 0.05, 8))
-    once = repeated_ratio(a, b, range(8), range(8), Looks(8, 8), for_skewness=False)
+    once = repeated_ratio(a, b, range(8), range(8), Looks(8, 8))
     plain = ratio(a, b, range(8), range(8))
-    assert (once.low, once.high) == pytest.approx((plain.low, plain.high))
+    assert once.low is not None
+    assert once.high is not None
+    assert once.low <= (plain.low or 0.0) * (1 + 1e-9)
+    assert (plain.high or 0.0) <= once.high * (1 + 1e-9)
 
 
 def test_looking_costs_width_and_more_so_with_more_looks() -> None:
@@ -128,7 +131,7 @@ class TestComparison:
         found = compare(made, looks=self.LOOKS)
         assert found.pairs[0].n == 5
         assert found.pairs[0].better == "a"
-        assert found.servers[0].missing_blocks == (0,)
+        assert [one.block for one in found.servers[0].missing] == [0]
 
     def test_pairs_share_the_error(self) -> None:
         made = samples(np.random.default_rng(1), {"a": 1.0, "b": 1.0, "c": 1.0}, 6)

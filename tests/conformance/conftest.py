@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.conformance import responses
+from prony.conformance import responses, suite
 from prony.conformance.result import CheckResult
 from prony.conformance.suite import check
 from prony.plan.workload import Workload
@@ -61,9 +61,10 @@ def examine(monkeypatch: pytest.MonkeyPatch) -> Examine:
     """`examine(built, workload, "head")`: results by check; everything when no check is named."""
 
     monkeypatch.setattr(responses, "CLOSE_PATIENCE_S", 0.5)
+    monkeypatch.setattr(suite, "WRONG_PATIENCE_S", 0.0)
 
     def run(built: Built, workload: Workload, *only: str) -> dict[str, CheckResult]:
-        found = check(built, workload, only=only or None, start_timeout_s=20.0, wrong_patience_s=0.0)
+        found = check(built, workload, only=only or None, start_timeout_s=20.0)
         return {result.check: result for result in found.results}
 
     return run

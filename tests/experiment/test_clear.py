@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from prony.analysis import questions
 from prony.cli.common import Common
-from prony.compare import Claim, Looks
+from prony.compare import Claim, Looks, Margins
 from prony.errors import UsageError
-from prony.experiment.clear import UntilClear, questions
+from prony.experiment.clear import UntilClear
 from prony.judge.finding import Judgement
 from prony.plan import workload
 from prony.plan.cell import cell_of
@@ -19,7 +20,7 @@ from prony.plan.part import Part
 from prony.plan.plan import MAIN, Plan
 from prony.plan.target import Launch
 from prony.plan.trial import quick_trial
-from prony.report.reading import figure_pairs
+from prony.report.pairs import figure_pairs
 from tests.judge.factory import healthy
 from tests.report import factory
 from tests.report.factory import record
@@ -66,11 +67,11 @@ def test_equivalence_ends_it_and_one_unclear_pair_does_not() -> None:
 
 def test_what_is_too_small_to_matter_is_the_plans_to_say() -> None:
     cells = factory.full().cells
-    wide = figure_pairs(cells, "requests_per_s", band=0.9)
+    wide = figure_pairs(cells, "requests_per_s", margins=Margins(0.9))
     assert {pair.claim for pair in wide} == {Claim.EQUIVALENT}
     assert Claim.EQUIVALENT not in {pair.claim for pair in figure_pairs(cells, "requests_per_s")}
     for band, over in ((0.9, True), (0.02, False)):
-        watch = UntilClear(("a", "b"), Looks(5, 20), band=band)
+        watch = UntilClear(("a", "b"), Looks(5, 20), margins=Margins(band))
         feed(watch, range(5), 0.05)
         assert (watch.need() == 0) is over
 
@@ -81,7 +82,7 @@ def test_the_need_is_half_of_the_widest_unclear_interval_relative_to_the_band() 
     feed(wide, range(5), 0.05)
     feed(narrow, range(5), 0.02)
     assert 1 < narrow.need() < wide.need() < math.inf
-    lenient = UntilClear(("a", "b"), Looks(5, 20), band=0.04)
+    lenient = UntilClear(("a", "b"), Looks(5, 20), margins=Margins(0.04))
     feed(lenient, range(5), 0.02)
     assert lenient.need() < narrow.need()
 

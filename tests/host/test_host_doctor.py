@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from prony.evidence.host import CpuPartition, PortRange
-from prony.host import checks_cpu, checks_system, readings
+from prony.host import checks_cpu, checks_system, doctor, readings
 from prony.host.affinity import Pinning
 from prony.host.check import HostCheck
 from prony.host.doctor import examine, judge_readings
@@ -261,9 +261,10 @@ def test_an_engine_that_cannot_be_run_is_no_answer(monkeypatch: pytest.MonkeyPat
     assert found.drivers is None
 
 
-def test_this_machine_is_examined() -> None:
+def test_this_machine_is_examined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "SAMPLE_S", 0.1)
     extra = HostCheck("JDK", "ok", "25", "needed")
-    results = examine(extra=[extra], sample_s=0.1)
+    results = examine(extra=[extra])
     assert results[-1] is extra
     names = [result.name for result in results]
     assert len(names) == len(set(names)) >= 18
@@ -315,7 +316,7 @@ def test_what_keeps_the_cpus_busy_is_no_other_load(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_blind_machine_is_unknown_and_not_fine(tree: Grow) -> None:
-    results = {result.name: result for result in examine(sample_s=0, root=tree({}))}
+    results = {result.name: result for result in judge_readings(gather(sample_s=0, root=tree({})))}
     for name in ("steal", "other load", "clock", "port range", "memory", "swap", "huge pages", "kernel log"):
         assert results[name].status == "unknown", name
     assert results["CPUs"].status == "unknown"

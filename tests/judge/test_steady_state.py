@@ -7,12 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from prony.judge.checks.steady import SteadyWindowLimits
 from prony.steady.changes import lone_rows, unsettled_rows
 from prony.steady.detector import (
     HOLD_ROWS,
     change_points_ms,
-    classify,
     full_rows,
     jit_share,
     steady_state,
@@ -171,42 +169,10 @@ def test_change_points_for_the_chart() -> None:
     rates = (
         f.noisy(2000, 15, 0.02, seed=1) + f.noisy(5000, 15, 0.02, seed=2) + f.noisy(8000, 30, 0.02, seed=3)
     )
-    found = change_points_ms(f.rows(rates), SteadyWindowLimits().steady)
+    found = change_points_ms(f.rows(rates))
     assert found == (15_000.0, 30_000.0)
     assert change_points_ms(f.rows(f.noisy(8000, 60, 0.02, seed=4))) == ()
     assert change_points_ms(()) == ()
-
-
-def class_of(rates: list[float]) -> str:
-    found = classify(f.rows(rates))
-    assert found is not None
-    return found.klass
-
-
-@pytest.mark.parametrize("noise", [0.005, 0.02])
-@pytest.mark.parametrize("seed", range(3))
-def test_the_four_classes_of_a_whole_series(noise: float, seed: int) -> None:
-    level, fast = f.noisy(8000, 40, noise, seed), f.noisy(9500, 40, noise, seed + 10)
-    assert class_of(level + level) == "flat"
-    assert class_of(level + fast) == "warm-up"
-    assert class_of(fast + level) == "slowdown"
-    assert class_of(warming(noise, seed)) == "warm-up"
-    assert class_of(level + f.noisy(6000, 8, noise, seed + 20)) == "no steady state"
-    assert class_of(list(np.linspace(4000, 9000, 80) * np.array(f.noisy(1.0, 80, noise, seed)))) in {
-        "no steady state",
-        "warm-up",
-    }
-
-
-def test_a_slope_that_never_ends_has_no_steady_state() -> None:
-    rates = np.linspace(4000, 9000, 80) * np.array(f.noisy(1.0, 80, 0.005))
-    found = classify(f.rows(list(rates)))
-    assert found is not None
-    assert (found.klass, found.since_ms) == ("no steady state", None)
-
-
-def test_too_few_rows_have_no_class() -> None:
-    assert classify(f.rows([8000.0] * 5)) is None
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -9,6 +9,7 @@ import pytest
 
 from prony.errors import UsageError
 from prony.judge.limits import CheckLimits
+from prony.plan import planfile_quick
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.plan import Plan
 from prony.plan.planfile_quick import QUICK_S, miniature, quicken, with_soak
@@ -273,12 +274,15 @@ def test_quick_takes_the_gentlest_cut_and_says_what_it_changed(tmp_path: Path) -
     assert all("quick: " in change for change in large.changes)
 
 
-def test_a_thinned_sweep_keeps_its_ends_and_names_what_it_left_out(tmp_path: Path) -> None:
+def test_a_thinned_sweep_keeps_its_ends_and_names_what_it_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(planfile_quick, "QUICK_S", 600.0)
     text = (
         "title: x\nservers: [a, b, c, d]\nworkloads: [hello, json]\n"
         "loads: {users: [1, 2, 4, 8, 16, 32, 64, 128]}\n"
     )
-    quick = quicken(plan(tmp_path, text), budget_s=600)
+    quick = quicken(plan(tmp_path, text))
     users = {cell.users for cell in quick.cells}
     assert {1, 128} <= users
     assert len(users) < 8

@@ -24,6 +24,7 @@ from prony.report.terminal import render
 from prony.store import ExperimentRow, Note, StoredJudgement, StoredTrial
 
 from . import factory
+from .trial_evidence import STARTED
 
 TOMCAT, JETTY = "spring-tomcat", "spring-jetty"
 
@@ -78,13 +79,13 @@ def stored(
                 "load_name": cell.trial.load_name,
             }
         )
-        judged = StoredJudgement(seen.judgement, dict(seen.figures), factory.STARTED, "0.1.0")
+        judged = StoredJudgement(seen.judgement, dict(seen.figures), STARTED, "0.1.0")
         made.append(StoredTrial(record, (judged,), "0.1.0"))
     row = replace(
         factory.row(),
         id=identifier,
         spec=plan.as_stored(),
-        created=factory.STARTED + timedelta(days=len(identifier)),
+        created=STARTED + timedelta(days=len(identifier)),
         fingerprint=factory.FINGERPRINT.model_copy(update={"key": fingerprint}),
     )
     return row, made

@@ -10,21 +10,21 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from prony.compare.claim import Claim, Settles
-from prony.compare.sentence import LATER, later_once, percent_up
+from prony.compare.sentence import percent_up
 from prony.judge.finding import Bias, Finding
 from prony.report.answer import (
     MOST_CONDITIONS,
     MOST_ROWS,
-    MOST_SENTENCES,
     Answer,
     AnswerPart,
     answer,
     provided,
-    ranked,
-    sentences,
 )
 from prony.report.cell_view import HEADLINE
+from prony.report.comparison import ranked
 from prony.report.result import PairView, PartView, ResultView
+from prony.report.shape import MOST_SENTENCES
+from prony.report.shapes import shape_of
 from prony.report.terminal import render
 
 from . import factory
@@ -51,7 +51,7 @@ def as_claimed(view: ResultView, claims: dict[frozenset[str], Claim]) -> PartVie
         claim = claims.get(frozenset((pair.a, pair.b)), pair.claim) if pair.figure == HEADLINE else Claim.OPEN
         within = 0.0312 if claim is Claim.EQUIVALENT else None
         words = f"{pair.figure} {pair.a} {pair.b} {claim.value}"
-        return replace(pair, claim=claim, within=within, settles=None, sentence=words)
+        return replace(pair, claim=claim, within=within, settles=None, sentence=words, window_sentence=words)
 
     part = part_of(view)
     return replace(part, pairs=tuple(map(changed, part.pairs)))
@@ -133,7 +133,7 @@ def test_of_two_servers_the_pair_is_the_answer_and_of_one_its_figure() -> None:
         published=False,
     )
     pair = next(pair for pair in part_of(view).pairs if pair.figure == HEADLINE)
-    assert sentences(part_of(view))[0] == pair.sentence
+    assert shape_of(part_of(view)).sentences(part_of(view))[0] == pair.sentence
     (alone,) = first(factory.foreign_load()).sentences
     assert alone.startswith("7,49")
     assert "server-cpu" in alone
@@ -151,7 +151,7 @@ def test_a_figure_that_nothing_bounds_above_is_at_least_so_much() -> None:
 def test_servers_that_send_different_responses_are_not_compared() -> None:
     differ = Finding(check="content", code="different", conforms=False, reason="96 bytes and 64 bytes")
     part = replace(part_of(factory.experiment()), findings=(differ,), pairs=())
-    (said,) = sentences(part)
+    (said,) = shape_of(part).sentences(part)
     assert said.endswith("96 bytes and 64 bytes")
 
 
@@ -164,16 +164,11 @@ def test_a_part_says_no_more_than_a_screen_holds() -> None:
 
 
 def test_what_comes_later_is_said_once() -> None:
-    one, other = f"a.{LATER}open", f"b.{LATER}open"
-    assert later_once(["x", one, other]) == ["x", one, "b"]
-    assert later_once(["x"]) == ["x"]
-    said = first(factory.full()).sentences
-    assert sum(LATER in text for text in said) <= 1
-    assert all(pair.sentence in said or LATER in pair.sentence for pair in _told(factory.full(), said))
-
-
-def _told(view: ResultView, said: tuple[str, ...]) -> list[PairView]:
-    return [p for p in part_of(view).pairs if any(p.sentence.startswith(text) for text in said)]
+    part = as_claimed(factory.full(), BESIDE)
+    later = replace(part, pairs=tuple(replace(p, sentence=f"{p.sentence}, then open") for p in part.pairs))
+    now = ranked(part)
+    assert len(now) > 1
+    assert ranked(later) == [f"{now[0]}, then open", *now[1:]]
 
 
 def test_rows_are_a_server_each_best_first_with_how_far_it_may_be_off() -> None:
@@ -220,15 +215,16 @@ def test_where_nothing_conforms_the_reason_is_the_answer() -> None:
 def test_bars_hold_the_interval_within_what_everything_at_its_worst_allows() -> None:
     found = first(factory.troubled())
     for bar in found.bars:
-        assert bar.worst_low is not None
-        assert bar.worst_high is not None
-        assert bar.worst_low <= (bar.low or bar.value) <= bar.value
-        assert bar.value <= (bar.high or bar.value) <= bar.worst_high
+        low, high = bar.off.worst
+        assert low is not None
+        assert high is not None
+        assert low <= (bar.off.low or 0.0) <= 0.0 <= (bar.off.high or 0.0) <= high
         assert bar.budget[0].source == "isolation"
     unbounded = factory.experiment([factory.trial(factory.record(TOMCAT), factory.SATURATED)], [TOMCAT])
     (bar,) = first(unbounded).bars
-    assert bar.worst_high is None
-    assert bar.worst_low is not None
+    low, high = bar.off.worst
+    assert high is None
+    assert low is not None
 
 
 def test_the_largest_uncertainty_is_named_with_what_to_do() -> None:

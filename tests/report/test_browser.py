@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from prony.report.exported import load_exported
 from prony.report.html import render_html, write_text
+from prony.report.reading import load_exported
 from prony_explain.flame import WIDTH
 
 from . import factory

@@ -24,9 +24,8 @@ from prony.report.answer import answer
 from prony.report.cell_view import TrialView
 from prony.report.delivery import as_plain
 from prony.report.export import to_json
-from prony.report.exported import load_exported
 from prony.report.html import render_html
-from prony.report.reading import build
+from prony.report.reading import build, load_exported
 from prony.report.result import ResultView
 from prony.report.schema import json_schema
 from prony.report.terminal import render
@@ -149,7 +148,10 @@ def test_where_there_is_no_room_for_all_pairs_the_shown_ones_come_first() -> Non
     (part,) = view.parts
     pair = next(one for one in part.pairs if one.figure == "requests_per_s")
     claims = [Claim.OPEN] * 9 + [Claim.EQUIVALENT, Claim.OPEN, Claim.SHOWN_FOR_WINDOW, Claim.SHOWN]
-    pairs = tuple(replace(pair, claim=claim, sentence=f"{place}") for place, claim in enumerate(claims))
+    pairs = tuple(
+        replace(pair, claim=claim, sentence=f"{at}", window_sentence=f"{at}")
+        for at, claim in enumerate(claims)
+    )
     (shown,) = answer(replace(view, parts=(replace(part, pairs=pairs),))).parts
     assert shown.sentences == ("12", "11", "9", "0")
 

@@ -18,6 +18,7 @@ from prony.report.result import ResultView
 from prony.report.schema import json_schema
 
 from . import factory
+from .trial_evidence import histogram
 
 SPREAD = {"median", "low", "high", "n", "median_low", "median_high", "bound"}
 FIGURE = {"value", "low", "high", "bias_low", "bias_high", "plateau_low", "plateau_high", "horizon_s"}
@@ -43,6 +44,7 @@ PAIR = {
     "sources",
     "provided",
     "sentence",
+    "window_sentence",
     "basis",
     "where",
 }
@@ -159,7 +161,7 @@ def test_nan_and_infinity_are_left_out() -> None:
 
 
 def test_a_percentile_that_the_samples_do_not_support_is_null() -> None:
-    few = factory.histogram(1_000_000, 1, seed=3, draws=15_000)
+    few = histogram(1_000_000, 1, seed=3, draws=15_000)
     trial = trial_of(measuring({"service_time": few, "completed": 15_000}))
     assert trial["service_time"]["p99_ms"] is not None
     assert trial["service_time"]["p999_ms"] is None
@@ -184,7 +186,7 @@ def measuring(window: dict[str, Any], load: dict[str, Any] | None = None, *troub
 
 
 def test_an_open_loop_has_both_times() -> None:
-    times = {"service_time": factory.histogram(1e6, 50_000, 1), "latency": factory.histogram(5e6, 50_000, 2)}
+    times = {"service_time": histogram(1e6, 50_000, 1), "latency": histogram(5e6, 50_000, 2)}
     trial = trial_of(measuring(times, {"model": "open", "offered_per_s": 5000.0}))
     assert trial["service_time"]["p50_ms"] == pytest.approx(1.0, rel=0.05)
     assert trial["latency"]["p50_ms"] == pytest.approx(5.0, rel=0.05)

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 from markupsafe import Markup
 
+from prony.judge.estimate import Uncertainty
 from prony.judge.finding import Bias, Finding
 from prony.plan.plan import Skipped
 from prony.report.answer import AnswerPart, Bar, answer
@@ -44,7 +45,9 @@ def drawn(part: AnswerPart) -> AnswerTable:
 
 def made(low: float | None, high: float | None, *lines: BudgetLine) -> Bar:
     """A figure of 1,000 good to ± 2 %, at worst between these."""
-    return Bar("a", "a", 1000.0, 980.0, 1020.0, low, high, lines)
+    bias_low = None if low is None else low / 980 - 1
+    bias_high = None if high is None else high / 1020 - 1
+    return Bar("a", "a", 1000.0, Uncertainty(-0.02, 0.02, bias_low, bias_high), lines)
 
 
 def ends(svg: Markup, colour: str) -> list[tuple[float, float]]:

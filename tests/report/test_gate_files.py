@@ -13,9 +13,9 @@ import pytest
 
 from prony.compare.noninferiority import Change, FigureChange
 from prony.compare.worst import Source
-from prony.report.gate import GateView, against, change_numbers, undecided_because
+from prony.report.gate import against, change_numbers, undecided_because
 from prony.report.gate_files import junit, junit_fault, markdown, markdown_fault, svg
-from prony.report.result import ResultView
+from prony.report.result import GateView, ResultView
 from tests.report import factory
 
 RATE = FigureChange("requests_per_s", Change.NO_WORSE, 0.995, 0.985, 1.006, 0.975, 1 / 1.03, 7, 0.985, 1.006)

@@ -14,12 +14,11 @@ from pathlib import Path
 import pytest
 
 from prony.errors import PronyError
-from prony.judge.finding import Kind
+from prony.judge.finding import GRAVEST_FIRST, Kind
 from prony.report.answer import answer, provided
 from prony.report.cell_view import TrialView
-from prony.report.findings import GRAVEST_FIRST
 from prony.report.html import check_writable, render_html, write_html, write_text
-from prony.report.html.conditions import conditions
+from prony.report.html.page import conditions
 from prony.report.html.theme import (
     ACCENTS,
     AT_WORST,

@@ -10,6 +10,7 @@ from prony.report.trial_tables import time_part_blocks
 
 from . import factory
 from .page import Page, rendered
+from .trial_evidence import histogram
 
 
 def with_parts(trial: TrialView) -> TrialView:
@@ -17,7 +18,7 @@ def with_parts(trial: TrialView) -> TrialView:
     assert evidence.engine is not None
     assert evidence.engine.window is not None
     parts = {
-        name: factory.histogram(mean_ns, count, 1, draws=count)
+        name: histogram(mean_ns, count, 1, draws=count)
         for name, mean_ns, count in (
             ("connect_time", 5e4, 10),
             ("send_time", 1e4, 2000),

@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import pytest
 
-from prony.compare.sentence import without_later
 from prony.errors import UsageError
 from prony.judge.finding import Kind
 from prony.plan.cell import PublishedFigures
@@ -54,8 +53,8 @@ def test_what_is_shown_comes_first_and_is_said_once() -> None:
     assert claims
     assert made.startswith(f"- {claims[0]}.")
     assert [made.count(claim) for claim in claims] == [1] * len(claims)
-    pairs = [pair.sentence for pair in view.parts[0].pairs if pair.figure == "requests_per_s"]
-    assert all(without_later(sentence) in made for sentence in pairs)
+    pairs = [pair.window_sentence for pair in view.parts[0].pairs if pair.figure == "requests_per_s"]
+    assert all(sentence in made for sentence in pairs)
     assert "15 of 15 trials conform." in made
 
 

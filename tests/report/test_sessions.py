@@ -17,6 +17,7 @@ from prony.report.terminal import render
 
 from . import factory
 from .page import Page
+from .trial_evidence import histogram
 
 
 def walked(made: TrialView) -> TrialView:
@@ -31,7 +32,7 @@ def walked(made: TrialView) -> TrialView:
             "sessions_begun": 1000,
             "sessions_completed": 990,
             "blocked": 0,
-            "session_time": factory.histogram(8e9, 990, 3, draws=990),
+            "session_time": histogram(8e9, 990, 3, draws=990),
         }
     )
     totals = engine.totals.model_copy(update={"sent": 50_000, "tls_handshakes": 1000, "tls_resumptions": 250})

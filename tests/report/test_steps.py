@@ -11,6 +11,7 @@ from prony.report.trial_tables import step_blocks
 
 from . import factory
 from .page import Page, rendered
+from .trial_evidence import histogram
 
 
 def with_steps(trial: TrialView, *steps: StepFigures) -> TrialView:
@@ -24,7 +25,7 @@ def with_steps(trial: TrialView, *steps: StepFigures) -> TrialView:
 
 
 def step(name: str, count: int, failed: int = 0, scenario: str = "crud") -> StepFigures:
-    times = factory.histogram(2e6, count, 1, draws=count)
+    times = histogram(2e6, count, 1, draws=count)
     return StepFigures(scenario=scenario, name=name, completed=count, failed=failed, service_time=times)
 
 

@@ -10,8 +10,10 @@ from prony.compare import Claim
 from prony.judge.finding import Bias
 from prony.report.answer import conforming
 from prony.report.cell_view import spread
-from prony.report.comparison import best, better_first, figures_table, history, spread_of, value
+from prony.report.comparison import best, figures_table
 from prony.report.findings import finding_groups
+from prony.report.history import history
+from prony.report.pairs import better_first
 from prony.report.result import PairView, PartView, ResultView
 from prony.report.shapes import not_conforming
 
@@ -43,7 +45,7 @@ def test_a_trial_that_does_not_conform_enters_no_figure() -> None:
     }
     (jetty,) = only(view).of("spring-jetty")
     assert len(jetty.counting) == 2
-    found = spread_of(jetty, "requests_per_s")
+    found = jetty.figure("requests_per_s")
     assert found is not None
     assert found.n == 2
     missing = next(line for line in jetty.budget("requests_per_s") if line.source == "missing")
@@ -78,7 +80,7 @@ def test_controls_take_no_part() -> None:
     view = factory.experiment([good, control], ["spring-tomcat"])
     assert len(view.cells[0].counting) == 1
     assert conforming(view) == "the trial conforms"
-    assert not_conforming(only(view)) is None
+    assert not not_conforming(only(view))
 
 
 def test_spread_is_median_and_range_and_knows_no_nan() -> None:
@@ -98,7 +100,7 @@ def test_two_percentiles_are_never_averaged() -> None:
 
 def test_the_steady_figure_stands_beside_the_published_protocols() -> None:
     trial = factory.experiment().trials[0]
-    assert value(trial, "steady_over_published") == pytest.approx(
+    assert trial.figure("steady_over_published") == pytest.approx(
         trial.figures["requests_per_s"] / trial.figures["published_requests_per_s"]
     )
 
@@ -128,6 +130,7 @@ def pair(
         sources=(),
         provided=(),
         sentence=f"{a}, {b}",
+        window_sentence=f"{a}, {b}",
     )
 
 
@@ -197,7 +200,7 @@ def test_the_median_trial_is_a_real_one_that_counts() -> None:
     view = factory.experiment()
     (tomcat,) = only(view).of("spring-tomcat")
     chosen = tomcat.median_trial
-    found = spread_of(tomcat, "requests_per_s")
+    found = tomcat.figure("requests_per_s")
     assert chosen is not None
     assert found is not None
     assert chosen.figures["requests_per_s"] == found.median
@@ -237,8 +240,7 @@ def test_a_disturbed_trial_that_was_repeated_stays_on_record_and_out_of_every_fi
     assert [t.record.id for t in cell.superseded] == [first.record.id]
     assert view.conforms
     assert any("spring-tomcat" in warning for warning in view.warnings)
-    text = not_conforming(only(view))
-    assert text is not None
+    (text,) = not_conforming(only(view))
     assert len(text.lines) == 1
     assert text.lines[0].endswith("run again")
     conforms = next(

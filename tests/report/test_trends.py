@@ -6,7 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import pytest
+
 from prony.errors import EnvironmentFault
+from prony_serve.trends import otava
 from prony_serve.trends.series import Setting, TrendTrial, TrendView, change_words, direction, trend
 
 OLD, NEW = Setting("aaaa", "21.0.5"), Setting("bbbb", "21.0.5")
@@ -24,8 +27,13 @@ def halves(values: Sequence[float], _least: float) -> Sequence[int]:
     return steps[:1]
 
 
+@pytest.fixture(autouse=True)
+def without_otava(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(otava, "indices", halves)
+
+
 def of(trials: Sequence[TrendTrial], figure: str = "requests_per_s", **more: Any) -> TrendView:
-    return trend(trials, server="s", workload="w", load="10 users", figure=figure, detector=halves, **more)
+    return trend(trials, server="s", workload="w", load="10 users", figure=figure, **more)
 
 
 def test_another_fingerprint_or_jdk_is_a_break_and_no_change() -> None:
@@ -88,12 +96,13 @@ def test_too_few_trials_are_said_and_not_searched() -> None:
     assert found.words.startswith("Changes are not sought: no setting has 10 trials that count")
 
 
-def test_a_missing_detector_is_a_sentence_and_the_trials_stay() -> None:
+def test_a_missing_detector_is_a_sentence_and_the_trials_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(_values: Sequence[float], _least: float) -> Sequence[int]:
         raise EnvironmentFault("it is not installed")
 
     trials = [trial(k, 100.0) for k in range(20)]
-    found = trend(trials, server="s", workload="w", load="l", figure="requests_per_s", detector=missing)
+    monkeypatch.setattr(otava, "indices", missing)
+    found = of(trials)
     assert found.words == "Changes are not sought: it is not installed."
     assert len(found.trials) == 20
 

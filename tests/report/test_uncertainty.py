@@ -14,6 +14,7 @@ from prony.cli.showing import exit_code
 from prony.compare.summary import half_width
 from prony.errors import ExitCode
 from prony.judge.finding import Bias, Finding
+from prony.plan.load import OpenLoad
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.result import ResultView
 
@@ -147,6 +148,19 @@ def test_the_exit_code_says_whether_there_is_a_figure_and_how_good(
     view: ResultView, strict: float | None, code: ExitCode
 ) -> None:
     assert exit_code(view, strict) == code
+
+
+def test_of_too_few_requests_for_a_p99_a_lower_percentile_is_asked() -> None:
+    view = factory.changed(
+        result(3), lambda one: replace(one, figures={k: v for k, v in one.figures.items() if k != "p99_ms"})
+    )
+    (part,) = view.parts
+    (cell,) = part.cells
+    planned = cell.cell.model_copy(update={"trial": factory.trial_plan(OpenLoad(rate_per_s=100))})
+    asked = replace(view, parts=(replace(part, cells=(replace(cell, cell=planned),)),))
+    assert cell_of(asked).asked_figure == asked.parts[0].asked_figure == "p95_ms"
+    assert exit_code(asked, 0.5) == ExitCode.OK
+    assert exit_code(asked, 1e-6) == ExitCode.NO_FIGURE
 
 
 def test_a_figure_without_an_interval_is_not_good_enough_for_any_share() -> None:

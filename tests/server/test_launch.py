@@ -157,7 +157,7 @@ def test_the_tree_is_the_server(toy: Toy) -> None:
 
 def test_all_threads_are_pinned(toy: Toy) -> None:
     allowed = sorted(os.sched_getaffinity(0))
-    with launch(toy("--threads", "8"), cpus=allowed[:1], start_on=allowed) as server:
+    with launch(toy("--threads", "8")) as server:
         server.wait_ready(probe_of(server), 30)
         assert cpus_of_threads(server) == {frozenset(allowed)}
         assert server.set_affinity(allowed[:1])

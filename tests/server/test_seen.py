@@ -17,7 +17,7 @@ import pytest
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import CgroupThrottle
 from prony.plan.target import Url
-from prony.server import proc, sockets, threads, throttle
+from prony.server import probe, proc, sockets, threads, throttle
 from prony.server.build import Built
 from prony.server.launch import launch
 from prony.server.probe import http_probe, status_probe
@@ -112,9 +112,12 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\n%s\r\nok"
         (OK % b"Connection: close\r\n", False, False),
     ],
 )
-def test_a_probe_sees_whether_the_connection_stays(response: bytes, close: bool, keeps_alive: bool) -> None:
+def test_a_probe_sees_whether_the_connection_stays(
+    monkeypatch: pytest.MonkeyPatch, response: bytes, close: bool, keeps_alive: bool
+) -> None:
+    monkeypatch.setattr(probe, "CLOSE_SHOWS_WITHIN_S", 5.0 if close else 0.0)
     with answering(response, close) as port:
-        found = http_probe(HOST, port, close_shows_within_s=5.0 if close else 0.0)
+        found = http_probe(HOST, port)
     assert (found.status, found.body, found.headers["x-a"]) == (200, b"ok", "1, 2")
     assert found.keeps_alive is keeps_alive
 

@@ -29,8 +29,8 @@ def test_a_seeded_store_has_the_history_that_it_says(tmp_path: Path) -> None:
         before = [one for one in conforming if one.started < planted.when]
         after = [one for one in conforming if one.started >= planted.when]
         assert abs(level(after) / level(before) - 1 - change) < 0.012
-        assert len({one.comparable_key for one in trials}) == 1
-        assert all(one.revision for one in trials)
+        assert len({(one.fingerprint_key, one.plan_key) for one in trials}) == 1
+        assert all(one.versions["commit"] for one in trials)
         assert 0 < len(trials) - len(conforming) == sum(bool(one.reason) for one in trials)
     assert len(store.trials(planted.experiment_id)) == 6
     assert store.experiment(planted.experiment_id).name.startswith("Nightly")

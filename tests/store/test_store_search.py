@@ -206,8 +206,7 @@ def test_a_series_is_in_the_order_of_time_and_says_what_is_comparable(store: Sto
     assert [one.figures["requests_per_s"] for one in found] == [301, 901, 902]
     assert [one.reason[:18] for one in found] == ["", "", "it stepped by 14 %"]
     assert len(found[2].reason) == 300
-    assert len({one.comparable_key for one in found}) == 2
-    assert found[1].comparable_key == found[2].comparable_key
+    assert found[1].plan_key == found[2].plan_key
     assert found[0].plan_key != found[1].plan_key
     store.tag(early, "main")
     assert [one.experiment_id for one in store.series("tomcat:async", "hello", "closed-10", tag="main")] == [
@@ -245,7 +244,7 @@ def test_versions_and_the_commit_come_from_the_record(
     evidence = record.evidence.model_copy(update={"server": identity})
     store.add_trial(record.model_copy(update={"evidence": evidence}), FINE, {})
     (point,) = store.series("tomcat:async", "hello", "closed-10")
-    assert (point.versions["tomcat"], point.revision, point.build_key) == ("10.1", "c0ffee", "b")
+    assert (point.versions["tomcat"], point.versions["commit"], point.build_key) == ("10.1", "c0ffee", "b")
 
 
 def test_a_clock_that_went_back_changes_no_order_and_no_attempt(

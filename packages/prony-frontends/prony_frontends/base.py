@@ -133,7 +133,9 @@ def say_judgement(ran: Ran, stderr: IO[str]) -> None:
     else:
         known = estimates(ran.evidence, judgement, ran.trial.figures)
         good = [
-            f"{said} good to {good_to(*known[name].worst)}" for name, said in TOLD.items() if name in known
+            f"{said} good to {good_to(*known[name].uncertainty.worst)}"
+            for name, said in TOLD.items()
+            if name in known
         ]
         lines = (f"conforms: {', '.join(good) or 'no figure'} ({ran.identifier})", _rests_on(judgement))
     for line in lines:

@@ -77,8 +77,6 @@ WORLDS = (
     ),
     SharedWorld("carry-over of one", "the same, of server a only", carried=(CARRIED, 0.0)),
 )
-HONEST = WORLDS[:2]
-"""Where the order of the loads does not matter."""
 
 
 def servers_covered(world: SharedWorld, blocks: int, rounds: int, seed: int = SEED) -> Rate:

@@ -66,7 +66,7 @@ def _covers(low: float | None, high: float | None, truth: float) -> bool:
 
 def claimed(found: RatioResult) -> Claim:
     """What an interval alone shows."""
-    return claim_of((found.low, found.high), None, BAND)
+    return claim_of((found.low, found.high), None)
 
 
 def coverage(
@@ -116,7 +116,7 @@ def unkind(world: UnkindWorld, blocks: int, rounds: int, seed: int = SEED) -> Un
     for _ in range(rounds):
         (pair,) = compare(world.trials(rng, blocks)).pairs
         worst += pair.differs
-        alone += claim_of((pair.low, pair.high), None, BAND) in DIFFERENT
+        alone += claim_of((pair.low, pair.high), None) in DIFFERENT
         covered += (pair.worst_low or 0.0) <= 1 <= (math.inf if pair.worst_high is None else pair.worst_high)
     return Unkind(Rate(worst, rounds), Rate(alone, rounds), Rate(covered, rounds))
 

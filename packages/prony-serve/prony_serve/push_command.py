@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 import typer
 
@@ -23,23 +22,11 @@ def push(
     again: bool = typer.Option(
         False, "--again", help="Send acknowledged trials again (no second document is made)."
     ),
-    dashboards: Path | None = typer.Option(
-        None, "--dashboards", metavar="FILE", help="Write saved objects for Kibana 7.17, to import there."
-    ),
     db: options.Db = None,
 ) -> int:
     """Send one experiment to a search engine: its trials, the seconds of their runs, and itself. Doing it
     again sends what is missing (docs/exports.md).
     """
-    if dashboards is not None:
-        from prony.report.html import write_text
-        from prony_serve.push.dashboards import saved_objects
-
-        options.writable(dashboards, "--dashboards")
-        write_text(saved_objects(), dashboards)
-        typer.echo(f"saved objects: {dashboards} (Kibana: Stack Management, Saved Objects, Import)")
-        if which is None and to is None:
-            return ExitCode.OK
     if which is None or to is None:
         raise UsageError("name an experiment and where to: prony results push ID --to URL")
     from prony.store import Store

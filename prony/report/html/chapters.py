@@ -1,18 +1,15 @@
-"""From a part to the chapters of its page, which stand behind its answer: which blocks and charts under which
-heading, in which order.
-"""
+"""From a part to the chapters of its page, which stand behind its answer; its shape says which they are."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
 from prony.judge.finding import Kind
-from prony.plan.part import Shape
-from prony.report import comparison, single, tidy
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report import comparison, history, pairs, tidy
+from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.explained import TITLE
 from prony.report.findings import FindingGroup, finding_groups
@@ -23,9 +20,8 @@ from prony.report.html.ratio_rows import RatioTable
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
 from prony.report.result import PartView
-from prony.report.shapes import blocks, hosts, left_out
+from prony.report.shapes import hosts, shape_of
 from prony.report.style import KIND_WORDS
-from prony.report.trial_tables import step_blocks, time_part_blocks
 from prony.report.uncertain import good_to
 from prony.report.wording import counted
 
@@ -65,150 +61,39 @@ class Folded:
 Item = Block | Charts | Findings | Folded | RatioTable
 
 
-@dataclass(frozen=True, slots=True)
-class Chapter:
-    """A heading and what stands under it, shown on request."""
-
-    id: str
-    title: str
-    items: tuple[Item, ...]
-    lead: str = ""
-
-
 def chapters(drawer: Drawer) -> list[Chapter]:
     """All chapters of a part."""
     part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
-    own = _BY_LAYOUT[part.layout](part, drawer)
+    own = [DRAWN[one](drawer) if isinstance(one, str) else one for one in shape_of(part).chapters(part)]
+    drawings = [one for name in shape_of(part).charts for one in ABOVE[name](drawer)]
+    if drawings:
+        published = part.layout == "matrix" and any(cell.cell.published for cell in part.cells)
+        keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
+        own[0] = replace(own[0], items=(Charts(tuple(drawings), keys, "middle"), *own[0].items))
     made = [*own, _explained(part), _hosts(part), _findings(part), _trials(part)]
     return [chapter for chapter in made if chapter.items]
-
-
-def _comparison(part: PartView, drawer: Drawer) -> list[Chapter]:
-    lead = (
-        "Median over trials (one trial is one fresh server process), and its interval or range. Bold: shown "
-        "to be better than every other server."
-    )
-    bounds, skipped = tuple(drawer.bounds()), left_out(part)
-    drawn = (Charts(bounds, _legend(drawer), "middle"),) if bounds else ()
-    results = (*drawn, *comparison.results(part), *((skipped,) if skipped is not None else ()))
-    return [
-        Chapter("results", "Results", results, lead),
-        _steps(comparison.steps(part)),
-        _ratios(part),
-        _latency(part, drawer),
-        _throughput(part, drawer),
-        _start_up(drawer),
-        _cpu(drawer),
-        _sockets(drawer),
-        _history(part, drawer),
-    ]
-
-
-def _single(part: PartView, drawer: Drawer) -> list[Chapter]:
-    against = " against a server that was already running" if part.external else ""
-    lead = f"One trial{against}: nothing is said about how others would differ."
-    return [
-        Chapter("results", "Results", (*single.results(part), *single.script(part)), lead),
-        _steps(step_blocks(part.trials)),
-        Chapter(
-            "parts",
-            "Time parts",
-            tuple(replace(block, title="", note="") for block in time_part_blocks(part.trials)),
-            "Send: until the kernel had taken the last byte. Wait: to the first byte of the response. "
-            "Receive: to the last. Together the service time; connect and TLS handshake are not part of it.",
-        ),
-        _latency(part, drawer),
-        _throughput(part, drawer),
-        _cpu(drawer),
-        _sockets(drawer),
-    ]
-
-
-def _cells(part: PartView, drawer: Drawer) -> list[Chapter]:
-    charts = (*sweep_drawings.sweeps(drawer), *drawer.bounds(), *drawer.times())
-    published = any(cell.cell.published for cell in part.cells)
-    keys = (*_legend(drawer), *(((DASH, "dashed: published, on other hardware"),) if published else ()))
-    drawn = (Charts(charts, keys, "middle"),) if charts else ()
-    lists = tuple(block for block in blocks(part) if isinstance(block, Lines))
-    tables = tuple(block for block in blocks(part) if isinstance(block, Table))
-    skipped = left_out(part)
-    lead = (
-        ""
-        if part.part.follows is None
-        else (
-            "Open loop: requests are sent at this rate whether or not the server keeps up. Latency counts "
-            "from the intended send. Median over trials, smallest and largest below."
-        )
-    )
-    results = (*drawn, *tables, *lists, *((skipped,) if skipped is not None else ()))
-    return [Chapter("results", "Results", results, lead), _sockets(drawer)]
-
-
-def _sweep(part: PartView, drawer: Drawer) -> list[Chapter]:
-    return [Chapter("results", "Scaling", tuple(blocks(part))), _cpu(drawer)]
-
-
-def _capacity(part: PartView, drawer: Drawer) -> list[Chapter]:
-    return [Chapter("results", "Trials by offered rate", _tables(part)), _cpu(drawer)]
 
 
 def pictures(drawer: Drawer) -> tuple[Item, ...]:
     """What shows the answer of a part before its rows: a law, a search, the changes of a gate."""
     part = drawer.part
-    if part.failure:
-        return ()
-    if part.layout == "sweep" and (law := sweep_drawings.law(drawer)) is not None:
+    picture = "" if part.failure else shape_of(part).picture
+    if picture == "law" and (law := sweep_drawings.law(drawer)) is not None:
         return (Charts((law,), _legend(drawer), "large"),)
-    if part.layout == "capacity" and (found := sweep_drawings.capacity(drawer)) is not None:
+    if picture == "capacity" and (found := sweep_drawings.capacity(drawer)) is not None:
         return (Charts((found,), sweep_drawings.capacity_keys(drawer), "large"),)
-    if part.gate is not None and (table := ratio_rows.changes(part.gate)) is not None:
-        return (table,)
-    return ()
+    table = ratio_rows.changes(part.gate) if picture == "changes" and part.gate is not None else None
+    return () if table is None else (table,)
 
 
-def _tables(part: PartView) -> tuple[Block, ...]:
-    """Without the sentences, which stand on the first screen."""
-    return tuple(block for block in blocks(part) if isinstance(block, Table))
-
-
-def _cross_check(part: PartView, drawer: Drawer) -> list[Chapter]:
-    return [
-        Chapter("results", "Cross-check", tuple(blocks(part))),
-        _latency(part, drawer),
-        _throughput(part, drawer),
-    ]
-
-
-def _aa(part: PartView, _drawer: Drawer) -> list[Chapter]:
-    lead = "Median over trials (one trial is one fresh server process), smallest and largest below."
-    *tables, said = comparison.aa_blocks(part)
-    return [
-        Chapter("results", "Results", tuple(tables), lead),
-        Chapter("aa", "The same server under two names", (said,)),
-    ]
-
-
-def _gate(part: PartView, drawer: Drawer) -> list[Chapter]:
-    return [
-        Chapter("results", "Gate", tuple(blocks(part))),
-        _latency(part, drawer),
-        _throughput(part, drawer),
-        _cpu(drawer),
-    ]
-
-
-_BY_LAYOUT: dict[Shape, Callable[[PartView, Drawer], list[Chapter]]] = {
-    "comparison": _comparison,
-    "matrix": _cells,
-    "sweep": _sweep,
-    "capacity": _capacity,
-    "single": _single,
-    "cross-check": _cross_check,
-    "aa": _aa,
-    "gate": _gate,
-}
+def _charts(
+    drawer: Drawer, id: str, title: str, found: Sequence[Drawing | None], lead: str, form: str = "small"
+) -> Chapter:
+    """A chapter of charts with a key to the servers; empty without any."""
+    drawings = tuple(one for one in found if one is not None)
+    return Chapter(id, title, (Charts(drawings, _legend(drawer), form),) if drawings else (), lead)
 
 
 def _legend(drawer: Drawer) -> tuple[Key, ...]:
@@ -232,12 +117,8 @@ def _hosts(part: PartView) -> Chapter:
     return Chapter("hosts", "Hosts", tuple(hosts(part)), lead)
 
 
-def _steps(tables: Sequence[Block]) -> Chapter:
-    lead = "Requests per step over the window; service times, median over trials; failed is the sum."
-    return Chapter("steps", "Steps", tuple(tables), lead)
-
-
-def _ratios(part: PartView) -> Chapter:
+def _ratios(drawer: Drawer) -> Chapter:
+    part = drawer.part
     if not part.pairs:
         return Chapter("ratios", "Pairs", ())
     first, others = (ratio_rows.pairs(part, asked=asked) for asked in (True, False))
@@ -247,30 +128,30 @@ def _ratios(part: PartView) -> Chapter:
         if first is not None
         else "No pair of servers has enough trials for an interval."
     )
-    if len(comparison.drawn_pairs(part)) < len(part.pairs):
+    if len(pairs.drawn_pairs(part)) < len(part.pairs):
         lead += " Drawn: each server beside the one with the best median, and beside the next one down."
     items: list[Item] = [first] if first is not None else []
     if others is not None:
         items.append(Folded("Other figures", (others,)))
-    sentences, said_once = comparison.in_words(part.pairs)
-    words = Lines("", sentences, marked=True)
-    items.append(Folded("All pairs in words", (words,), said_once and f"{said_once}."))
-    about = comparison.coverage(part)
+    sentences, said_once = pairs.in_words(part.pairs)
+    said = (Lines("", sentences, marked=True),)
+    items.append(Folded("All pairs in words", said, said_once and f"{said_once}."))
+    about = pairs.coverage(part)
     return Chapter("ratios", "Pairs", (*items, *([about] if about is not None else [])), lead)
 
 
-def _latency(part: PartView, drawer: Drawer) -> Chapter:
-    drawing = drawer.latency(part.cells)
-    of = "From the intended send" if part.is_open else "From the actual send"
+def _latency(drawer: Drawer) -> Chapter:
+    of = "From the intended send" if drawer.part.is_open else "From the actual send"
     lead = (
         f"{of} to the last byte of the response. Thick: each server's median trial. Thin: the others; "
         "percentiles are never averaged over trials. A line ends where the samples stop supporting it."
     )
-    items = (Charts((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
-    return Chapter("latency", "Latency by percentile", items, lead)
+    found = [drawer.latency(drawer.part.cells)]
+    return _charts(drawer, "latency", "Latency by percentile", found, lead, "large")
 
 
-def _throughput(part: PartView, drawer: Drawer) -> Chapter:
+def _throughput(drawer: Drawer) -> Chapter:
+    part = drawer.part
     many = len(part.trials) > MANY_TRIALS
     drawings = tuple(drawer.throughput(all_of_them=not many))
     requests = f"{comparison.published_requests(part.trials):,}"
@@ -289,19 +170,16 @@ def _throughput(part: PartView, drawer: Drawer) -> Chapter:
 
 
 def _start_up(drawer: Drawer) -> Chapter:
-    drawings = tuple(drawer.start_up())
-    items = (Charts(drawings, _legend(drawer)),) if drawings else ()
-    return Chapter("start-up", "Start-up and memory", items, "A mark per trial; the bar ends at the median.")
+    lead = "A mark per trial; the bar ends at the median."
+    return _charts(drawer, "start-up", "Start-up and memory", drawer.start_up(), lead)
 
 
 def _cpu(drawer: Drawer) -> Chapter:
-    drawing = drawer.cpu()
     lead = (
         "Share of the granted CPU time over the window, a mark per trial. Solid: server. Hollow: load "
         "generator. A throughput is the server's own only where the server is the busy one."
     )
-    items = (Charts((drawing,), _legend(drawer), "large"),) if drawing is not None else ()
-    return Chapter("cpu", "CPU in use", items, lead)
+    return _charts(drawer, "cpu", "CPU in use", [drawer.cpu()], lead, "large")
 
 
 def _sockets(drawer: Drawer) -> Chapter:
@@ -314,16 +192,31 @@ def _sockets(drawer: Drawer) -> Chapter:
     return Chapter("sockets", "Sockets over time", (Charts(drawings, keys),) if drawings else (), lead)
 
 
-def _history(part: PartView, drawer: Drawer) -> Chapter:
-    table = comparison.history_table(part)
+def _history(drawer: Drawer) -> Chapter:
+    part, title = drawer.part, "Published and measured"
+    table = history.history_table(part)
     if table is None:
-        return Chapter("history", "Published and measured", ())
-    drawings = tuple(drawer.published())
-    figures = (Charts(drawings, _legend(drawer)),) if drawings else ()
-    named_sources = ". ".join(comparison.sources(part))
+        return Chapter("history", title, ())
+    named_sources = ". ".join(history.sources(part))
     lead = f"{named_sources}. Compare order and distances: hollow is published, solid measured."
-    shown = replace(table, title="", note="", caption="Published and measured")
-    return Chapter("history", "Published and measured", (*figures, shown), lead)
+    made = _charts(drawer, "history", title, drawer.published(), lead)
+    return replace(made, items=(*made.items, replace(table, title="", note="", caption=title)))
+
+
+DRAWN: Mapping[str, Callable[[Drawer], Chapter]] = {
+    "ratios": _ratios,
+    "latency": _latency,
+    "throughput": _throughput,
+    "start-up": _start_up,
+    "cpu": _cpu,
+    "sockets": _sockets,
+    "history": _history,
+}
+ABOVE: Mapping[str, Callable[[Drawer], Sequence[Drawing]]] = {
+    "sweeps": sweep_drawings.sweeps,
+    "bounds": Drawer.bounds,
+    "times": Drawer.times,
+}
 
 
 def _findings(part: PartView) -> Chapter:
@@ -336,9 +229,7 @@ def _findings(part: PartView) -> Chapter:
     if fine:
         columns = tuple(Column(name, number=False) for name in ("In", "Limit", "For example"))
         rows = tuple(
-            Row(g.check, tuple(TableCell(text) for text in (g.where or "the trial", g.limit, *g.reasons[:1])))
-            for g in fine
-            if g.reasons
+            Row(g.check, words(g.where or "the trial", g.limit, *g.reasons[:1])) for g in fine if g.reasons
         )
         table = Table(columns, (Section(rows),), heading="Check", caption="Checks that found nothing")
         items.append(Folded("Checks that found nothing", (table,)))
@@ -392,7 +283,7 @@ def _figure(figure: str, trial: TrialView) -> TableCell:
 
 def _good_to(trial: TrialView) -> TableCell:
     found = trial.estimates.get(HEADLINE)
-    return TableCell("–" if found is None else good_to(*found.worst))
+    return TableCell("–" if found is None else good_to(*found.uncertainty.worst))
 
 
 def _conforms(trial: TrialView, repeated: bool) -> TableCell:

@@ -9,15 +9,14 @@ from markupsafe import Markup
 
 from prony.judge.figures import published_mark
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.comparison import history, spread_of, value
+from prony.report.history import history
 from prony.report.html import latency_chart, small_charts, values
 from prony.report.html.ceiling_chart import CeilingRow, ceilings
 from prony.report.html.plot import Series
 from prony.report.html.theme import accent, shape
-from prony.report.labels import named, rounded
+from prony.report.labels import label_of, named, rounded
 from prony.report.result import PartView
-from prony.report.wording import number, ratio
-from prony.report.words import join
+from prony.report.wording import join, number, ratio
 
 WIDE, NARROW = 860, 372
 """Widths in CSS pixels for which the large charts are laid out; the page picks one by its own width."""
@@ -141,8 +140,8 @@ class Drawer:
             rows = []
             told = []
             for cell in self.part.cells:
-                dots = tuple(v for t in cell.counting if (v := value(t, figure)) is not None and v >= 0)
-                found = spread_of(cell, figure)
+                dots = tuple(v for t in cell.counting if (v := t.figure(figure)) is not None and v >= 0)
+                found = cell.figure(figure)
                 words = rounded(figure, found.median if found else None)
                 middle = found.median if found else None
                 rows.append(small_charts.Dots(self.series(cell), dots, middle, words))
@@ -161,8 +160,8 @@ class Drawer:
         rows = []
         told = []
         for cell in self.part.cells:
-            client = tuple(v for t in cell.trials if (v := value(t, "client_cpu_share")) is not None)
-            busy = tuple(v for t in cell.trials if (v := value(t, "server_cpu_share")) is not None)
+            client = tuple(v for t in cell.trials if (v := t.figure("client_cpu_share")) is not None)
+            busy = tuple(v for t in cell.trials if (v := t.figure("server_cpu_share")) is not None)
             if client or busy:
                 rows.append(small_charts.PairedSeries(self.series(cell), client, busy))
                 said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
@@ -198,7 +197,7 @@ class Drawer:
             if not any(p.hollow or p.solid for p in pairs):
                 continue
             reach = max([0.05, *(abs(v - 1) for p in pairs for v in (*p.hollow, *p.solid))]) * 1.15
-            words = f"{row.label} relative to the mean of the servers. " + "; ".join(
+            words = f"{label_of(row.figure)} relative to the mean of the servers. " + "; ".join(
                 f"{cell.cell.server}: published {ratio(a)}, measured {ratio(b)}"
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             )
@@ -212,7 +211,7 @@ class Drawer:
                 title=words,
                 width=small_charts.WIDTH,
             )
-            made.append(Drawing(words, Markup(svg), heading=row.label))
+            made.append(Drawing(words, Markup(svg), heading=label_of(row.figure)))
         return made
 
     def questions(self) -> dict[str, list[CellView]]:

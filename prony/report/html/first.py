@@ -18,7 +18,7 @@ from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_t
 from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent
 from prony.report.labels import named, rounded
 from prony.report.uncertain import MINUS, bends, good_to
-from prony.report.words import join
+from prony.report.wording import join
 
 MOST_BARS = 24
 """Of more cells a table of the details shows the figures."""
@@ -70,11 +70,10 @@ def answer_table(part: AnswerPart, places: Callable[[str], int]) -> AnswerTable 
         if found is None:
             rows.append(AnswerRow(row))
             continue
-        within = None if found.low is None and found.high is None else Interval(found.low, found.high)
-        at_worst = Interval(found.worst_low, found.worst_high)
-        drawn = bar(heights, found.value, within, at_worst, accent(places(found.server)))
+        at_worst = _interval(found, *found.off.worst)
+        drawn = bar(heights, found.value, _within(found), at_worst, accent(places(found.server)))
         rows.append(AnswerRow(row, drawn, _budget(widths, found, sources)))
-    interval = any(one.low is not None or one.high is not None for one in part.bars)
+    interval = any(_within(one) for one in part.bars)
     keys = [(square(INK), "95 % interval")] if interval else []
     several = len(part.bars) > 1
     if several and sources:
@@ -91,7 +90,7 @@ def _plain(part: AnswerPart) -> Table:
     rows = tuple(
         Row(
             one.label,
-            (TableCell(rounded(part.figure, one.value)), TableCell(good_to(*_worst(one)))),
+            (TableCell(rounded(part.figure, one.value)), TableCell(good_to(*one.off.worst))),
             server=one.server,
         )
         for one in part.bars
@@ -99,21 +98,26 @@ def _plain(part: AnswerPart) -> Table:
     return Table((Column(named(part.figure)), Column("good to", number=False)), (Section(rows),))
 
 
-def _worst(one: Bar) -> tuple[float | None, float | None]:
-    low, high = (None if end is None else end / one.value - 1 for end in (one.worst_low, one.worst_high))
-    return low, high
+def _within(one: Bar) -> Interval | None:
+    """Of the trials alone, in the figure's unit; None where it is not known."""
+    return None if one.off.low is None and one.off.high is None else _interval(one, one.off.low, one.off.high)
+
+
+def _interval(one: Bar, low: float | None, high: float | None) -> Interval:
+    return Interval(*(None if end is None else one.value * (1 + end) for end in (low, high)))
 
 
 def _heights(bars: Sequence[Bar]) -> Scale:
     """From zero to beyond the longest bar, error bars as far as they leave the others legible."""
     most = max(one.value for one in bars)
-    ends = [end for one in bars for end in (one.value, one.high, one.worst_high) if end is not None]
+    highs = [(one.value, end) for one in bars for end in (0.0, one.off.high, one.off.worst[1])]
+    ends = [value * (1 + end) for value, end in highs if end is not None]
     return Scale(0.0, (min(max(ends), FAR * most) or 1.0) * (1 + ROOM))
 
 
 def _widths(bars: Sequence[Bar]) -> Scale:
     """Relative, with zero; wider where a side is not bounded, for the arrow."""
-    ends = [_worst(one) for one in bars]
+    ends = [one.off.worst for one in bars]
     reached = [_reached(one) for one in bars]
     low = min([-0.001, *(side[0] for side in reached)])
     high = max([0.001, *(side[1] for side in reached)])
@@ -130,7 +134,7 @@ def _reached(one: Bar) -> tuple[float, float]:
 
 def segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
     """The interval, then each source beyond the one before it: together they end where `good to` says."""
-    low, high = (None if end is None else end / one.value - 1 for end in (one.low, one.high))
+    low, high = one.off.low, one.off.high
     place = {source: at for at, source in enumerate(colours)}
     lines = sorted(one.budget, key=lambda line: place.get(line.source, len(place)))
     made = []
@@ -149,7 +153,7 @@ def segments(one: Bar, colours: dict[str, Colour]) -> list[Segment]:
 
 
 def _budget(widths: Scale, one: Bar, colours: dict[str, Colour]) -> Markup:
-    return stacked(widths, segments(one, colours), Interval(*_worst(one)))
+    return stacked(widths, segments(one, colours), Interval(*one.off.worst))
 
 
 def _sources(bars: Sequence[Bar]) -> dict[str, Colour]:

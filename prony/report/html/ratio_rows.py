@@ -11,14 +11,14 @@ from markupsafe import Markup
 
 from prony.compare.claim import Claim
 from prony.compare.noninferiority import Change
-from prony.report.comparison import CLAIM_WORDS, asked_figures, better_first, drawn_pairs
-from prony.report.gate import GateView, signed
+from prony.report.gate import signed
 from prony.report.html.marks import drawn, square
 from prony.report.html.scale import Interval, Scale, axis, ratio, ratio_ticks
 from prony.report.html.theme import AT_WORST, INK, MUTED
 from prony.report.labels import label_of
-from prony.report.result import PairView, PartView
-from prony.report.wording import ABSENT
+from prony.report.pairs import CLAIM_WORDS, asked_figures, better_first, drawn_pairs
+from prony.report.result import GateView, PairView, PartView
+from prony.report.wording import ABSENT, within
 from prony.report.wording import ratio as written
 
 FAR = 1.5
@@ -78,12 +78,13 @@ def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool
     if pair.ratio is None or pair.low is None or pair.high is None or pair.low <= 0:
         return None
     label = f"{pair.a} ÷ {pair.b}" if plain else f"{label_of(pair.figure)}: {pair.a} ÷ {pair.b}"
-    label = f"{pair.where}: {label}" if pair.where else label
     ends = Interval(pair.low, pair.high), Interval(pair.worst_low, pair.worst_high)
     to_come = None if pair.horizon_s is None else Interval(pair.later_low, pair.later_high)
     shown = (*ends, to_come) if later else ends
     cells = (written(pair.ratio), *map(_ends, shown), CLAIM_WORDS[pair.claim])
-    return _Ratio(label, pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells)
+    return _Ratio(
+        within(pair.where, label), pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells
+    )
 
 
 def changes(view: GateView) -> RatioTable | None:

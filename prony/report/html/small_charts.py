@@ -48,7 +48,7 @@ class PairedSeries:
     solid: tuple[float, ...]
 
 
-WIDTH = 284
+WIDTH, HEIGHT = 284, 120
 MOST_POINTS = 360
 """A line needs no more points than this; longer runs are averaged into this many equal parts."""
 PHASE_COLOURS = {"settle": SETTLE, "window": WINDOW}
@@ -65,13 +65,11 @@ def throughput(
     most_per_s: float,
     key: str,
     title: str,
-    width: int = WIDTH,
-    height: int = 120,
 ) -> str:
     """Completed requests per second over one trial: phases shaded, change points dashed, the mark as a
     triangle.
     """
-    plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=width, height=height)
+    plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=WIDTH, height=HEIGHT)
     for phase in phases:
         if phase.name in PHASE_COLOURS:
             plot.rect((phase.start_s, phase.end_s), (0, most_per_s), PHASE_COLOURS[phase.name])
@@ -88,19 +86,19 @@ STEP = 28
 """Height of one row of a small chart."""
 
 
-def strips(rows: Sequence[Dots], *, key: str, title: str, width: int = WIDTH) -> str:
+def strips(rows: Sequence[Dots], *, key: str, title: str) -> str:
     """One figure: a row per server, a mark per trial, a bar from zero to the median, and the median."""
     most = max([v for r in rows for v in r.values], default=1.0) or 1.0
     words = max(text_width(row.words, 13) for row in rows) + GAP
     scale = Axis(Scale(0, most * 1.03))
-    plot = Plot(scale, None, width=width, height=STEP * len(rows), right=words + PAD)
+    plot = Plot(scale, None, width=WIDTH, height=STEP * len(rows), right=words + PAD)
     for k, row in enumerate(rows):
         middle, colour = (k + 0.5) * STEP, row.series.colour
         if row.middle is not None:
             plot.rect((0, row.middle), (middle - 5, middle + 5), colour, opacity=0.26)
         for value in row.values:
             plot.mark(value, middle, row.series.shape, colour, size=0.85)
-        plot.text(width, middle, row.words, end=True)
+        plot.text(WIDTH, middle, row.words, end=True)
     return plot.svg(key=key, title=title)
 
 
@@ -118,7 +116,7 @@ def dumbbells(
     """Rows of hollow and solid marks: two kinds of value on one scale, how far apart and in which order."""
     scale = Scale(*domain)
     ticks = [(t, format(t, tick_format)) for t in round_ticks(scale, 6)]
-    plot = Plot(Axis(scale, ticks, axis or "", grid=True), None, width=width, height=STEP * len(rows))
+    plot = Plot(Axis(scale, ticks, axis or "", grid=True), None, width=WIDTH, height=STEP * len(rows))
     if reference is not None:
         plot.upright(reference, MUTED, dash="4 3")
     for k, row in enumerate(rows):

@@ -9,7 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.cells_table import printed
+from prony.report.history import printed
 from prony.report.html import marks, values
 from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
 from prony.report.html.drawings import HEIGHT, MIDDLE, Drawer, Drawing

@@ -120,14 +120,15 @@ def _named(part: Part, costs: Sequence[PartCost | None]) -> list[Row]:
         for one in cost.names if cost is not None else ():
             if one.name and one.share >= LEAST_NAMED:
                 most[one.name] = max(most.get(one.name, 0.0), one.us)
+    names = sorted(most, key=lambda name: -most[name])[:MOST_NAMED]
     rows = []
-    for name in sorted(most, key=lambda name: -most[name])[:MOST_NAMED]:
+    for name in names if names != [part.value] else ():
         values = [
             next((one.us for one in cost.names if one.name == name), 0.0) if cost is not None else 0.0
             for cost in costs
         ]
         rows.append(Row(f"· {name}", tuple(TableCell(f"{us:.1f}" if us else "–") for us in values)))
-    return [] if len(rows) == 1 and part.value == rows[0].label.removeprefix("· ") else rows
+    return rows
 
 
 def _cost(cost: PartCost | None) -> TableCell:

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from prony.analysis import later
 from prony.compare import Claim, Pair, Sample, compare
 from prony.evidence.trial import Evidence
-from prony.experiment.clear import later
 from prony.judge.checks.steady import SteadyWindowLimits
 from prony.judge.figures import figures
 from prony.judge.judging import judge

@@ -78,7 +78,7 @@ def one(found: Found, world: World, true: Mapping[str, float], rng: np.random.Ge
         of.alone += inside(replace(estimate, bias_low=0.0, bias_high=0.0), true[name])
         of.halves.append(estimate.bias.half)
         if not holds:
-            low, high = estimate.worst
+            low, high = estimate.uncertainty.worst
             of.missed.append(
                 f"{true[name] / estimate.value - 1:+.2%} of {_end(low)} to {_end(high)}, {world.disturbance}"
             )
@@ -102,7 +102,7 @@ def _sampled(name: str, estimate: Estimate, requests: int) -> Estimate:
 
 def inside(estimate: Estimate, true: float) -> bool:
     """Whether the interval with the budget at its worst holds it."""
-    low, high = estimate.worst
+    low, high = estimate.uncertainty.worst
     off = true / estimate.value - 1
     return (low is None or off >= low - ROUNDING) and (high is None or off <= high + ROUNDING)
 

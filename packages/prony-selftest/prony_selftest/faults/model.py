@@ -174,7 +174,7 @@ def overlaps(true: Estimate, faulty: Estimate) -> bool:
 
 
 def _ends(of: Estimate) -> tuple[float, float]:
-    low, high = of.worst
+    low, high = of.uncertainty.worst
     return (0.0 if low is None else of.value * (1 + low)), (
         float("inf") if high is None else of.value * (1 + high)
     )

@@ -95,8 +95,8 @@ def start_lottery(tools: bool) -> EntryResult:
     starts: dict[str, list[tuple[str, ...]]] = {
         name: [slow if s else quick for s in drawn] for name, drawn in SLOW_STARTS.items()
     }
-    unsure = compare(_trials(starts), band=0.02)
-    steady = compare(_trials({"a": [QUICK] * 5, "b": [DEAR] * 5}), band=0.02)
+    unsure = compare(_trials(starts))
+    steady = compare(_trials({"a": [QUICK] * 5, "b": [DEAR] * 5}))
     pair, clear = unsure.pairs[0], steady.pairs[0]
     failures = []
     if pair.claim is not Claim.OPEN:

@@ -82,9 +82,8 @@ def _undetected(entry: Entry, outcome: SetupResult) -> str | None:
 def _unmarked(entry: Entry, outcome: SetupResult) -> str | None:
     """A run with injected faults says so and does not conform, whatever else its figures look like."""
     injected = ", ".join(entry.setup.injected_faults)
-    if outcome.reason("injected_faults").endswith(injected) and bool(injected) == (
-        outcome.kind("injected_faults") is Kind.NOT_CONFORMING
-    ):
+    found = outcome.judgement.finding("injected_faults")
+    if injected == ("" if found is None or found.conforms else found.value):
         return None
     return f"its injected faults ({injected or 'none'}) are not what the run reports"
 

@@ -8,7 +8,7 @@ the server.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats as untyped_stats
 
-from prony.compare.comparison import BAND
+from prony.compare.claim import BAND
 from prony_serve.trends import otava
 
 stats: Any = untyped_stats
@@ -27,8 +27,6 @@ of one outlier.
 """
 FEWEST = 2 * FEWEST_EACH
 """Trials below which a series is not searched."""
-
-Detector = Callable[[Sequence[float], float], Sequence[int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +55,8 @@ class Change:
 def changes(
     values: Sequence[float],
     sessions: Sequence[object] | None = None,
-    *,
-    least: float = BAND,
-    detector: Detector = otava.indices,
 ) -> tuple[Change, ...]:
-    """Every change of at least `least` (a share) with FEWEST_EACH trials on either side, in order. Values are
+    """Every change of at least BAND with FEWEST_EACH trials on either side, in order. Values are
     positive and in the order of time; a series with one that is not has no changes.
 
     `sessions` says of each value which session it is of, such as its experiment: trials of one night are
@@ -69,14 +64,14 @@ def changes(
     """
     if len(values) < FEWEST or not all(math.isfinite(one) and one > 0 for one in values):
         return ()
-    at = [index for index in detector(values, least) if 0 < index < len(values)]
+    at = [index for index in otava.indices(values, BAND) if 0 < index < len(values)]
     series = _Series(values, range(len(values)) if sessions is None else sessions)
-    while (weak := _weakest(series.changes(at), least)) is not None:
+    while (weak := _weakest(series.changes(at))) is not None:
         at.remove(weak)
     return tuple(series.changes(at))
 
 
-def _weakest(found: Sequence[Change], least: float) -> int | None:
+def _weakest(found: Sequence[Change]) -> int | None:
     """The change to take away next: one with too few trials on a side, one that is not significant (any more,
     as its neighbour went), one that is too small; None when all stand. Its neighbours are then judged anew.
     """
@@ -86,7 +81,7 @@ def _weakest(found: Sequence[Change], least: float) -> int | None:
     doubtful = [one for one in found if one.p_value > otava.MOST_P_VALUE]
     if doubtful:
         return max(doubtful, key=lambda one: one.p_value).index
-    small = [one for one in found if abs(math.log(one.ratio)) < math.log1p(least)]
+    small = [one for one in found if abs(math.log(one.ratio)) < math.log1p(BAND)]
     return min(small, key=lambda one: abs(math.log(one.ratio))).index if small else None
 
 

@@ -18,15 +18,10 @@ MOST_TEXT = 200
 """Characters of a value that differs: a plan may hold a whole body."""
 
 
-def load_trend(store: Store, server: str, workload: str, load: str, figure: str) -> TrendView:
-    """The trend of one figure; without a trial when the store has no such series."""
-    return trend_of(store, store.series(server, workload, load), server, workload, load, figure)
-
-
 def trend_of(
     store: Store, series: Sequence[SeriesTrial], server: str, workload: str, load: str, figure: str
 ) -> TrendView:
-    """The same of a series that has been read."""
+    """The trend of one figure of a series; without a trial when the store has none."""
     between = _Between(store)
     return trend(
         [trend_trial(one, figure) for one in series if not one.repeated],

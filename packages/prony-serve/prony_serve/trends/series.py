@@ -14,14 +14,13 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Literal
 
-from prony.compare.comparison import BAND
+from prony.compare.claim import BAND
 from prony.errors import EnvironmentFault
 from prony.evidence.server import COMMIT
 from prony.judge.figures import FIGURE
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.wording import counted, number
-from prony_serve.trends import otava
-from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, Detector, changes
+from prony_serve.trends.levels import FEWEST, FEWEST_EACH, Change, changes
 
 JDK = "jdk"
 """Its name among the versions of a server."""
@@ -164,7 +163,6 @@ def trend(
     load: str,
     figure: str,
     differences: Lookup = lambda _before, _after: (),
-    detector: Detector = otava.indices,
 ) -> TrendView:
     """The trend of these trials, in the order in which they were stored."""
     ordered = tuple(trials)
@@ -176,7 +174,7 @@ def trend(
         for setting in settings:
             own = [one for one in ordered if one.setting == setting and one.counts]
             nights = [one.experiment_id for one in own]
-            points = changes([one.value or 0.0 for one in own], nights, detector=detector)
+            points = changes([one.value or 0.0 for one in own], nights)
             found += [_point(own, one, figure, differences) for one in points]
             levels += _levels(own, points)
         if not any(sum(t.counts for t in ordered if t.setting == one) >= FEWEST for one in settings):

@@ -1,6 +1,6 @@
 """Cost of the agent: the same server with and without it, alternately, compared at the same moments.
 
-`python -m prony.server.agent_cost [SERVER] [PAIRS]` prints the costs that docs/servers.md names. Both kinds
+`python -m bench.agent_cost [SERVER] [PAIRS]` prints the costs that docs/servers.md names. Both kinds
 are started on all CPUs, pair by pair in changing order, and read at ready and again after readings (with) or
 a wait (without).
 """

@@ -1,0 +1,109 @@
+"""What trials that ended are compared by: the figure in question, samples of it, the drift that is left, the
+change of a gate. A running experiment and a report of it both ask here. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
+
+from prony.compare import Later, Looks, Sample
+from prony.compare.noninferiority import Asked, Changes, changes, changes_from_earlier
+from prony.evidence.trial import Evidence, TrialRecord
+from prony.judge.checks.steady import SteadyWindowLimits
+from prony.judge.drift import coming, is_asked, level_stretch, series_of
+from prony.judge.figures import FIGURE
+from prony.judge.finding import BUDGET_OF, Judgement
+from prony.plan.cell import Cell
+from prony.plan.load import ClosedLoad, Load
+from prony.plan.part import GateTest, Part
+
+CLOSED_FIGURE = "requests_per_s"
+OPEN_FIGURE = "p99_ms"
+"""What the question is about where the rate is given, or users pause."""
+
+
+def compared_figure(load: Load) -> str:
+    """What servers under this load are compared by before anything else."""
+    capacity = isinstance(load, ClosedLoad) and load.think.kind == "none"
+    return CLOSED_FIGURE if capacity else OPEN_FIGURE
+
+
+def sample(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], figure: str) -> Sample:
+    """One figure of one trial as the comparison takes it, with what may bend it, and why it is missing."""
+    value = figures.get(figure)
+    first = next(iter(judgement.not_conforming), None)
+    why = record.failure or ("" if first is None else f"{first.check}: {first.reason}")
+    if value is None and not why:
+        few = judgement.finding("samples")
+        why = f"{figure} was not measured" + ("" if few is None else f": {few.reason}")
+    return Sample(
+        server=record.server,
+        block=record.block,
+        value=value,
+        conforms=record.failure is None and judgement.conforms,
+        why=why,
+        host=record.fingerprint_key,
+        position=record.position,
+        budget={line.finding.check: line.bias for line in judgement.budget(figure)},
+    )
+
+
+def later(
+    trials: Mapping[str, Sequence[Evidence]],
+    figure: str,
+    limits: SteadyWindowLimits,
+) -> Later | None:
+    """Residual drift of a figure in these trials, by server; None where no plateau is claimed, or the
+    figure does not move with a plateau.
+    """
+    every = [one for mine in trials.values() for one in mine]
+    if not every or not all(is_asked(one) for one in every):
+        return None
+    series = series_of(every[0].load).get(BUDGET_OF.get(figure, figure))
+    if series is None:
+        return None
+    which, sign = series
+    horizon_s = limits.steady_horizon_s
+    levels = {
+        server: [level_stretch(one, limits.steady, which) for one in mine] for server, mine in trials.items()
+    }
+    seen = [one.row_s * one.logs.size for mine in levels.values() for one in mine if one is not None]
+    return Later(
+        horizon_s=horizon_s,
+        coming={server: coming(mine, horizon_s) for server, mine in levels.items() if mine},
+        sign=sign,
+        seen_s=fmean(seen) if seen else 0.0,
+    )
+
+
+def changes_of(
+    gate: GateTest,
+    samples: Mapping[str, Sequence[Sample]],
+    looks: Looks | None,
+    later_of: Callable[[str], Later | None],
+    *,
+    ended: bool = False,
+) -> Changes:
+    """What the trials of a gate come to: while it runs, and in its report. `looks`: None with a baseline.
+    `later_of`: residual drift of a figure.
+    """
+    directions = {figure: bool(FIGURE[figure].higher_is_better) for figure in gate.figures}
+    asked = Asked(gate.base, gate.candidate, directions, gate.margin, gate.margins)
+    if gate.baseline is not None or looks is None:
+        stored = gate.baseline.experiments if gate.baseline is not None else ()
+        experiments = {figure: [one.values.get(figure, ()) for one in stored] for figure in gate.figures}
+        return changes_from_earlier(samples, asked, experiments)
+    return changes(samples, asked, looks, later=later_of, ended=ended)
+
+
+def questions(part: Part, cells: Sequence[Cell]) -> dict[str, list[Cell]]:
+    """Cells that answer the same question, by its name: all servers under one workload and load, or in a
+    comparison under the load that each has (such as a share of its own capacity).
+    """
+    if cells and part.shape == "comparison" and len(cells) == len({cell.server for cell in cells}):
+        return {"": list(cells)}
+    found: dict[str, list[Cell]] = {}
+    for cell in cells:
+        found.setdefault(f"{cell.trial.workload.name}, {cell.trial.load_name}", []).append(cell)
+    return found

@@ -1,0 +1,116 @@
+"""What others published of the servers, beside what was measured. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prony.report.blocks import Column, Row, Section, Table, TableCell
+from prony.report.cell_view import CellView
+from prony.report.labels import LAYOUT, label, label_of, named, rounded
+from prony.report.result import PartView
+from prony.report.wording import ratio
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryRow:
+    """One published figure beside ours, per server, each also relative to the mean over the servers that have
+    both.
+    """
+
+    figure: str
+    published: tuple[float | None, ...]
+    measured: tuple[float | None, ...]
+
+    @property
+    def published_shape(self) -> tuple[float | None, ...]:
+        """Published values ÷ their mean."""
+        return _shape(self.published, self.measured)
+
+    @property
+    def measured_shape(self) -> tuple[float | None, ...]:
+        """Measured values ÷ their mean."""
+        return _shape(self.measured, self.published)
+
+
+def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
+    """Each value ÷ the mean over the servers that have both; nothing when fewer than two have."""
+    both = [v for v, o in zip(values, others, strict=True) if v is not None and o is not None]
+    mean = sum(both) / len(both) if len(both) > 1 else 0.0
+    return tuple(v / mean if v is not None and mean else None for v in values)
+
+
+def published_figures(cells: Sequence[CellView]) -> dict[str, tuple[str, dict[str, float]]]:
+    """Each figure that others published of these cells, all of it from the first source that has it: the
+    label of that source, where there are several, and its values by the id of the cell.
+    """
+    sources: dict[str, dict[str, dict[str, float]]] = {}
+    for cell in cells:
+        for one in cell.cell.published:
+            for figure, value in one.figures.items():
+                sources.setdefault(figure, {}).setdefault(one.label, {})[cell.cell.id] = value
+    found = {}
+    for figure, of in sources.items():
+        label, values = next(iter(of.items()))
+        found[figure] = (label if len(of) > 1 else "", values)
+    return found
+
+
+def history(part: PartView) -> tuple[HistoryRow, ...]:
+    """Published figures in the order of the table, for the servers of this part."""
+    printed = published_figures(part.cells)
+    known = [f for _, _, figures in LAYOUT for f in figures]
+
+    def measured(figure: str) -> tuple[float | None, ...]:
+        found = (cell.figure(figure) for cell in part.cells)
+        return tuple(None if one is None else one.median for one in found)
+
+    ids = [cell.cell.id for cell in part.cells]
+    return tuple(
+        HistoryRow(figure, tuple(map(printed[figure][1].get, ids)), measured(figure))
+        for figure in dict.fromkeys((*(f for f in known if f in printed), *printed))
+    )
+
+
+def sources(part: PartView) -> tuple[str, ...]:
+    """Where the published figures come from, and what is to be kept in mind, each once."""
+    found = (one for cell in part.cells for one in cell.cell.published)
+    return tuple(dict.fromkeys(f"{one.source}: {one.note}" if one.note else one.source for one in found))
+
+
+def history_table(part: PartView) -> Table | None:
+    """Published and measured, each with its share of the servers' mean."""
+    rows = []
+    for row in history(part):
+        for name, values, shape in (
+            ("published", row.published, row.published_shape),
+            ("measured", row.measured, row.measured_shape),
+        ):
+            cells = tuple(
+                TableCell(rounded(row.figure, value), "" if of_mean is None else f"{ratio(of_mean)}×")
+                for value, of_mean in zip(values, shape, strict=True)
+            )
+            rows.append(Row(f"{label_of(row.figure)}, {name}", cells, measured=name == "measured"))
+    note = "; ".join((*sources(part), "in brackets the share of the servers' mean"))
+    columns = tuple(Column(server.address) for server in part.servers)
+    return Table(columns, (Section(tuple(rows)),), title="Published, as history", note=note) if rows else None
+
+
+def published_lines(part: PartView) -> tuple[str, ...]:
+    """What others printed, a line per cell that has any."""
+    return tuple(
+        f"{view.label}: "
+        + "; ".join(
+            f"{named(name)} {printed(name, value)} ({one.label})"
+            for one in view.cell.published
+            for name, value in one.figures.items()
+        )
+        for view in part.cells
+        if view.cell.published
+    )
+
+
+def printed(figure: str, value: float) -> str:
+    """A published value with the digits that it was printed with, as far as they can be known."""
+    scaled = value * label(figure).scale
+    return f"{scaled:,.0f}" if abs(scaled) >= 1000 else f"{scaled:.4g}"

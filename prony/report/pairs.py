@@ -1,0 +1,358 @@
+"""Servers compared with each other: every pair in every figure, the effect of the position in the block, and
+both in words. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import fmean
+
+from prony.analysis import compared_figure, later, questions, sample
+from prony.compare import MARGINS, Comparison, Later, Looks, Margins, Pair, compare
+from prony.compare.claim import Claim
+from prony.compare.position import PositionEffect
+from prony.compare.sentence import basis, for_window, sentence
+from prony.compare.worst import POSITION
+from prony.judge.checks.host import HostLimits
+from prony.judge.checks.steady import SteadyWindowLimits
+from prony.judge.drift import plateau_of
+from prony.judge.figures import FIGURE
+from prony.judge.finding import Finding
+from prony.judge.together import JudgedTrial, together
+from prony.report import aa, levels
+from prony.report.blocks import Lines
+from prony.report.cell_view import HEADLINE, CellView, TrialView
+from prony.report.labels import label_of
+from prony.report.result import PairView, PartView, PositionView, SourceView
+from prony.report.uncertain import bends
+from prony.report.wording import ratio, within
+
+COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
+"""The figures of a comparison that are compared pair by pair."""
+FEWEST = 3
+"""Trials per server from which a ratio is worth an interval."""
+
+
+def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
+    """Those that these trials of one plan were judged by, where they are not the defaults."""
+    return trials[0].judgement.limits if trials else {}
+
+
+def found_together(part: PartView) -> tuple[Finding, ...]:
+    """What the trials that are compared with each other say about each other; each sentence once."""
+    found: dict[tuple[str, str], Finding] = {}
+    groups = questions_of(part)
+    for where, group in groups.items():
+        trials = [
+            JudgedTrial(cell.cell.server, trial.record.block, trial.record.evidence)
+            for cell in group
+            for trial in cell.counting
+        ]
+        judged = HostLimits.among(_limits([trial for cell in group for trial in cell.counting]))
+        for one in together(trials, judged, group[0].cell.trial.workload.responses_differ):
+            reason = f"{where}: {one.reason}" if len(groups) > 1 else one.reason
+            found.setdefault((one.check, reason), one.model_copy(update={"reason": reason}))
+    return tuple(found.values())
+
+
+def pairs_of(part: PartView) -> list[PairView]:
+    """Comparisons within each workload and load, of the pairs that the plan names or of all."""
+    found: list[PairView] = []
+    groups = questions_of(part)
+    for where, group in groups.items():
+        servers = [cell.cell.server for cell in group]
+        if len(set(servers)) < 2:
+            continue
+        if part.part.shape == "comparison" and part.part.follows is None:
+            figures: Sequence[str] = COMPARED
+        elif part.part.follows is not None:
+            figures = ("p50_ms", "p99_ms")
+        elif max(len(cell.trials) for cell in group) < FEWEST:
+            continue
+        else:
+            figures = (compared_figure(group[0].cell.trial.load),)
+        for figure in figures:
+            found += figure_pairs(
+                group,
+                figure,
+                looks=looks_of(part),
+                margins=Margins(part.part.band, part.part.at_least),
+                where=where if len(groups) > 1 else "",
+            )
+    wanted = part.part.comparisons
+    if wanted is None:
+        return found
+    named = {frozenset(pair) for pair in wanted}
+    return [pair for pair in found if frozenset((pair.a, pair.b)) in named]
+
+
+def questions_of(part: PartView) -> dict[str, list[CellView]]:
+    """Cells that answer the same question, by its name."""
+    views = {view.cell.id: view for view in part.cells}
+    found = questions(part.part, [view.cell for view in part.cells])
+    return {where: [views[cell.id] for cell in group] for where, group in found.items()}
+
+
+def looks_of(part: PartView) -> Looks | None:
+    """The looks of a part that adds trials until it is clear."""
+    most = part.part.until_clear
+    return None if most is None else Looks(min(view.cell.trials for view in part.cells), most)
+
+
+def positions_of(part: PartView) -> list[PositionView]:
+    """The effect of position on the figure that each question is about."""
+    groups = questions_of(part)
+    found = []
+    for name, group in groups.items():
+        compared = _compared(group, compared_figure(group[0].cell.trial.load))
+        if compared is not None and (one := compared.position) is not None:
+            where = name if len(groups) > 1 else ""
+            said = within(where, _position_words(compared, one))
+            numbers = (one.ratio, one.low, one.high, one.trials, one.found)
+            found.append(PositionView(compared.figure, *numbers, said, where))
+    return found
+
+
+def figure_pairs(
+    cells: Sequence[CellView],
+    figure: str,
+    *,
+    looks: Looks | None = None,
+    margins: Margins = MARGINS,
+    where: str = "",
+) -> list[PairView]:
+    """Every pair of servers in one figure. Nothing when no trial has the figure."""
+    compared = _compared(cells, figure, looks=looks, margins=margins)
+    if compared is None:
+        return []
+    by_server = {cell.cell.server: cell for cell in cells}
+    return [_pair_view(pair, compared, by_server, where) for pair in compared.pairs]
+
+
+def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
+    conditions = {(one.check, one.code): one for side in (pair.a, pair.b) for one in by_server[side].provided}
+    return PairView(
+        a=pair.a,
+        b=pair.b,
+        figure=pair.figure,
+        ratio=pair.ratio,
+        low=pair.low,
+        high=pair.high,
+        worst_low=pair.worst_low,
+        worst_high=pair.worst_high,
+        later_low=pair.later_low,
+        later_high=pair.later_high,
+        horizon_s=pair.horizon_s,
+        claim=pair.claim,
+        at_least=pair.at_least,
+        within=pair.within,
+        better=pair.better,
+        settles=pair.settles,
+        sources=tuple(
+            SourceView(one.name, one.bias.low, one.bias.high, one.cancelled) for one in pair.sources
+        ),
+        provided=tuple(conditions.values()),
+        sentence=sentence(pair),
+        window_sentence=for_window(pair),
+        basis="" if pair.low is None else basis(pair, compared.family),
+        where=where,
+    )
+
+
+def _compared(
+    cells: Sequence[CellView],
+    figure: str,
+    *,
+    looks: Looks | None = None,
+    margins: Margins = MARGINS,
+) -> Comparison | None:
+    """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
+    when no trial has the figure.
+    """
+    trials = [trial for cell in cells for trial in cell.trials]
+    if not any(figure in trial.figures for trial in trials):
+        return None
+    samples = [sample(t.record, t.judgement, t.figures, figure) for t in trials]
+    servers = list(dict.fromkeys(cell.cell.server for cell in cells))
+    took_s = [(t.record.ended_at - t.record.started_at).total_seconds() for t in trials]
+    return compare(
+        samples,
+        figure,
+        servers=servers,
+        looks=looks,
+        margins=margins,
+        later=later_of(cells, figure),
+        block_s=fmean(took_s) * len(servers) if took_s else None,
+    )
+
+
+def later_of(cells: Sequence[CellView], figure: str) -> Later | None:
+    """Residual drift of a figure of these cells."""
+    trials = {cell.cell.server: [t.record.evidence for t in cell.counting] for cell in cells}
+    counting = [trial for cell in cells for trial in cell.counting]
+    return later(trials, figure, SteadyWindowLimits.among(_limits(counting)))
+
+
+def with_plateau(cell: CellView) -> CellView:
+    """The cell with the residual drift of its figure, where a plateau is claimed."""
+    figure = compared_figure(cell.cell.trial.load)
+    found = later_of([cell], figure)
+    if found is None:
+        return cell
+    plateau = plateau_of(found.coming.get(cell.cell.server), found.sign, found.horizon_s)
+    return replace(cell, plateau=plateau)
+
+
+def _position_words(compared: Comparison, effect: PositionEffect) -> str:
+    numbers = ", ".join(f"{(end - 1) * 100:+.1f}" for end in (effect.low, effect.high))
+    text = (
+        f"Position in the block changes {label_of(compared.figure)} by {(effect.ratio - 1) * 100:+.1f} % per "
+        f"place [{numbers}] (95 %, {effect.trials} trials)"
+    )
+    if not effect.found:
+        return f"{text}: no effect found."
+    moved = [
+        (pair, source.bias) for pair in compared.pairs for source in pair.sources if source.name == POSITION
+    ]
+    if not moved:
+        return f"{text}: an effect. The order was balanced, so it cancels in the ratios and widens intervals."
+    by = ", ".join(f"{pair.a} ÷ {pair.b} by {bends(bias.low, bias.high)}" for pair, bias in moved)
+    return f"{text}: an effect. The order was not balanced, so it is in the budget: it may move {by}."
+
+
+MOST_DRAWN = 8
+"""Servers of which every pair is drawn or said."""
+
+
+def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
+    """Of a comparison, the pairs that are drawn or said: of many servers each beside the best and beside the
+    next one.
+    """
+    if len(part.servers) <= MOST_DRAWN:
+        return part.pairs
+    figure = part.asked_figure
+    known = [(f.median, c.cell.server) for c in part.cells if (f := c.figure(figure)) is not None]
+    order = [server for _, server in sorted(known, reverse=not lower_is_better(figure))]
+    wanted = {frozenset((order[0], server)) for server in order} if order else set()
+    wanted |= set(map(frozenset, pairwise(order)))
+    return tuple(pair for pair in part.pairs if frozenset((pair.a, pair.b)) in wanted)
+
+
+def turned(pair: PairView) -> PairView:
+    """The same comparison with the other server first."""
+
+    def inverse(value: float | None) -> float | None:
+        return 1 / value if value else None
+
+    return replace(
+        pair,
+        a=pair.b,
+        b=pair.a,
+        ratio=inverse(pair.ratio),
+        low=inverse(pair.high),
+        high=inverse(pair.low),
+        worst_low=inverse(pair.worst_high),
+        worst_high=inverse(pair.worst_low),
+        later_low=inverse(pair.later_high),
+        later_high=inverse(pair.later_low),
+    )
+
+
+def better_first(pair: PairView) -> PairView:
+    """The same comparison with the better server first (without a direction: the larger value first)."""
+    if pair.ratio is None or pair.ratio <= 0:
+        return pair
+    return turned(pair) if ((pair.ratio > 1) if lower_is_better(pair.figure) else (pair.ratio < 1)) else pair
+
+
+def lower_is_better(figure: str) -> bool:
+    """Of times and costs; not of a figure that has no direction."""
+    known = FIGURE.get(figure)
+    return known is not None and known.higher_is_better is False
+
+
+CLAIM_WORDS = {
+    Claim.SHOWN: "shown",
+    Claim.SHOWN_FOR_WINDOW: "shown for this window",
+    Claim.EQUIVALENT: "equivalent",
+    Claim.OPEN: "open",
+}
+
+
+def pair_lines(part: PartView, pairs: Sequence[PairView]) -> list[Lines]:
+    """A sentence per pair about what the part asks, a line per pair about everything else."""
+    asked = asked_figures(part)
+    first, said_once = in_words([pair for pair in pairs if pair.figure in asked])
+    others = [better_first(pair) for pair in pairs if pair.figure not in asked and pair.ratio is not None]
+    every = sum(pair.figure in asked for pair in part.pairs)
+    left_out = f"{len(first)} of {every}: beside the best median, and the next one down"
+    note = "; ".join(filter(None, (left_out if len(first) < every else "", said_once)))
+    made = [Lines("Pair by pair", first, note=note, marked=True)] if first else []
+    if others:
+        note = "first ÷ second, with the 95 % interval"
+        made.append(Lines("Other ratios", tuple(map(ratio_line, others)), note=note, marked=True))
+    about = coverage(part)
+    return [*made, about] if about is not None else made
+
+
+def asked_figures(part: PartView) -> tuple[str, ...]:
+    """The figures that its pairs are about before anything else: each load asks for one."""
+    compared = {pair.figure for pair in part.pairs}
+    asked = dict.fromkeys(cell.asked_figure for cell in part.cells)
+    return tuple(figure for figure in asked if figure in compared) or (HEADLINE,)
+
+
+def coverage(part: PartView) -> Lines | None:
+    """What the intervals of a part cover and what they do not; nothing without an interval."""
+    if all(pair.low is None for pair in part.pairs):
+        return None
+    said = [covered_levels(part)]
+    if part.shared:
+        what = "workloads and loads" if part.part.share_process == "workloads" else "loads"
+        said.append(
+            f"The {what} of a server shared processes: one that came out slow is slow under all of them, so "
+            f"the ratios under different {what} are not independent of each other."
+        )
+    said += [one.sentence for one in part.positions]
+    if part.levels is not None:
+        said.append(levels.words(part.levels))
+    if part.aa_on_record is not None:
+        said.append(aa.record_words(part.aa_on_record))
+    return Lines("What the intervals cover", tuple(said))
+
+
+def covered_levels(part: PartView) -> str:
+    """Of which levels (requests, windows, processes, boots, builds) the trials are a sample."""
+    owned = [trial.record.evidence.server.owned for trial in part.trials]
+    if owned and all(owned):
+        return (
+            "Fresh processes of one build of each server, on one boot of this host. Another build or "
+            "another boot is not in them."
+        )
+    return (
+        "Windows of servers that were already running: one process each, on one boot of this host. "
+        "Another start, build or boot is not in them."
+    )
+
+
+def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
+    """The sentence of each pair; and what the intervals of all rest on, where that is the same: else each
+    sentence says it.
+    """
+    bases = {pair.basis for pair in pairs if pair.basis}
+    said = tuple(
+        within(pair.where, pair.sentence) + (f" ({pair.basis})" if pair.basis and len(bases) > 1 else "")
+        for pair in pairs
+    )
+    return said, f"intervals: {bases.pop()}" if len(bases) == 1 else ""
+
+
+def ratio_line(pair: PairView) -> str:
+    """One figure of a pair: ratio, interval, what follows."""
+    numbers, word = ratio(pair.ratio), "no interval"
+    if pair.low is not None and pair.high is not None:
+        numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"
+        word = CLAIM_WORDS[pair.claim]
+    return within(pair.where, f"{label_of(pair.figure)}, {pair.a} ÷ {pair.b}: {numbers} {word}")
