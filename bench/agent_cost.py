@@ -7,17 +7,17 @@ a wait (without).
 
 from __future__ import annotations
 
-import json
 import statistics
 import sys
 import time
 from collections.abc import Mapping
 
 from prony.errors import PronyError
+from prony.plan.target import CountKeys
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
-from prony.server.probe import http_probe, status_probe
+from prony.server.probe import number_at, status_probe
 from prony.server.running import RunningServer
 
 READINGS = 10
@@ -49,8 +49,11 @@ def observe(built: Built, agent: bool) -> dict[str, float]:
 
 def _meter(server: RunningServer, name: str) -> float:
     """One Actuator meter: an observer that is the same in both kinds of run."""
-    response = http_probe(server.host, server.port, path=f"/actuator/metrics/{name}")
-    return float(json.loads(response.body)["measurements"][0]["value"])
+    keys = CountKeys(path=f"/actuator/metrics/{name}", pointer="/measurements/0/value")
+    found = number_at(server.address, keys)
+    if found is None:
+        raise PronyError(f"the server gives no meter {name}; see its log")
+    return found
 
 
 def table(without: list[Mapping[str, float]], with_agent: list[Mapping[str, float]]) -> str:

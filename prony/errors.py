@@ -52,6 +52,10 @@ class EnvironmentFault(PronyError):
     exit_code = ExitCode.ENVIRONMENT
 
 
+class LoadRefused(EnvironmentFault):
+    """The engine found a load that cannot be offered as it is written."""
+
+
 class StoreError(PronyError):
     """The catalogue of results cannot be read or written."""
 

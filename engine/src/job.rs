@@ -23,6 +23,7 @@ use crate::pace::share::{Part, Share};
 use crate::pace::think::ThinkTime;
 use crate::plan::{Plan, RatesPlan, Reuse, SlowestPlan};
 use crate::population::Populations;
+use crate::report::Responses;
 use crate::scenario::capture::Look;
 use crate::scenario::compile::{Scenarios, Server};
 use crate::scenario::request::RenderContext;
@@ -85,6 +86,8 @@ pub struct Job {
     pub receive_stamps: bool,
     /// One row per request, where it is asked for.
     pub log: Option<Log>,
+    /// The first responses, where they are asked for.
+    pub responses: Option<Responses>,
     pub interval_ns: u64,
     pub after_ns: Option<u64>,
     /// Rising.
@@ -171,7 +174,8 @@ impl Job {
                 judges: compiled.look.is_some()
                     || shows
                     || step.expect.max_ms.is_some()
-                    || step.follow_redirects > 0,
+                    || step.follow_redirects > 0
+                    || plan.responses,
                 captures: scenarios.depends_on(compiled),
                 alone: compiled.request.expects_continue() || compiled.request.streamed_bytes() > 0,
                 ends_group: step.follow_redirects > 0
@@ -181,8 +185,13 @@ impl Job {
                 end_on: step.end_on.clone(),
                 ends_run_on_error: step.ends_run_on_error,
                 most_ns: step.expect.max_ms.map(ms_to_ns),
-                looks: compiled.look.is_some() || shows || step.follow_redirects > 0,
-                looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body) || shows,
+                looks: compiled.look.is_some()
+                    || shows
+                    || step.follow_redirects > 0
+                    || plan.responses,
+                looks_at_body: compiled.look.as_ref().is_some_and(Look::needs_body)
+                    || shows
+                    || plan.responses,
                 think: ThinkTime::new(&think),
             });
         }
@@ -222,6 +231,7 @@ impl Job {
             slowest: plan.slowest,
             receive_stamps: plan.receive_stamps,
             log,
+            responses: plan.responses.then(Responses::default),
             most_head_bytes: plan.limits.header_bytes as usize,
             partial_answer_bytes: plan.limits.partial_answer_bytes,
             interval_ns: ms_to_ns(plan.interval_ms),

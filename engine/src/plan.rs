@@ -101,6 +101,9 @@ pub struct Plan {
     /// Names of captured values: what was last captured of each, by any user, is told in `finished.values`.
     #[serde(default)]
     pub report: Vec<String>,
+    /// Whether the first responses are told one by one in `finished.responses`, with head and body.
+    #[serde(default)]
+    pub responses: bool,
     /// A script that says what is sent, in place of the one step; or one that the scenarios' blocks
     /// call.
     #[serde(default)]

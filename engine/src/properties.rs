@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::check::read_plan;
 use crate::http::expect::Expectation;
-use crate::http::head::HeadCache;
+use crate::http::head::{HeadCache, parser};
 use crate::http::response::{Exchange, Response, ResponseReader};
 use crate::plan::Expect;
 use crate::scenario::filter::RequestPart;
@@ -110,9 +110,9 @@ pub fn response(message: &[u8], cuts: &[usize], head_request: bool) -> ReadOutco
         whole, remembered,
         "cut at {cuts:?} and remembered it reads differently"
     );
-    let mut headers = [httparse::EMPTY_HEADER; 128];
+    let mut headers = vec![httparse::EMPTY_HEADER; message.len()];
     let mut judge = httparse::Response::new(&mut headers);
-    match judge.parse(message) {
+    match parser().parse_response(&mut judge, message) {
         Ok(httparse::Status::Complete(length)) => {
             let code = judge.code.unwrap_or_default();
             if let Some(response) = whole

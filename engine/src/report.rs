@@ -4,6 +4,7 @@
 mod counters;
 mod histogram;
 mod http2;
+mod response;
 mod window;
 
 use std::collections::BTreeMap;
@@ -13,6 +14,7 @@ use serde::Serialize;
 
 pub use self::counters::CounterReport;
 pub use self::histogram::HistogramReport;
+pub use self::response::{ResponseReport, Responses};
 pub use self::window::{GapReport, StepReport, ThreadReport, WindowReport};
 use crate::fault::Fault;
 use crate::log::LogReport;
@@ -184,6 +186,9 @@ pub struct Finished {
     /// What was last captured of each name of the plan's `report`; left out when it names none.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
+    /// Left out unless the plan asks for them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub responses: Option<Vec<ResponseReport>>,
     /// As in `ready`.
     pub injected_faults: Vec<Fault>,
 }
@@ -201,6 +206,7 @@ impl Finished {
             rates: None,
             script: None,
             values: BTreeMap::new(),
+            responses: None,
             injected_faults,
         }
     }

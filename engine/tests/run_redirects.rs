@@ -37,6 +37,7 @@ fn ok(body: &str) -> String {
 fn walked(server: &Server, driver: &str, steps: &Value) -> Value {
     let plan = plan(server.address, driver, |plan| {
         plan["cookies"] = true.into();
+        plan["responses"] = true.into();
         plan["scenarios"][0]["steps"] = steps.clone();
         plan["stop"]["iterations_per_user"] = 1.into();
     });
@@ -63,6 +64,12 @@ fn a_login_leads_from_one_page_to_the_next_and_is_one_transaction() {
             &finished["totals"],
             &json!({"sent": 4, "completed": 4, "failed": 0, "status": {"200": 2, "302": 1, "303": 1}, "connections_opened": 1}),
         );
+        let told = finished["responses"].as_array().unwrap();
+        let steps: Vec<&Value> = told
+            .iter()
+            .map(|response| &response["step_index"])
+            .collect();
+        assert_eq!(steps, [0, 1], "of a chain the last response is told");
         let requests = requests.lock().unwrap();
         let lines: Vec<&str> = requests
             .iter()

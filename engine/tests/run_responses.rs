@@ -74,6 +74,53 @@ fn responses_of_every_framing_are_read() {
 }
 
 #[test]
+fn only_its_bytes_limit_a_head() {
+    let many = "Set-Cookie: a=1\r\n".repeat(900);
+    let many = format!("HTTP/1.1 200 OK\r\n{many}Content-Length: 2\r\n\r\nok");
+    let many: &'static str = Box::leak(many.into_boxed_str());
+    for driver in drivers() {
+        for response in [
+            many,
+            "HTTP/1.1 200 OK\r\nX-Long: a\r\n\tb\r\nContent-Length: 2\r\n\r\nok",
+        ] {
+            let totals = offer(&Server::answering(response), driver, 3, |_| {});
+            assert_counts(&totals, &json!({"completed": 3, "failed": 0}));
+        }
+    }
+}
+
+#[test]
+fn responses_are_told_one_by_one_where_that_is_asked_for() {
+    let found = "HTTP/1.1 404 No\r\nServer: x\r\nContent-Length: 2\r\n\r\nno";
+    for driver in drivers() {
+        let server = Server::answering(found);
+        let plan = plan(server.address, driver, |plan| {
+            plan["responses"] = true.into();
+            plan["stop"]["total_requests"] = 2.into();
+            plan["scenarios"][0]["steps"] = json!([
+                {"path": "/", "expect": {"status": [404]}},
+                {"path": "/2", "expect": {"status": [200]}}]);
+        });
+        let finished = run(&plan).finished().clone();
+        let told = finished["responses"].as_array().unwrap();
+        let head = &found[..found.len() - 2];
+        for (place, (response, error)) in told
+            .iter()
+            .zip([Value::Null, "expect_status".into()])
+            .enumerate()
+        {
+            assert_eq!(response["step_index"], place);
+            assert_eq!(response["status"], 404);
+            assert_eq!(response["error"], error);
+            assert_eq!(response["head"], head);
+            assert_eq!(response["body"], "bm8=");
+            assert_eq!(response["keep_alive"], true);
+        }
+        assert_eq!(told.len(), 2);
+    }
+}
+
+#[test]
 fn a_response_until_the_close_is_complete() {
     for driver in drivers() {
         let server = Server::answering_once("HTTP/1.1 200 OK\r\n\r\nuntil the end");

@@ -88,8 +88,7 @@ class AskedTrial:
         trial = (form or (quick_trial if self.quick else full_trial))(chosen, number, window_s)
         running = any(one.spec is None for one in servers)
         if running:
-            asks = all(one.takes_preflight for one in servers)
-            trial = trial.model_copy(update={"published_requests": None, "preflight": asks})
+            trial = trial.model_copy(update={"published_requests": None})
         if options.one_of(self.warm_up, "--warm-up", ("all-cpus", "pinned")) == "pinned":
             if running:
                 raise UsageError(

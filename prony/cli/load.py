@@ -194,8 +194,6 @@ def command(
         ),
         source_addresses=tuple(source),
         log=None if log is None else str(log),
-        # What is asked beforehand is asked over HTTP/1.1, which a server of HTTP/2 need not speak.
-        preflight=target.unix is None and http_version != "2",
     )
     times = trials if common.budget is None else max(trials, FEWEST)
     cells = [cell_of(MAIN, target.url, target, trial, options.trials(times))]

@@ -57,13 +57,6 @@ class Server:
         return self.spec
 
     @property
-    def takes_preflight(self) -> bool:
-        """Whether it can be asked once before the load: all but a Unix socket."""
-        from prony.plan.target import Url
-
-        return not (isinstance(self.target, Url) and self.target.unix)
-
-    @property
     def workloads(self) -> Sequence[str]:
         """Those that it says it offers."""
         return () if self.spec is None else self.spec.workloads
@@ -244,11 +237,11 @@ def chosen(asked: AskedTarget) -> Chosen:
     named = server(asked.target)
     sends = request([named], asked.workload)
     if named.spec is None:
-        return Chosen(asked.target, named, _at_url(named, sends, asked))
+        return Chosen(asked.target, named, _at_url(sends, asked))
     return Chosen(named.name, named, _launched(sends, asked))
 
 
-def _at_url(named: Server, sends: Workload, asked: AskedTarget) -> TrialPlan:
+def _at_url(sends: Workload, asked: AskedTarget) -> TrialPlan:
     from prony.plan.load import ClosedLoad, SteadyWindow
     from prony.plan.trial import TrialPlan, fixed
 
@@ -261,7 +254,6 @@ def _at_url(named: Server, sends: Workload, asked: AskedTarget) -> TrialPlan:
         load=ClosedLoad(users=1),
         measured=SteadyWindow(window_s=window_s),
         warm_up=fixed(warm_up_s),
-        preflight=named.takes_preflight,
     )
 
 

@@ -11,9 +11,10 @@ from contextlib import contextmanager
 
 from prony.conformance.http2 import Http2Wire
 from prony.conformance.result import CheckOutcome, CheckStatus
-from prony.conformance.walk import Subject, Walk, reads, why_wrong
+from prony.conformance.walk import Subject, reads, why_wrong
 from prony.conformance.wire import Line, Wire, WireError, WireRequest, WireResponse
 from prony.plan.step import Step
+from prony.plan.workload import Workload
 
 CLOSE_PATIENCE_S = 5.0
 OVERSIZED_BYTES = (64 << 10, 1 << 20, 4 << 20)
@@ -24,25 +25,20 @@ NOT_COMPARED = {"content-length", "transfer-encoding", "connection", "keep-alive
 
 
 def responses(subject: Subject) -> CheckOutcome:
-    """Every step of every scenario, on one connection each."""
-    workload = subject.afresh()
-    wrong: list[str] = []
-    asked = 0
-    for scenario in workload.walks:
-        walk = subject.walk(workload, scenario)
-        with _connection(subject) as line:
-            for step, request in walk:
-                asked += 1
-                why = _judged(walk, step, line, request)
-                if why is not None:
-                    wrong.append(f"{step.name}: {why}")
-                    if step.capture:
-                        break  # the steps after it need the captured value
-    return _of(wrong, _responses(asked), "every response as the workload declares")
+    """Every step of every scenario, on one connection each, up to the first wrong response."""
+    return _as_declared(subject, subject.afresh())
 
 
-def _responses(count: int) -> str:
-    return "1 response" if count == 1 else f"all {count} responses"
+def _as_declared(subject: Subject, workload: Workload) -> CheckOutcome:
+    asked = subject.ask(workload)
+    count = len(asked.probes)
+    found = "1 response" if count == 1 else f"all {count} responses"
+    if asked.silence is not None:
+        found = f"{asked.silence}, after {count} responses"
+    elif asked.wrong is not None:
+        found = f"{asked.probes[-1].step}: {asked.wrong}"
+    right = asked.silence is None and asked.wrong is None
+    return CheckOutcome.of(right, found, "every response as the workload declares")
 
 
 def further(subject: Subject) -> CheckOutcome:
@@ -50,17 +46,8 @@ def further(subject: Subject) -> CheckOutcome:
     workload = subject.afresh()
     if not workload.conformance:
         return _left_out("the workload declares no further requests")
-    alone = workload.model_copy(update={"steps": workload.conformance, "scenarios": (), "loops": 1})
-    (scenario,) = alone.walks
-    walk = subject.walk(workload, scenario)
-    wrong: list[str] = []
-    with _connection(subject) as line:
-        for step, request in walk:
-            why = _judged(walk, step, line, request)
-            if why is not None:
-                wrong.append(f"{step.name}: {why}")
-    count = len(workload.conformance)
-    return _of(wrong, _responses(count), "every response as the workload declares")
+    alone = {"steps": workload.conformance, "scenarios": (), "loops": 1, "variables": {}}
+    return _as_declared(subject, workload.model_copy(update=alone))
 
 
 def unknown_path(subject: Subject) -> CheckOutcome:
@@ -76,29 +63,23 @@ def unknown_path(subject: Subject) -> CheckOutcome:
 
 def head(subject: Subject) -> CheckOutcome:
     """HEAD beside every GET: the same status and headers, no body, and the connection still in step."""
-    workload = subject.afresh()
-    wrong: list[str] = []
+    expected = "the headers of GET, no body"
     asked = 0
-    for scenario in workload.walks:
-        walk = subject.walk(workload, scenario)
+    for place, scenario in enumerate(subject.workload.walks):
         with _connection(subject) as line:
-            for step, request in walk:
-                why = _judged(walk, step, line, request)
-                if why is not None:
-                    break  # reported by another check
+            for number, step in enumerate(scenario.leading):
                 if not reads(step):
                     continue
                 asked += 1
                 try:
-                    why = _head_beside_get(line, step, request)
+                    why = _head_beside_get(line, step, subject.request(place, number))
                 except WireError as fault:
                     why = str(fault)
                 if why is not None:
-                    wrong.append(f"{step.name}: {why}")
-                    break
-    if not asked and not wrong:
+                    return CheckOutcome.of(False, f"{step.name}: {why}", expected)
+    if not asked:
         return _left_out("no GET that is expected to succeed")
-    return _of(wrong, f"{asked} like GET, without a body", "the headers of GET, no body")
+    return CheckOutcome.of(True, f"{asked} like GET, without a body", expected)
 
 
 def _head_beside_get(line: _Connection, step: Step, request: WireRequest) -> str | None:
@@ -309,20 +290,8 @@ def _connection(subject: Subject) -> Iterator[_Connection]:
         line.drop()
 
 
-def _judged(walk: Walk, step: Step, line: _Connection, request: WireRequest) -> str | None:
-    """Why the response is wrong, or why there is none."""
-    try:
-        return walk.judge(step, line.ask(request))
-    except WireError as fault:
-        return str(fault)
-
-
 def _unknown() -> WireRequest:
     return WireRequest(path=f"/no-such-path-{secrets.token_hex(6)}")
-
-
-def _of(wrong: list[str], all_right: str, expected: str) -> CheckOutcome:
-    return CheckOutcome.of(not wrong, "; ".join(wrong) or all_right, expected)
 
 
 def _left_out(why: str) -> CheckOutcome:

@@ -11,12 +11,15 @@ from prony.conformance.result import START, CheckOutcome, CheckResult, CheckStat
 from prony.conformance.walk import Subject, walked_once
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import Probe
+from prony.load.asked import Asked, Preflight
+from prony.load.contract import EngineLoad
+from prony.load.short import short_load
+from prony.plan.load import Connections
 from prony.plan.workload import Workload
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built
 from prony.server.launch import RunningServer, launch
 from prony.server.spec import HttpVersion, ServerSpec
-from prony.trial.preflight import probe_workload
 from prony.trial.preparation import Preparation
 
 Check = Callable[[Subject], CheckOutcome]
@@ -101,13 +104,16 @@ def _outcomes(
         return
     with server:
         on_start(server)
+        load = short_load(server.url, workload, tls=server.tls)
         try:
-            server.wait_ready(_Readiness(server, workload), start_timeout_s)
+            # Over HTTP/1.1: whether it speaks another version the checks say.
+            server.wait_ready(_Readiness(server, load), start_timeout_s)
         except EnvironmentFault as fault:
             yield START, _start(str(fault))
             return
         yield START, _start(None)
-        preparation = Preparation(workload, server.url, server.tls)
+        connections = Connections(http_version=http_version)
+        preparation = Preparation(load.model_copy(update={"connections": connections}))
         if workload.prepare:
             wrong = preparation.prepare()
             yield PREPARE, CheckOutcome.of(wrong is None, wrong or "done", AS_DECLARED)
@@ -158,13 +164,19 @@ class _Readiness:
     right, or has been wrong for so long that this is how the server answers: the checks say what is wrong.
     """
 
-    def __init__(self, server: RunningServer, workload: Workload) -> None:
-        self._server = server
-        self._workload = workload
+    def __init__(self, server: RunningServer, load: EngineLoad) -> None:
+        asking = Preflight(load)
+        own = bool(load.workload.prepare) or not asking.possible
+        self._asking = server.own_probe if own else asking
         self._first_response_s: float | None = None
 
+    @property
+    def asked(self) -> Asked:
+        """The latest responses."""
+        return self._asking.asked
+
     def __call__(self) -> Probe | None:
-        probe = self._probe()
+        probe = self._asking()
         if probe is None or probe.meets_expectation:
             return probe
         now_s = time.monotonic()
@@ -173,14 +185,6 @@ class _Readiness:
         if now_s - self._first_response_s < WRONG_PATIENCE_S:
             return probe
         return probe.model_copy(update={"meets_expectation": True})
-
-    def _probe(self) -> Probe | None:
-        if self._workload.prepare or not any(walk.leading for walk in self._workload.walks):
-            return self._server.own_probe()
-        probes = probe_workload(self._server.address, self._workload)
-        if not probes:
-            return None
-        return next((probe for probe in probes if not probe.meets_expectation), probes[-1])
 
 
 def _result(spec: ServerSpec, workload: str, name: str, outcome: CheckOutcome) -> CheckResult:

@@ -1,28 +1,42 @@
-"""The steps of a workload as the suite's own requests, with fresh `${sequence}` numbers on every walk."""
+"""The steps of a workload as single requests: the engine sends and judges them; what no client would send is
+written with the requests that it writes.
+"""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+import socket
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import h11
+
 from prony.conformance.http2 import Http2Wire
-from prony.conformance.wire import Line, Wire, WireRequest, WireResponse
+from prony.conformance.wire import (
+    LONGEST_HEAD_BYTES,
+    PIECE_BYTES,
+    Line,
+    Wire,
+    WireError,
+    WireRequest,
+    WireResponse,
+)
+from prony.load.asked import Asked, ask_once
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun
+from prony.load.short import short_load, walk_once
 from prony.plan import captured_values
 from prony.plan.load import Connections
+from prony.plan.sequences import renumbered
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
 from prony.plan.workload import Scenario, Workload
 from prony.server.address import Address
 from prony.server.spec import HttpVersion
-from prony.trial.preflight import rendered_body, rendered_headers
-from prony.trial.rendering import Values
 
+HEARD_WITHIN_S = 10.0
 STRIDE = 1_000_000
 """How far the numbers of one walk's `${sequence}` are from those of the next: what has to be new, is."""
-REPEATS = 2
-"""Most repeats of a step in the suite's own requests; the engine sends all of them."""
-SEQUENCE = re.compile(r"\$\$\{|\$\{\s*sequence\b(?P<options>[^}|]*)(?P<escape>\|[^}]*)?\}")
 
 
 @dataclass(slots=True)
@@ -63,55 +77,81 @@ class Subject:
         """The same with what its preparation captured, as the engine is told it."""
         return captured_values.knowing(self.afresh(), self.known)
 
-    def walk(self, workload: Workload, scenario: Scenario) -> Walk:
-        """Through a scenario of this workload."""
-        return Walk(workload, scenario, self.known)
+    def ask(self, workload: Workload) -> Asked:
+        """Every leading step once, by the engine. Raises EnvironmentFault when it fails."""
+        return ask_once(self._load(workload), self.known)
 
     def sample(self) -> tuple[Step, WireRequest]:
         """The first GET that is expected to succeed (else the first step), with what comes before it done.
 
         Raises WireError.
         """
+        scenario, step = sample_step(self.workload)
+        return step, self.request(self.workload.walks.index(scenario), scenario.leading.index(step))
+
+    def request(self, scenario: int, step: int) -> WireRequest:
+        """This step of this scenario as the engine writes it, with what comes before it done. Raises
+        WireError.
+        """
         fresh = self.afresh()
-        scenario, target = sample_step(fresh)
-        walk = self.walk(fresh, scenario)
-        for step, request in walk:
-            if step is target:
-                return step, request
-            with self.connect() as line:
-                walk.judge(step, line.ask(request))
-        raise AssertionError("the sample is one of the steps")
+        load, steps = self._load(fresh), fresh.walks[scenario].leading
+        walked = walk_once(load, steps[:step], values=self.known)
+        if walked.wrong is not None:
+            raise WireError(f"before {steps[step].name}: {walked.wrong}")
+        values = captured_values.variables(steps[step : step + 1], {**self.known, **walked.values})
+        once = steps[step].model_copy(update={"repeat": 1, "server": None})
+        alone = fresh.model_copy(update={"steps": (once,), "scenarios": (), "loops": 1, "variables": values})
+        return as_sent(load.model_copy(update={"workload": alone}), once)
+
+    def _load(self, workload: Workload) -> EngineLoad:
+        return short_load(self.url, workload, tls=self.tls, connections=self.connections)
 
 
-class Walk:
-    """One walk through a scenario: requests with what was captured so far, responses judged as declared."""
+def as_sent(load: EngineLoad, step: Step) -> WireRequest:
+    """The one request of a load as the engine writes it, to a listener that answers nothing. What depends on
+    where it goes is left to who sends it. Raises WireError, and EnvironmentFault when the engine fails.
+    """
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as beside:
+        listener.settimeout(HEARD_WITHIN_S)
+        heard = beside.submit(_hear, listener)
+        where = {"url": f"http://127.0.0.1:{listener.getsockname()[1]}", "connections": Connections()}
+        EngineRun(load.model_copy(update=where)).run_to_end(HEARD_WITHIN_S)
+        head, body = heard.result()
+    own = {name.lower() for name in step.headers}
+    added = {"host", "content-length", "transfer-encoding", "expect", "connection"} - own
+    return WireRequest(
+        method=step.method,
+        path=head.target.decode("latin-1"),
+        headers={
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in head.headers.raw_items()
+            if name.decode("latin-1").lower() not in added
+        },
+        body=body or (b"" if step.body is not None else None),
+        chunked=step.chunked,
+    )
 
-    def __init__(self, workload: Workload, scenario: Scenario, known: Mapping[str, str]) -> None:
-        self._scenario = scenario
-        self._values = Values(workload.feeders, known)
 
-    def __iter__(self) -> Iterator[tuple[Step, WireRequest]]:
-        for step in self._scenario.leading:
-            if step.follow_redirects:
-                return  # where it leads is found out before the load (prony.trial.preflight)
-            for _ in range(min(step.repeat, REPEATS)):
-                yield step, self.request(step)
-
-    def request(self, step: Step) -> WireRequest:
-        """The step's request with its placeholders filled in."""
-        body = rendered_body(step, self._values)
-        return WireRequest(
-            method=step.method,
-            path=self._values.render(step.path, path=True),
-            headers=rendered_headers(step, self._values),
-            body=None if body is None else bytes(body),
-            chunked=step.chunked,
-        )
-
-    def judge(self, step: Step, response: WireResponse) -> str | None:
-        """What is wrong with the response; captures are kept when nothing is."""
-        why_not = why_wrong(step, response)
-        return why_not or self._values.take(step.capture, response.status, response.headers, response.body)
+def _hear(listener: socket.socket) -> tuple[h11.Request, bytes]:
+    """One request; the connection is closed."""
+    peer = h11.Connection(h11.SERVER, max_incomplete_event_size=LONGEST_HEAD_BYTES)
+    head: h11.Request | None = None
+    body = bytearray()
+    connection, _ = listener.accept()
+    with connection:
+        connection.settimeout(HEARD_WITHIN_S)
+        while True:
+            match peer.next_event():
+                case h11.Request() as head:
+                    pass
+                case h11.Data() as piece:
+                    body += piece.data
+                case h11.EndOfMessage() if head is not None:
+                    return head, bytes(body)
+                case h11.ConnectionClosed():
+                    raise WireError("the engine sent no request")
+                case _:
+                    peer.receive_data(connection.recv(PIECE_BYTES))
 
 
 def walked_once(workload: Workload) -> Workload:
@@ -130,48 +170,13 @@ def why_wrong(step: Step, response: WireResponse) -> str | None:
 
 
 def sample_step(workload: Workload) -> tuple[Scenario, Step]:
-    """The first GET that is expected to succeed, else the very first step."""
-    for scenario in workload.walks:
-        for step in scenario.requests:
-            if reads(step):
-                return scenario, step
-    first = workload.walks[0]
-    return first, first.requests[0]
+    """The first GET that is expected to succeed, else the very first step. Raises WireError."""
+    leading = [(scenario, step) for scenario in workload.walks for step in scenario.leading]
+    if not leading:
+        raise WireError("the workload begins with a block, so no request is sent in any case")
+    return next((pair for pair in leading if reads(pair[1])), leading[0])
 
 
 def reads(step: Step) -> bool:
     """Whether this is a GET that is expected to succeed, so that a HEAD must, too."""
     return step.method == "GET" and (step.expect is None or all(200 <= s < 300 for s in step.expect.status))
-
-
-def renumbered(workload: Workload, offset: int) -> Workload:
-    """The workload with every `${sequence}` starting `offset` numbers later, and without think times."""
-
-    def later(match: re.Match[str]) -> str:
-        if match["options"] is None:
-            return match[0]
-        options = dict(word.split("=", 1) for word in match["options"].split() if "=" in word)
-        if "end" in options:  # it has no new ones
-            return match[0]
-        step = int(options.get("step", "1"))
-        options["start"] = str(int(options.get("start", "1")) + offset * step)
-        words = " ".join(f"{name}={value}" for name, value in options.items())
-        return f"${{sequence {words}{match['escape'] or ''}}}"
-
-    def text(value: str) -> str:
-        return SEQUENCE.sub(later, value)
-
-    def step(step: Step) -> Step:
-        auth = step.auth
-        if auth is not None and auth.bearer is not None:
-            auth = auth.model_copy(update={"bearer": text(auth.bearer)})
-        return step.model_copy(
-            update={
-                "path": text(step.path),
-                "headers": {name: text(value) for name, value in step.headers.items()},
-                "body": None if step.body is None else text(step.body),
-                "auth": auth,
-            }
-        )
-
-    return workload.with_steps(step, pausing=False)

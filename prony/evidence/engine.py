@@ -5,7 +5,9 @@ A field that an engine could not read is None, never a made-up zero.
 
 from __future__ import annotations
 
-from pydantic import ConfigDict, Field
+import re
+
+from pydantic import Base64Bytes, ConfigDict, Field
 
 from prony.evidence.base import Record
 
@@ -423,6 +425,35 @@ REQUEST_FAILED = "request_failed"
 """The reason of a run that a failed request has ended, as its step says."""
 
 
+def headers_of(head: str) -> dict[str, str]:
+    """Header name in lower case -> value, of a response's head as it came; those of a repeated header are
+    joined.
+    """
+    found: dict[str, str] = {}
+    for line in re.sub(r"\r?\n[ \t]+", " ", head).split("\n")[1:]:
+        name, colon, value = line.strip(" \t\r").partition(":")
+        name, value = name.rstrip(" \t").lower(), value.lstrip(" \t")
+        if colon:
+            found[name] = f"{found[name]}, {value}" if name in found else value
+    return found
+
+
+class ToldResponse(EngineRecord):
+    """One response of a load that asked for them (docs/engine.md: `responses`); none is stored."""
+
+    step_index: int
+    status: int
+    error: str | None = None
+    """A kind of error of docs/engine.md; None: as declared."""
+    took_ms: float
+    ended_monotonic_ns: int
+    keep_alive: bool
+    head: str
+    body_bytes: int
+    body: Base64Bytes | None = None
+    """None: too long to be kept."""
+
+
 class EngineReport(EngineRecord):
     """Everything one run of the engine said."""
 
@@ -440,3 +471,5 @@ class EngineReport(EngineRecord):
     values: dict[str, str] = Field(default_factory=dict)
     """What was last captured of each name that was asked for."""
     script: ScriptReport | None = None
+    responses: tuple[ToldResponse, ...] = Field(default=(), exclude=True)
+    """Empty unless they were asked for."""

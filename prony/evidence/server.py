@@ -203,4 +203,6 @@ class Probe(Record):
     server_header: str | None = None
     """The header Server."""
     elapsed_ms: float | None = None
-    """From before the connect to the whole response, redirects included; no figure, only a size."""
+    """From the send (in older results from before the connect) to the whole response, redirects included; no
+    figure, only a size.
+    """

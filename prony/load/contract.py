@@ -82,6 +82,8 @@ class EngineLoad(Record):
     """A file for one row per request; read by `prony.load.request_log`."""
     report: tuple[str, ...] = ()
     """Names of captured values that the engine reports."""
+    responses: bool = False
+    """Each response is told, with head and body; of a load with few."""
     injected_faults: tuple[str, ...] = ()
     """Faults that the engine is to have, for the self-test (docs/engine.md)."""
     share: Share | None = None
@@ -195,6 +197,7 @@ def engine_plan(load: EngineLoad) -> dict[str, Any]:
         "log": _file(load.log),
         **({"slowest": load.slowest.model_dump(mode="json")} if load.slowest else {}),
         **({"report": list(load.report)} if load.report else {}),
+        **({"responses": True} if load.responses else {}),
         "injected_faults": list(load.injected_faults),
     }
 

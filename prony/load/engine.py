@@ -15,23 +15,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from prony.errors import EnvironmentFault
-from prony.evidence.engine import (
-    Counters,
-    EngineReport,
-    IntervalRow,
-    LogReport,
-    Mark,
-    Ready,
-    ScriptReport,
-    Window,
-)
+from prony.errors import EnvironmentFault, LoadRefused
+from prony.evidence.engine import EngineReport, IntervalRow, Mark, Ready
 from prony.load.contract import EngineLoad, engine_plan
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
@@ -73,6 +64,13 @@ def engine_version() -> str:
     return done.stdout.strip().removeprefix(f"{BINARY} ") or "unknown"
 
 
+def finished_report(
+    ready: Ready, rows: tuple[IntervalRow, ...], marks: list[Mark], done: Mapping[str, Any]
+) -> EngineReport:
+    """A whole run, of which `done` is the last event."""
+    return EngineReport.model_validate({**done, "ready": ready, "rows": rows, "marks": tuple(marks)})
+
+
 class EngineRun:
     """A running engine: `next_event` takes its events, `stop` ends it, `report` is its result."""
 
@@ -82,7 +80,7 @@ class EngineRun:
         self.marks: list[Mark] = []
         self.ready: Ready | None = None
         self._finished: dict[str, Any] | None = None
-        self._error: str | None = None
+        self._error: dict[str, Any] | None = None
         self._events: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._stderr: list[str] = []
         self._ended = False
@@ -144,7 +142,7 @@ class EngineRun:
             self._ended = True
             self.close()  # its output has ended: it has exited, or is about to
             if self._finished is None:
-                raise EnvironmentFault(self._why_it_ended(), details="\n".join(self._stderr[-20:]) or None)
+                raise self._why_it_ended()
             return None
         self._keep(event)
         return event
@@ -215,21 +213,8 @@ class EngineRun:
     def report(self) -> EngineReport:
         """Everything the run said. Raises EnvironmentFault when it has not finished."""
         if self.ready is None or self._finished is None:
-            raise EnvironmentFault(self._why_it_ended(), details="\n".join(self._stderr[-20:]) or None)
-        done = self._finished
-        return EngineReport(
-            ready=self.ready,
-            rows=self.rows,
-            marks=tuple(self.marks),
-            reason=done["reason"],
-            elapsed_ms=done["elapsed_ms"],
-            totals=Counters.model_validate(done["totals"]),
-            window=None if done.get("window") is None else Window.model_validate(done["window"]),
-            log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
-            rates=done.get("rates"),
-            values=done.get("values", {}),
-            script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
-        )
+            raise self._why_it_ended()
+        return finished_report(self.ready, self.rows, self.marks, self._finished)
 
     def _keep(self, event: dict[str, Any]) -> None:
         kind = event.get("event")
@@ -243,7 +228,7 @@ class EngineRun:
             elif kind == "finished":
                 self._finished = event
             elif kind == "error":
-                self._error = str(event.get("message", ""))
+                self._error = event
         except ValidationError as fault:
             raise EnvironmentFault(
                 f"the engine's '{kind}' event does not match this version of Prony "
@@ -251,9 +236,14 @@ class EngineRun:
                 details=str(fault),
             ) from fault
 
-    def _why_it_ended(self) -> str:
-        if self._error:
-            return f"the engine refused the load: {self._error}"
+    def _why_it_ended(self) -> EnvironmentFault:
+        details = "\n".join(self._stderr[-20:]) or None
+        if self._error is not None:
+            kind = LoadRefused if self._error.get("kind") == "plan" else EnvironmentFault
+            return kind(f"the engine refused the load: {self._error.get('message', '')}", details=details)
+        return EnvironmentFault(self._how_it_ended(), details=details)
+
+    def _how_it_ended(self) -> str:
         code = self._process.poll()
         last = next((line for line in reversed(self._stderr) if line.strip()), "it printed no reason")
         if self._killed:

@@ -32,6 +32,10 @@ KINDS = {
     "expect_duration": "a response that took too long",
     "expect_redirect": "a redirect to another host, or one too many",
     "timeout": "no response in time",
+    "header_too_long": "a response whose head is too long",
+    "tls": "no TLS connection",
+    "connect_timeout": "no connection in time",
+    "connect_other": "no connection",
     "premature_close": "the connection closed before a response",
     "protocol": "a response that is not HTTP",
     "read": "the connection reset",
@@ -43,7 +47,7 @@ KINDS = {
 """The engine's kinds of error (docs/engine.md) as the end of a sentence; others are printed as they are."""
 
 
-def run_short(
+def short_load(
     url: str,
     workload: Workload,
     *,
@@ -52,14 +56,9 @@ def run_short(
     bound_s: float = 60.0,
     tls: TlsOptions | None = None,
     connections: Connections = ONE_EACH,
-    report: tuple[str, ...] = (),
-    script: Script | None = None,
-    start: StartEngine = EngineRun,
-) -> EngineReport:
-    """`users` users, each of whom walks its scenario `iterations` times, on any CPU. Raises EnvironmentFault
-    when the engine fails.
-    """
-    load = EngineLoad(
+) -> EngineLoad:
+    """`users` users, each of whom walks its scenario `iterations` times, on any CPU."""
+    return EngineLoad(
         url=url,
         tls=tls or TlsOptions(),
         workload=workload,
@@ -69,11 +68,48 @@ def run_short(
         iterations_per_user=iterations,
         after_s=bound_s,
         window="all",
-        seed=1,
-        report=report,
-        script=script,
     )
-    return start(load).run_to_end(bound_s + GRACE_S)
+
+
+def run_short(
+    url: str,
+    workload: Workload,
+    *,
+    users: int = 1,
+    iterations: int = 1,
+    bound_s: float = 60.0,
+    tls: TlsOptions | None = None,
+    connections: Connections = ONE_EACH,
+) -> EngineReport:
+    """The end of such a load. Raises EnvironmentFault when the engine fails."""
+    load = short_load(
+        url,
+        workload,
+        users=users,
+        iterations=iterations,
+        bound_s=bound_s,
+        tls=tls,
+        connections=connections,
+    )
+    return EngineRun(load).run_to_end(bound_s + GRACE_S)
+
+
+def by_one_user(load: EngineLoad, workload: Workload, bound_s: float, **changes: object) -> EngineLoad:
+    """One user who walks this workload once, over connections like those of a load and under its deadlines,
+    on any CPU. `changes`: what else differs from the load.
+    """
+    once: dict[str, object] = {
+        "load": ClosedLoad(users=1),
+        "iterations_per_user": 1,
+        "workload": workload,
+        "connections": load.connections.model_copy(update={"pipeline": 1}),
+        "cpus": (),
+        "realtime": False,
+        "parts": False,
+        "script": None,
+        "injected_faults": (),
+    }
+    return load.unmeasured(bound_s, **(once | changes))
 
 
 def complaint(report: EngineReport, expected: int | None = None) -> str | None:
@@ -95,6 +131,14 @@ def complaint(report: EngineReport, expected: int | None = None) -> str | None:
     return None
 
 
+def in_words(kind: str | None, report: EngineReport) -> str:
+    """A kind of error with the engine's reason; None: the run ended without one."""
+    if kind is None:
+        return f"the run ended before its end: {report.reason}"
+    reason = report.totals.error_reasons.get(kind)
+    return KINDS.get(kind, kind) + (f": {reason}" if reason else "")
+
+
 @dataclass(frozen=True, slots=True)
 class WalkedOnce:
     """The result of one walk."""
@@ -106,23 +150,21 @@ class WalkedOnce:
     report: EngineReport | None = None
 
 
-WALK_BOUND_S = 600.0
 ENDED = "walk_ended"
 """A value that is set at the end of a walk with blocks: how many responses it brings nobody knows."""
 
 
 def walk_once(
-    url: str,
-    workload: Workload,
+    load: EngineLoad,
     entries: Sequence[Entry],
     *,
-    tls: TlsOptions | None = None,
+    bound_s: float = 600.0,
     values: Mapping[str, str] | None = None,
     script: Script | None = None,
     start: StartEngine = EngineRun,
 ) -> WalkedOnce:
-    """One user walks these steps once: a preparation or clean-up of this workload, with its feeders and
-    cookies, and with these values. `script`: what blocks of it call.
+    """One user walks these steps once: a preparation or clean-up of the load's workload, with its feeders
+    and cookies, and with these values. `script`: what blocks of it call.
     """
     if not entries:
         return WalkedOnce()
@@ -130,7 +172,7 @@ def walk_once(
     expected = sum(step.repeat for step in flat) if len(flat) == len(entries) else None
     end = () if expected is not None else (Block(set={ENDED: "1"}),)
     walked = (*entries, *end)
-    once = workload.model_copy(
+    once = load.workload.model_copy(
         update={
             "steps": walked,
             "scenarios": (),
@@ -140,15 +182,8 @@ def walk_once(
     )
     called = script if any(True for _ in calls(walked)) else None
     try:
-        report = run_short(
-            url,
-            once,
-            bound_s=WALK_BOUND_S,
-            tls=tls,
-            report=captured_values.captured(walked),
-            script=called,
-            start=start,
-        )
+        asked = by_one_user(load, once, bound_s, report=captured_values.captured(walked), script=called)
+        report = start(asked).run_to_end(bound_s + GRACE_S)
     except EnvironmentFault as fault:
         return WalkedOnce(str(fault))
     found = {name: value for name, value in report.values.items() if name != ENDED}

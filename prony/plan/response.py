@@ -51,24 +51,24 @@ class Expectation(Record):
     """Regexes, each of which must be found in the body."""
     body_not_matches: tuple[str, ...] = ()
     head_matches: tuple[str, ...] = ()
-    """Regexes, each of which must be found in the line with the status and the headers. Only under load, as
-    is the next: the laboratory's own requests do not keep that line.
+    """Regexes, each of which must be found in the line with the status and the headers. The next, too, is
+    the engine's alone.
     """
     head_not_matches: tuple[str, ...] = ()
     body_bytes: int | None = None
     min_bytes: int | None = Field(default=None, ge=0)
     max_bytes: int | None = Field(default=None, ge=0)
     max_ms: float | None = Field(default=None, gt=0)
-    """The longest service time. Only under load: the laboratory's own requests are not timed."""
+    """The longest service time. Only under load: requests beforehand are not timed."""
     body_sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
-    """Of every byte, for bodies too long to write down. Only the laboratory's own requests are held to it;
+    """Of every byte, for bodies too long to write down. Only the requests before a load are held to it;
     under load `body_bytes` stands for it.
     """
     json_values: dict[str, Any] = Field(default_factory=dict, alias="json")
     """JSON pointer (RFC 6901) -> the value that must be there."""
     json_filled: dict[str, str] = Field(default_factory=dict)
     """JSON pointer -> the value that must be there, as JSON with placeholders, filled in when the response is
-    looked at. Only under load.
+    looked at.
     """
     json_matches: dict[str, str] = Field(default_factory=dict)
     """JSON pointer -> a regex that must be found in the value: a text as it is, any other as JSON."""
@@ -271,9 +271,3 @@ class Capture(Record):
         if self.optional and self.default is not None:
             raise ValueError("expected a default or optional, not both")
         return self
-
-    @property
-    def in_preflight(self) -> bool:
-        """Whether the preflight finds it too, and always the same as the engine."""
-        other = self.jsonpath is not None or self.template is not None or self.as_json
-        return not other and self.part == "body" and self.match != 0

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Literal, Self
+from urllib.parse import quote
 
 from pydantic import Field, model_validator
 
@@ -134,15 +136,12 @@ class Scenario(Record):
     @property
     def leading(self) -> tuple[Step, ...]:
         """The requests that are sent in any case, one after the other: all of them, or those before the first
-        block; none when there are variables. They end before one that uses a value which only the engine
-        finds.
+        block; none when there are variables.
         """
         found: list[Step] = []
-        unknown: set[str] = set()
         for entry in () if self.variables else self.steps:
-            if isinstance(entry, Block) or any(name in entry.used for name in unknown):
+            if isinstance(entry, Block):
                 break
-            unknown |= {f"${{{name}" for name, capture in entry.capture.items() if not capture.in_preflight}
             found.append(entry)
         return tuple(found)
 
@@ -338,6 +337,8 @@ def from_url(
     body_file: str | None = None,
 ) -> Workload:
     """The workload of `prony load URL`: one request, nothing declared about the response."""
+    # What a person writes in an address bar; the engine sends a step's path as it is.
+    path = quote(path, safe=string.punctuation)
     step = Step(path=path, method=method, headers=headers or {}, body=body, body_file=body_file)
     return Workload(name="url", title=f"{method} {path}", steps=(step,))
 

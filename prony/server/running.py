@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -15,7 +15,6 @@ from prony.errors import EnvironmentFault
 from prony.evidence.server import (
     CgroupThrottle,
     JvmSnapshot,
-    Probe,
     ProcessSample,
     ServerIdentity,
     ServiceUse,
@@ -23,6 +22,7 @@ from prony.evidence.server import (
 )
 from prony.host.affinity import granted_cpus
 from prony.host.cgroup import cpu_quota
+from prony.load.asked import Preflight, ReadyProbe
 from prony.plan.target import TlsOptions
 from prony.server import proc, sockets, throttle
 from prony.server.address import Address
@@ -35,6 +35,8 @@ from prony.server.service import RunningService
 from prony.server.spread import connections_by_process
 from prony.server.threads import Compilers, Readings, thread_times
 
+ASKS_AFTER_S = 0.05
+"""Most of the time between a wrong response and the next request; less where asking takes less."""
 REPORT_PATIENCE_S = 10.0
 """How long after listening the application may take to print its own figures."""
 
@@ -107,12 +109,13 @@ class RunningServer(GuardedProcess):
             }
         )
 
-    def own_probe(self) -> Probe | None:
+    @property
+    def own_probe(self) -> Preflight:
         """The request by which the server says that it is ready (`ready` in its server.yaml)."""
         ready = self.built.spec.ready
-        return status_probe(self.host, self.port, ready.path, ready.status, self.built.spec.tls)()
+        return status_probe(self.host, self.port, ready.path, ready.status, self.built.spec.tls)
 
-    def wait_ready(self, probe: Callable[[], Probe | None] | None = None, timeout_s: float = 60.0) -> StartUp:
+    def wait_ready(self, probe: ReadyProbe | None = None, timeout_s: float = 60.0) -> StartUp:
         """Wait until the server listens on its port itself, has printed its figures (if it does) and `probe`
         (by default `own_probe`) finds a right response.
 
@@ -125,15 +128,15 @@ class RunningServer(GuardedProcess):
         deadline_s = self.started_monotonic_s + timeout_s
         listening_s = self._await_port(deadline_s)
         reported = self._await_report(min(deadline_s, listening_s + REPORT_PATIENCE_S))
-        answered = "it listens but does not answer"
-        while (response := self._ask(probe or self.own_probe)) is None or not response.meets_expectation:
-            if response is not None:
-                answered = (
-                    response.why_not
-                    or f"it answered with status {response.status}, which is not what was expected"
-                )
-            self._poll(deadline_s, answered)
-        ready_s = time.monotonic()
+        probe = probe or self.own_probe
+        begun_s = time.monotonic()
+        while (response := probe()) is None or not response.meets_expectation:
+            answered = f"it listens but gives no response: {probe.asked.silence}"
+            self._poll(deadline_s, answered if response is None else response.why_not or answered)
+            # Asking costs CPU time, which the server may need to start.
+            time.sleep(min(time.monotonic() - begun_s, ASKS_AFTER_S))
+            begun_s = time.monotonic()
+        ready_s = probe.asked.answered_monotonic_s or time.monotonic()
         self._owned_at_ready = self.owns_port()
         self._limit_at_ready = self.descriptor_limit
         return StartUp(
@@ -151,13 +154,6 @@ class RunningServer(GuardedProcess):
     def connections_by_process(self) -> tuple[int, ...] | None:
         """Those that are established now."""
         return connections_by_process(self.pids(), self._listeners() or frozenset(), (self.port,))
-
-    @staticmethod
-    def _ask(probe: Callable[[], Probe | None]) -> Probe | None:
-        try:
-            return probe()
-        except OSError:
-            return None
 
     def _await_report(self, deadline_s: float) -> dict[str, float]:
         """The figures that the application prints at ready; empty when it prints none (in time)."""

@@ -14,13 +14,13 @@ from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import (
     CgroupThrottle,
     JvmSnapshot,
-    Probe,
     ProcessSample,
     ServerIdentity,
     ServiceUse,
     StartUp,
 )
 from prony.evidence.trial import Ceiling
+from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.server.address import Address
@@ -46,19 +46,6 @@ class Placement:
     def all_cpus(self) -> frozenset[int]:
         """Of all of them; empty: not known."""
         return frozenset[int]().union(*self.cpus.values())
-
-
-class ReadyProbe(Protocol):
-    """Asks whether a server answers rightly."""
-
-    probes: tuple[Probe, ...]
-    """The latest responses."""
-
-    def __call__(self) -> Probe | None:
-        """The first wrong response, else the last; None while nobody answers."""
-
-    def here(self) -> ReadyProbe:
-        """The same, to be sent to the server's host: there it is nearer than this one."""
 
 
 class ServerUnderTest(Protocol):

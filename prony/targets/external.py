@@ -13,10 +13,18 @@ from dataclasses import dataclass
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Limits
-from prony.evidence.server import CgroupThrottle, JvmSnapshot, ProcessSample, ServerIdentity, ServiceUse
+from prony.evidence.server import (
+    CgroupThrottle,
+    JvmSnapshot,
+    Probe,
+    ProcessSample,
+    ServerIdentity,
+    ServiceUse,
+)
 from prony.evidence.trial import Ceiling
 from prony.host.cgroup import cpu_quota
 from prony.host.resource_limits import towards
+from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions, Url
 from prony.plan.trial import TrialPlan
 from prony.server import proc, sockets, throttle
@@ -25,13 +33,11 @@ from prony.server.listening import ListenerWatch
 from prony.server.probe import request_count
 from prony.server.spread import connections_by_process
 from prony.server.threads import Readings, allowed_cpus, thread_times
-from prony.targets.base import OnLine, Placement, ReadyProbe, RunningTarget
+from prony.targets.base import OnLine, Placement, RunningTarget
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
 """For the connection that shows whether anybody listens."""
-SILENT_S = 1.0
-"""A request that fails after this long got no response in time; one that fails sooner was refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +106,10 @@ class ExternalServer:
     def start(self, partition: CpuPartition) -> RunningTarget:
         del partition  # it runs where it is
         return RunningExternal(self.at)
+
+
+def _not_known(host: str) -> EnvironmentFault:
+    return EnvironmentFault(f"the host '{host}' is not known; correct the name, or the resolver")
 
 
 class RunningExternal:
@@ -180,27 +190,36 @@ class RunningExternal:
         )
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> None:
-        """It is running, or it is not: what is refused, or cut off, is told at once. One that is silent may
-        have a queue to work off first, and is asked until it answers or the time is up. Whether the response
-        is right is seen by who asked.
+        """It is running, or it is not: what is refused, or cut off, is told at once. One that answers nothing
+        in time may have a queue to work off first, and is asked until it answers or the time is up. Whether
+        the response is right is seen by who asked.
         """
         if probe is None:
             self._connect()
             return
-        begun_s = asked_s = time.monotonic()
-        while probe() is None:
-            now_s = time.monotonic()
-            if now_s - asked_s < SILENT_S:
+        begun_s = time.monotonic()
+        while self._ask(probe) is None:
+            waited_s = time.monotonic() - begun_s
+            silence = probe.asked.silence
+            if not probe.asked.timed_out:
                 raise EnvironmentFault(
-                    f"nothing answers HTTP at {self.url}: start the server first, or correct the address and "
-                    "port"
+                    f"{self.url} gives no response: {silence}; start the server first, or correct the URL"
                 )
-            if now_s - begun_s >= timeout_s:
+            if waited_s >= timeout_s:
                 raise EnvironmentFault(
-                    f"{self.url} answered no HTTP request in {now_s - begun_s:.0f} s: see why the server is "
-                    "silent, or correct the address and port"
+                    f"{self.url} gives no response within {waited_s:.0f} s: {silence}; see why the server is "
+                    "silent, or correct the URL"
                 )
-            asked_s = now_s
+
+    def _ask(self, probe: ReadyProbe) -> Probe | None:
+        try:
+            return probe()
+        except UsageError as fault:
+            asked = zip(self._at.every_address, self._asked, strict=True)
+            unknown = [host for (host, _), (_, found) in asked if not found]
+            if unknown:
+                raise _not_known(unknown[0]) from fault
+            raise
 
     def _connect(self) -> None:
         try:
@@ -211,9 +230,7 @@ class RunningExternal:
                 client.settimeout(CONNECT_TIMEOUT_S)
                 client.connect(self._at.unix)
         except socket.gaierror as fault:
-            raise EnvironmentFault(
-                f"the host '{self._host}' is not known ({fault.strerror}); correct the name, or the resolver"
-            ) from fault
+            raise _not_known(self._host) from fault
         except OSError as fault:
             where, remedy = f"{self._host}:{self._port}", "address and port"
             if self._at.unix is not None:

@@ -24,7 +24,7 @@ def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:
     return facts.model_copy(
         update={
             "driver": plan.driver,
-            "preflight": plan.preflight and server.unix is None,
+            "preflight": plan.preflight,
             "transport": "tcp" if server.unix is None else "unix",
             "sources": max(1, len(plan.source_addresses)),
             "destinations": server.destinations,

@@ -5,22 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
 from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.hosts import HostEvidence
-from prony.evidence.server import Probe, ProcessSample
+from prony.evidence.server import ProcessSample
 from prony.host.sampler import HostSampler
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.reference import Certificate, reference_server
-from prony.plan.workload import Workload
-from prony.server.address import Address
-from prony.trial.preflight import probe_workload
 
 
 class Sampler(AbstractContextManager["Sampler"], Protocol):
@@ -65,11 +62,6 @@ class Places(Protocol):
     ) -> Sampler:
         """What the hosts do; it samples while it is entered. `url`: where the load goes."""
 
-    def probe(
-        self, address: Address, workload: Workload, known: Mapping[str, str] | None = None
-    ) -> tuple[Probe, ...] | None:
-        """Every step once (`prony.trial.preflight.probe_workload`)."""
-
     def reference_server(
         self, options: Sequence[str], cpus: tuple[int, ...], certificate: Certificate | None
     ) -> AbstractContextManager[str]:
@@ -106,11 +98,6 @@ class Local:
     ) -> Sampler:
         del url
         return HostSampler(server_cpus, client_cpus, own_pids)
-
-    def probe(
-        self, address: Address, workload: Workload, known: Mapping[str, str] | None = None
-    ) -> tuple[Probe, ...] | None:
-        return probe_workload(address, workload, known)
 
     def reference_server(
         self, options: Sequence[str], cpus: tuple[int, ...], certificate: Certificate | None

@@ -10,21 +10,19 @@ from dataclasses import dataclass, field
 
 from prony.evidence.trial import StageReport
 from prony.load.base import StartEngine
+from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.load.short import WalkedOnce, walk_once
 from prony.plan import captured_values
 from prony.plan.script import Script
-from prony.plan.target import TlsOptions
 from prony.plan.workload import Workload
 
 
 @dataclass(slots=True)
 class Preparation:
-    """Around one use of a workload on one server."""
+    """Around one load on one server."""
 
-    workload: Workload
-    url: str
-    tls: TlsOptions
+    load: EngineLoad
     start: StartEngine = EngineRun
     script: Script | None = None
     """What blocks of it call."""
@@ -38,18 +36,11 @@ class Preparation:
     @property
     def prepared(self) -> Workload:
         """The workload with what its preparation captured."""
-        return captured_values.knowing(self.workload, self.values)
+        return captured_values.knowing(self.load.workload, self.values)
 
     def prepare(self) -> str | None:
         """Walk the preparation; what was wrong in one clause, None when every response was as declared."""
-        walked = walk_once(
-            self.url,
-            self.workload,
-            self.workload.prepare,
-            tls=self.tls,
-            script=self.script,
-            start=self.start,
-        )
+        walked = walk_once(self.load, self.load.workload.prepare, script=self.script, start=self.start)
         self._keep("before", walked)
         self.values, self.done = walked.values, walked.wrong is None
         return walked.wrong
@@ -57,10 +48,8 @@ class Preparation:
     def clean_up(self) -> str | None:
         """Walk the clean-up, knowing what the preparation captured; what was wrong in one clause."""
         walked = walk_once(
-            self.url,
-            self.workload,
-            self.workload.cleanup,
-            tls=self.tls,
+            self.load,
+            self.load.workload.cleanup,
             values=self.values,
             script=self.script,
             start=self.start,

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ProcessFacts
-from prony.targets.base import ReadyProbe, RunningTarget
+from prony.load.asked import ReadyProbe
+from prony.targets.base import RunningTarget
 
 ASK_EVERY_S = 0.05
 PATIENCE_S = 10.0
@@ -81,7 +82,7 @@ def answers_again(server: RunningTarget, ask: ReadyProbe, name: str) -> None:
     while ask() is None:
         end = server.exit_description()
         if end is not None or time.monotonic() > deadline_s:
-            why = f"it ended: {end}" if end is not None else f"nothing for {PATIENCE_S:.0f} s"
+            why = f"it ended: {end}" if end is not None else f"{ask.asked.silence} for {PATIENCE_S:.0f} s"
             raise EnvironmentFault(f"{name} no longer answers after the load before this one ({why})")
         time.sleep(ASK_EVERY_S)
 

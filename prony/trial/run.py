@@ -23,6 +23,7 @@ from prony.evidence.host import CpuPartition, HostRow, HostWindow
 from prony.evidence.profile import Profile
 from prony.evidence.server import ServerWindow, ServiceUse, StartUp
 from prony.evidence.trial import Evidence, ScalingProbe, ServerCount, StageReport, ToolRun, WarmUp
+from prony.load.asked import Preflight
 from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad, Slowest, engine_load
 from prony.load.short import complaint
@@ -45,7 +46,6 @@ from prony.trial.load_run import (
 from prony.trial.observer import TrialObserver
 from prony.trial.places import Local, Sampler
 from prony.trial.precise import PreciseEnough
-from prony.trial.preflight import Preflight
 from prony.trial.preparation import Preparation
 from prony.trial.process import SharedProcess, answers_again
 from prony.trial.profiling import ProfileCollector
@@ -146,7 +146,8 @@ class _Trial:
     _preparation: Preparation | None = None
     _engine: Engine | None = None
     _phases: Phases = field(default_factory=lambda: Phases(()))
-    _preflight: Preflight = field(init=False)
+    _preflight: Preflight | None = None
+    """None before there is a server; without a request to send, too."""
     _start_up: StartUp | None = None
     _published: Mark | None = None
     _first_users: int = 0
@@ -166,7 +167,6 @@ class _Trial:
     _interrupted: bool = False
 
     def __post_init__(self) -> None:
-        self._preflight = Preflight(self.plan, probing=self.surroundings.places.probe)
         if self.under_test.owned:
             self._sides = self.surroundings.partition
 
@@ -193,14 +193,11 @@ class _Trial:
         if self.under_test.owned:
             self._phases = Phases(self.surroundings.partition.server)
         server = self._server = self._process()
-        self._preparation = Preparation(
-            self.plan.workload,
-            server.url,
-            server.tls,
-            self.surroundings.places.single,
-            self.plan.script,
-        )
-        self._preflight.address = server.address
+        load, single = self._load(server), self.surroundings.places.single
+        self._preparation = Preparation(load, single, self.plan.script)
+        preflight = Preflight(load, single)
+        if self.plan.preflight and preflight.possible:
+            self._preflight = preflight
         self._get_ready(server)
         self._prepare(server)
         failure = self._offer(server)
@@ -225,18 +222,15 @@ class _Trial:
 
     def _get_ready(self, server: RunningTarget) -> None:
         """Wait for it; where the steps can be sent already, the first right responses are the preflight."""
-        preflight = self._preflight
-        asked = preflight.possible and not self.plan.workload.prepare
+        preflight = None if self.plan.workload.prepare else self._preflight
         if not self._found:
-            self._start_up = server.wait_ready(preflight if asked else None, self.plan.start_timeout_s)
-        elif asked:
+            self._start_up = server.wait_ready(preflight, self.plan.start_timeout_s)
+        elif preflight is not None:
             answers_again(server, preflight, self.under_test.name)
-        if not asked:
-            return
-        request = preflight.wrong_request
-        if request is not None:
+        request = None if preflight is None else preflight.wrong_request
+        if preflight is not None and request is not None:
             raise EnvironmentFault(
-                f"{request.method} {server.url}{request.path} answers {preflight.wrong}; "
+                f"{request.method} {server.url}{request.path} answers {preflight.asked.wrong}; "
                 "load on an error page says nothing: correct the request"
             )
 
@@ -248,9 +242,9 @@ class _Trial:
         if self.plan.workload.prepare:
             self.listener.phase("prepare", None)
             wrong = preparation.prepare()
-            if wrong is None and preflight.possible:
-                silent = preflight.ask(preparation.values) is None
-                wrong = "the server does not answer after it" if silent else preflight.wrong
+            if wrong is None and preflight is not None:
+                preflight.ask(preparation.values)
+                wrong = preflight.asked.silence or preflight.asked.wrong
             if wrong is not None:
                 self._clean_up()
                 raise EnvironmentFault(f"the preparation of {self.plan.workload.name} failed: {wrong}")
@@ -511,7 +505,7 @@ class _Trial:
             addresses=server.addresses,
             cpus=self.surroundings.partition.client,
             realtime=self._apart,
-            workload=self._made().prepared,
+            workload=self.plan.workload if self._preparation is None else self._preparation.prepared,
             seed=self.seed,
         )
 
@@ -586,7 +580,7 @@ class _Trial:
             host_rows=self._host_rows,
             partition=self._sides,
             limits=self.surroundings.limits,
-            probes=self._preflight.probes,
+            probes=() if self._preflight is None else self._preflight.asked.probes,
             ceilings=self.under_test.ceilings(self.plan, len(partition.server)),
             scaling_probe=self._scaling_probe,
             server_count=self._server_count,

@@ -185,19 +185,14 @@ def test_a_server_that_speaks_http_1_alone_is_named(faulty_server: Make, examine
     results = examine(faulty_server(http_version='"2"'), HELLO)
     assert failed(results) >= {"answers", "unknown-path", "keep-alive", "concurrent", "streams"}
     assert not failed(results) & {"start", "close", "http-1.0", "stop"}, "those are asked over 1.x"
-    assert results["answers"].found == (
-        "hello: the server does not speak HTTP/2 here: it was asked by prior knowledge and sent no SETTINGS"
-    )
+    assert "the first frame is not SETTINGS" in results["answers"].found
 
 
 def test_a_fall_back_by_alpn_is_named(engine: Make, examine: Examine) -> None:
     tls = ("--tls", "--cert", "{tls_cert}", "--key", "{tls_key}")
     results = examine(engine(*tls, scheme="https", http_version='"2"'), HELLO, "answers", "concurrent")
     assert failed(results) == {"answers", "concurrent"}
-    assert results["answers"].found == (
-        "hello: offered h2 and http/1.1 by ALPN, the server chose http/1.1: "
-        "a load over HTTP/2 is not possible"
-    )
+    assert 'the server chose "http/1.1" by ALPN, expected "h2"' in results["answers"].found
 
 
 def test_an_honest_server_passes_over_http_2(engine: Make, examine: Examine) -> None:

@@ -24,11 +24,12 @@ from prony.plan.trial import TrialPlan
 from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
-from prony.server.probe import http_probe, status_probe
+from prony.server.probe import status_probe
 from prony_frontends import ab, fhb, wrk
 from prony_frontends.base import Translated
 from prony_frontends.exports.wrk import COLUMNS
 from tests.frontends.conftest import Served, changed, moved, offered, quick_desk
+from tests.single import single
 
 SCRIPTS = Path(__file__).parents[2] / "plans" / "scripts"
 Serve = Callable[..., Served]
@@ -127,7 +128,7 @@ def test_a_on_its_server() -> None:
     """The real wrk, prony wrk and the plan: CSV of the same columns, and the same responses."""
     with started("crud:memory") as server:
         person = '{"name":"p1","email":"ada@example.org","age":36}'
-        put = http_probe(
+        put = single(
             server.host,
             server.port,
             "PUT",
@@ -197,9 +198,7 @@ def test_c_on_its_server() -> None:
         path, url = "/actuator/metrics", f"{server.url}/actuator/metrics"
 
         def counted() -> int:
-            response = http_probe(
-                server.host, server.port, path=f"{path}/http.server.requests?tag=uri:{path}"
-            )
+            response = single(server.host, server.port, path=f"{path}/http.server.requests?tag=uri:{path}")
             if response.status == 404:
                 return 0
             return round(float(json.loads(response.body)["measurements"][0]["value"]))

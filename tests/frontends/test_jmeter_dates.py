@@ -11,7 +11,6 @@ from urllib.parse import unquote_plus
 import pytest
 
 from prony.errors import UsageError
-from prony.trial.rendering import Values
 from prony_frontends import jmeter
 from prony_frontends.base import Refused
 from tests.entries import requests
@@ -56,16 +55,6 @@ def asked(call: str, port: int = 80) -> str:
 def test_a_date_that_is_known_before_the_start(call: str) -> None:
     (step,) = requests(load_of(asked(call)).workload.steps)
     assert unquote_plus(step.path.partition("v=")[2]) == CONSTANT[call]
-
-
-@pytest.mark.parametrize("call", [call for call, day in SHIFTED.items() if day and "later" not in call])
-def test_the_preflight_writes_the_same_dates(call: str) -> None:
-    day = SHIFTED[call]
-    assert day is not None
-    (step,) = requests(load_of(asked(call)).workload.steps)
-    before = shown(*day)
-    found = Values({}, {}).render(step.path, path=True)
-    assert unquote_plus(found.partition("v=")[2]) in (before, shown(*day))
 
 
 def test_variables_of_the_plan_hold_the_time_of_the_start() -> None:

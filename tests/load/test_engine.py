@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 
@@ -24,8 +23,7 @@ from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload
 from prony.server import certificates
-from prony.server.address import Address
-from prony.trial.preflight import probe_workload
+from tests.asked import answers
 
 HELLO = Workload(name="hello", steps=(Step(path="/", expect=Expectation(status=(200,))),))
 DRIVERS = ("io_uring", "epoll")
@@ -119,9 +117,7 @@ def test_a_scenario_goes_from_the_workload_to_figures_per_step(
     people.write_text('name\n"Ada ""the first"""\nGrace\n')
     feeder = CRUD.feeders["people"].model_copy(update={"file": str(people)})
     workload = CRUD.model_copy(update={"feeders": {"people": feeder}})
-    address = urlsplit(reference.url)
-    probes = probe_workload(Address(address.hostname or "", address.port or 0), workload)
-    assert probes is not None
+    probes = answers(reference.url, workload)
     assert [(probe.step, probe.why_not) for probe in probes] == [("create", None), ("read", None)]
     report = EngineRun(load(reference.url, driver=driver, workload=workload, total_requests=300)).run_to_end(
         40

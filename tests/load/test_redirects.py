@@ -15,8 +15,7 @@ from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
 from prony.plan.load import ClosedLoad
 from prony.plan.workload import Workload
-from prony.server.address import Address
-from prony.trial.preflight import probe_workload
+from tests.asked import answers
 
 
 class Shop(BaseHTTPRequestHandler):
@@ -115,10 +114,9 @@ def test_a_log_in_leads_on_and_values_are_found_there(port: int) -> None:
     assert report.window is not None
     assert [(row.name, row.completed) for row in report.window.transactions] == [("log in", 10)]
     assert {row.name: row.completed for row in report.window.steps} == {"log in": 20, "look": 10}
-    probes = probe_workload(Address("127.0.0.1", port), workload)
-    assert probes is not None
-    # What only the engine finds is not used by the preflight.
-    assert [(probe.step, probe.status, probe.why_not) for probe in probes] == [("log in", 200, None)]
+    probes = answers(f"http://127.0.0.1:{port}", workload)
+    expected = [("log in", 200, None), ("look", 200, None)]
+    assert [(probe.step, probe.status, probe.why_not) for probe in probes] == expected
 
 
 def test_each_miss_is_a_kind_of_its_own(port: int) -> None:

@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.plan.response import Capture, Expectation
+from prony.plan.response import Expectation
 from prony.plan.step import Step
 from prony.plan.workload import Workload, known, read
-from prony.trial.rendering import Values
 from tests.entries import requests
 
 RIGHT = {"content-type": "application/json;charset=UTF-8"}
@@ -68,7 +67,6 @@ def test_rows_may_stand_in_the_workload(tmp_path: Path) -> None:
     )
     workload = read(file)
     assert (workload.feeders["p"].file, workload.feeders["p"].rows) == (None, (("x", "y"),))
-    assert Values(workload.feeders).render("/${p.a}/${p.b}") == "/x/y"
     for wrong, words in (("rows: []", "exactly one of file and rows"), ("rows: [[x]]", "as many values")):
         file.write_text(f"feeders: {{p: {{columns: [a, b], {wrong}, {feeder}}}}}\nsteps: [{{path: /}}]\n")
         with pytest.raises(UsageError, match=words):
@@ -183,16 +181,6 @@ def test_json_is_expected_not_to_be_there() -> None:
     expect = Expectation(json_absent=("/error",))
     assert expect.why_not(200, {}, b'{"a":1}') is None
     assert expect.why_not(200, {}, b'{"error":null}') == "the JSON has None at /error, expected nothing"
-
-
-def test_what_only_the_engine_finds_ends_what_is_sent_by_hand() -> None:
-    steps = (
-        Step(path="/", capture={"id": Capture(jsonpath="$.id")}),
-        Step(path="/same"),
-        Step(path="/${id}"),
-    )
-    (walk,) = Workload(name="w", steps=steps).walks
-    assert [step.path for step in walk.leading] == ["/", "/same"]
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def draw_ceilings(width: int, names: tuple[str, ...] = ("client", "CPU of the da
     return ceilings(rows, offered_per_s=800, width=width, **AXES)
 
 
-def draw_throughput(width: int) -> str:
+def draw_throughput(_: int) -> str:
     return throughput(
         [(k + 0.5, 5000.0 + k) for k in range(60)],
         series=NETTY,
@@ -58,15 +58,13 @@ def draw_throughput(width: int) -> str:
         mark_s=40.5,
         until_s=60,
         most_per_s=6000,
-        width=width,
-        height=120,
         **AXES,
     )
 
 
-def draw_strips(width: int) -> str:
+def draw_strips(_: int) -> str:
     rows = [Dots(TOMCAT, (10.0, 20.0), 15.0, "15.0"), Dots(NETTY, (), None, "no figure")]
-    return strips(rows, width=width, **AXES)
+    return strips(rows, **AXES)
 
 
 def draw_dumbbells(width: int) -> str:
@@ -82,10 +80,10 @@ EVERY: list[Draw] = [
     lambda width: draw_sweep(width, logarithmic=True),
     draw_capacity,
     draw_ceilings,
-    draw_throughput,
-    draw_strips,
     draw_dumbbells,
 ]
+SMALL: list[Draw] = [draw_throughput, draw_strips]
+"""Of one width."""
 
 
 def marks(svg: str, series: Series, fill: Colour | None = None) -> list[tuple[float, float]]:
@@ -135,6 +133,11 @@ def check_labels(draw: Draw, width: int) -> None:
 @pytest.mark.parametrize("draw", EVERY)
 def test_nothing_leaves_the_drawing_and_no_two_labels_touch(draw: Draw, width: int) -> None:
     check_labels(draw, width)
+
+
+@pytest.mark.parametrize("draw", SMALL)
+def test_the_same_holds_of_the_small_drawings(draw: Draw) -> None:
+    check_labels(draw, 284)
 
 
 def test_a_drawing_has_its_words_and_no_id_but_that_of_its_key() -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
-from prony.load.short import walk_once
+from prony.load.short import short_load, walk_once
 from prony.plan.load import ClosedLoad
 from prony.plan.step import Step
 from prony.plan.target import TlsOptions
@@ -25,9 +25,9 @@ from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.jdk import find_jdks
 from prony.server.launch import RunningServer, launch
-from prony.server.probe import http_probe
-from prony.trial.preflight import probe_workload
+from tests.asked import answers
 from tests.entries import requests
+from tests.single import single
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
@@ -54,8 +54,7 @@ def buildable(address: str) -> Built:
 
 def why_not(server: RunningServer, steps: tuple[Step, ...]) -> list[str]:
     """What is wrong with the responses to these steps, in words."""
-    probes = probe_workload(server.address, Workload(name="test", steps=steps))
-    assert probes is not None, server.last_lines()
+    probes = answers(server.url, Workload(name="test", steps=steps), server.tls)
     return [f"{probe.step}: {probe.why_not}" for probe in probes if not probe.meets_expectation]
 
 
@@ -69,10 +68,11 @@ def check_workloads(server: RunningServer, prepared: bool) -> None:
         workload = load(name)
         if workload.prepare and not prepared:
             continue
-        assert walk_once(server.url, workload, workload.prepare, tls=tls).wrong is None, name
+        base = short_load(server.url, workload, tls=tls)
+        assert walk_once(base, workload.prepare).wrong is None, name
         for steps in (requests(workload.steps), requests(workload.steps), workload.conformance):
             assert not steps or why_not(server, steps) == [], name
-        assert walk_once(server.url, workload, workload.cleanup, tls=tls).wrong is None, name
+        assert walk_once(base, workload.cleanup).wrong is None, name
 
 
 @pytest.mark.parametrize(
@@ -170,14 +170,14 @@ def test_what_is_left_out_of_crud_is_left_out() -> None:
         person = '{"name":"Ada","email":"ada@example.org","age":36}'
         json = {"Content-Type": "application/json"}
         path = "/testbed/memcached"
-        put = http_probe(server.host, server.port, "PUT", path, json, person)
+        put = single(server.host, server.port, "PUT", path, json, person)
         assert put.status == 201
         assert put.headers["location"].endswith("/testbed/memcached?name=Ada")
         deadline_s = time.monotonic() + 30
-        while http_probe(server.host, server.port, path=f"{path}?name=Ada").status == 200:
+        while single(server.host, server.port, path=f"{path}?name=Ada").status == 200:
             assert time.monotonic() < deadline_s, "it never leaves"
             time.sleep(0.05)
-        assert http_probe(server.host, server.port, "PUT", path, json, person).status == 201
+        assert single(server.host, server.port, "PUT", path, json, person).status == 201
         assert server.services == ()
 
 
@@ -188,7 +188,7 @@ def test_without_memcached_the_application_says_so() -> None:
         os.kill(server.services[0].pid, signal.SIGKILL)
         deadline_s = time.monotonic() + 60
         while True:
-            response = http_probe(server.host, server.port, path="/testbed/memcached?name=a", timeout_s=30)
+            response = single(server.host, server.port, path="/testbed/memcached?name=a", timeout_s=30)
             if response.status != 404 or time.monotonic() > deadline_s:
                 break
         assert response.status == 503

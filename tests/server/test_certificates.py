@@ -14,7 +14,6 @@ from cryptography.hazmat.primitives.serialization import pkcs12
 from prony.server import certificates
 from prony.server.build import Built
 from prony.server.launch import launch
-from prony.server.probe import http_probe
 
 
 def handshake(made: certificates.Certificates, trusted: Path, name: str) -> None:
@@ -57,32 +56,6 @@ def test_the_keystore_holds_the_same_key_and_the_chain(tmp_path: Path) -> None:
     validity = store.cert.certificate.not_valid_after_utc - store.cert.certificate.not_valid_before_utc
     assert validity.days < 7
     assert (made.key.parent.stat().st_mode & 0o77) == 0, "for this user only"
-
-
-@pytest.mark.parametrize("closes", [False, True])
-def test_a_probe_takes_session_tickets_for_neither_data_nor_an_end(tmp_path: Path, closes: bool) -> None:
-    """TLS 1.3 sends its tickets when it likes; here they may arrive after the response."""
-    made = certificates.make(tmp_path / "tls")
-    serving = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    serving.load_cert_chain(made.cert, made.key)
-    answered = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-
-        def serve() -> None:
-            with serving.wrap_socket(listener.accept()[0], server_side=True) as connection:
-                connection.recv(65536)
-                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
-                if not closes:
-                    answered.wait(10)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            response = http_probe("127.0.0.1", listener.getsockname()[1], tls=True)
-        finally:
-            answered.set()
-            thread.join()
-    assert (response.status, response.keeps_alive) == (200, not closes)
 
 
 def test_a_launch_makes_them_and_removes_them(toy: Callable[..., Built], tmp_path: Path) -> None:

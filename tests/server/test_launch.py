@@ -16,19 +16,20 @@ from pathlib import Path
 import pytest
 
 from prony.errors import EnvironmentFault, UsageError
-from prony.evidence.server import Probe
+from prony.load.asked import Preflight
 from prony.server import proc
 from prony.server.build import Built
 from prony.server.launch import RunningServer, launch
-from prony.server.probe import http_probe, status_probe
+from prony.server.probe import status_probe
 from prony.server.sockets import free_port, listeners
 from tests.server.affinity import cpus_of_threads
+from tests.single import single
 
 HOST = "127.0.0.1"
 Toy = Callable[..., Built]
 
 
-def probe_of(server: RunningServer) -> Callable[[], Probe | None]:
+def probe_of(server: RunningServer) -> Preflight:
     return status_probe(server.host, server.port)
 
 
@@ -67,7 +68,7 @@ def test_a_server_gets_ready_is_watched_and_is_gone(toy: Toy) -> None:
         assert server.alive()
         assert server.exit_description() is None
         assert Path(f"/proc/{server.pid}/cwd").readlink().parent == server.scratch
-        assert http_probe(HOST, server.port).body == str(server.pid).encode()
+        assert single(HOST, server.port).body == str(server.pid).encode()
     assert server.clean is True
     assert not proc.alive(server.pid)
     assert not listeners(server.port, HOST)
@@ -113,7 +114,7 @@ def test_a_server_that_never_listens(toy: Toy) -> None:
 
 
 def test_a_server_that_answers_wrongly_is_not_ready(toy: Toy) -> None:
-    wrong = "gave status 503, expected 200"
+    wrong = "status 503, expected 200"
     with launch(toy("--status", "503")) as server:
         give_up_s = time.monotonic() + 60
         while not listeners(server.port, HOST) and time.monotonic() < give_up_s:
@@ -204,6 +205,7 @@ from pathlib import Path
 from prony.server.build import Built
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
+from tests.single import single
 server = launch(Built(Catalogue.load([Path(sys.argv[1])]).resolve("toy")))
 print(server.pid, server.guard.pid, flush=True)
 sys.stdin.read()

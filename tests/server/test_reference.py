@@ -11,8 +11,9 @@ from prony.plan.workload import load
 from prony.server.build import build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
-from prony.server.probe import http_probe, status_probe
-from prony.trial.preflight import probe_workload
+from prony.server.probe import status_probe
+from tests.asked import answers
+from tests.single import single
 
 
 @pytest.mark.e2e
@@ -25,10 +26,9 @@ def test_the_reference_server_is_a_server_like_any_other() -> None:
     with launch(built, cpus=cpus) as server:
         server.wait_ready(status_probe(server.host, server.port), 30)
         assert f"--cpus={','.join(map(str, cpus))}" in server.command
-        assert http_probe(server.host, server.port).body == b"Hello, World!"
+        assert single(server.host, server.port).body == b"Hello, World!"
         for workload in built.spec.workloads:
-            probes = probe_workload(server.address, load(workload))
-            assert probes is not None
+            probes = answers(server.url, load(workload), server.tls)
             assert [probe.why_not for probe in probes] == [None] * len(probes)
         assert server.identity.owns_port
         assert server.jvm() is None
@@ -47,8 +47,5 @@ def test_every_page_of_the_reference_server_is_right() -> None:
             tls = server.address.tls
             server.wait_ready(status_probe(server.host, server.port, tls=tls), 30)
             (workload,) = spec.workloads
-            # Nothing within two seconds counts as no response: on a host that others keep busy, ask again.
-            asked = (probe_workload(server.address, load(workload)) for _ in range(5))
-            probes = next((found for found in asked if found is not None), None)
-            assert probes is not None
+            probes = answers(server.url, load(workload), server.tls)
             assert [probe.why_not for probe in probes] == [None] * len(probes), address

@@ -6,10 +6,8 @@ import os
 import socket
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,10 +15,10 @@ import pytest
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import CgroupThrottle
 from prony.plan.target import Url
-from prony.server import probe, proc, sockets, threads, throttle
+from prony.server import proc, sockets, threads, throttle
 from prony.server.build import Built
 from prony.server.launch import launch
-from prony.server.probe import http_probe, status_probe
+from prony.server.probe import status_probe
 from prony.targets import RunningExternal
 
 HOST = "127.0.0.1"
@@ -76,63 +74,6 @@ def test_a_bound_port_without_a_listener_is_taken_too() -> None:
 def test_an_address_of_another_host_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match=r"cannot listen on 192\.0\.2\.1:8080"):
         sockets.check_free("192.0.2.1", 8080)
-
-
-@contextmanager
-def answering(response: bytes, close: bool) -> Iterator[int]:
-    """Sends these bytes to the first request, then closes or waits."""
-    with socket.create_server((HOST, 0)) as listener:
-        done = threading.Event()
-
-        def serve() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(response)
-                if not close:
-                    done.wait(10)
-
-        thread = threading.Thread(target=serve)
-        thread.start()
-        try:
-            yield listener.getsockname()[1]
-        finally:
-            done.set()
-            thread.join()
-
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-A: 1\r\nX-A: 2\r\n%s\r\nok"
-
-
-@pytest.mark.parametrize(
-    ("response", "close", "keeps_alive"),
-    [
-        (OK % b"", False, True),
-        (OK % b"", True, False),  # closes without saying so
-        (OK % b"Connection: close\r\n", False, False),
-    ],
-)
-def test_a_probe_sees_whether_the_connection_stays(
-    monkeypatch: pytest.MonkeyPatch, response: bytes, close: bool, keeps_alive: bool
-) -> None:
-    monkeypatch.setattr(probe, "CLOSE_SHOWS_WITHIN_S", 5.0 if close else 0.0)
-    with answering(response, close) as port:
-        found = http_probe(HOST, port)
-    assert (found.status, found.body, found.headers["x-a"]) == (200, b"ok", "1, 2")
-    assert found.keeps_alive is keeps_alive
-
-
-@pytest.mark.parametrize(
-    "response", [b"SSH-2.0-OpenSSH\r\n", b"", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"]
-)
-def test_what_is_not_http_is_an_os_error(response: bytes) -> None:
-    with answering(response, close=True) as port, pytest.raises(OSError):
-        http_probe(HOST, port, timeout_s=30)
-
-
-def test_nobody_there_is_an_os_error() -> None:
-    with pytest.raises(OSError):
-        http_probe(HOST, sockets.free_port(HOST))
 
 
 def test_a_server_that_somebody_else_started_is_seen(toy: Callable[..., Built]) -> None:

@@ -14,9 +14,10 @@ from prony.plan.workload import load
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import launch
-from prony.server.probe import http_probe, status_probe
-from prony.trial.preflight import probe_workload
+from prony.server.probe import status_probe
+from tests.asked import answers
 from tests.server.affinity import cpus_of_threads
+from tests.single import single
 
 pytestmark = pytest.mark.e2e
 
@@ -57,14 +58,12 @@ def test_it_answers_reports_and_is_read(built: dict[str, Built], name: str) -> N
         assert set(start.reported) == FIGURES
         assert all(value > 0 for value in start.reported.values())
 
-        response = http_probe(server.host, server.port, path="/actuator/metrics")
+        response = single(server.host, server.port, path="/actuator/metrics")
         assert set(json.loads(response.body)["names"]) >= FIGURES
-        assert response.keeps_alive
         for workload in server.built.spec.workloads:
-            probes = probe_workload(server.address, load(workload))
-            assert probes is not None
+            probes = answers(server.url, load(workload), server.tls)
             assert [probe.why_not for probe in probes] == [None] * len(probes)
-        health = http_probe(server.host, server.port, path=server.built.spec.ready.path)
+        health = single(server.host, server.port, path=server.built.spec.ready.path)
         assert json.loads(health.body) == {"status": "UP"}
 
         first = start.jvm

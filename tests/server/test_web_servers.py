@@ -18,9 +18,10 @@ from prony.plan.workload import load
 from prony.server.build import Built, build
 from prony.server.catalogue import Catalogue
 from prony.server.launch import RunningServer, launch
-from prony.server.probe import http_probe, status_probe
+from prony.server.probe import status_probe
 from prony.server.settings import Settings
-from prony.trial.preflight import probe_workload
+from tests.asked import answers
+from tests.single import single
 
 pytestmark = [pytest.mark.e2e, pytest.mark.usefixtures("hasty_jvm")]
 
@@ -45,7 +46,6 @@ def tried(name: str) -> list[str]:
 
 
 ADDRESSES = [address for name in NAMES for address in tried(name)]
-EVERYDAY = "tomcat"
 WAITING = 40
 """Requests that wait at once while the threads are counted."""
 
@@ -65,10 +65,7 @@ def ready(server: RunningServer) -> None:
     server.wait_ready(status_probe(server.host, server.port, tls=server.address.tls), 120)
 
 
-@pytest.mark.parametrize(
-    "address",
-    [pytest.param(one, marks=pytest.mark.everyday if one == EVERYDAY else ()) for one in ADDRESSES],
-)
+@pytest.mark.parametrize("address", ADDRESSES)
 def test_it_answers_every_workload_that_it_claims(address: str) -> None:
     spec = CATALOGUE.resolve(address)
     assert spec.workloads
@@ -77,17 +74,15 @@ def test_it_answers_every_workload_that_it_claims(address: str) -> None:
         secured = {"https", "openssl"} & set(spec.name.split(":")[-1].split("+"))
         assert server.address.tls is bool(secured)
         for workload in spec.workloads:
-            probes = probe_workload(server.address, load(workload))
-            assert probes is not None
+            probes = answers(server.url, load(workload), server.tls)
             assert [probe.why_not for probe in probes] == [None] * len(probes), workload
             assert all(probe.keeps_alive for probe in probes), workload
             for step, probe in zip(load(workload).all_steps, probes, strict=True):
-                head = http_probe(server.host, server.port, "HEAD", step.path, tls=server.address.tls)
+                head = single(server.host, server.port, "HEAD", step.path, tls=server.address.tls)
                 assert head.status == 200
                 assert head.headers.get("content-type", probe.content_type) == probe.content_type
                 length = head.headers.get("content-length", str(probe.body_bytes))
                 assert length == str(probe.body_bytes) or (spec.base, workload) in WRONG_LENGTH_OF_HEAD
-                assert head.keeps_alive, "nothing may follow the head"
         assert server.identity.owns_port
         assert server.alive()
     assert server.clean
@@ -99,7 +94,7 @@ def test_the_delay_is_the_requests_own(name: str) -> None:
         ready(server)
 
         def asked(query: str) -> int:
-            return http_probe(server.host, server.port, path=f"/delay{query}").status
+            return single(server.host, server.port, path=f"/delay{query}").status
 
         begun = time.monotonic()
         assert asked("?ms=400") == 200
@@ -107,7 +102,7 @@ def test_the_delay_is_the_requests_own(name: str) -> None:
         assert [asked("?ms=0"), asked(""), asked("?ms=-1"), asked("?ms=soon"), asked("?ms=60001")] == [
             200, 200, 400, 400, 400,
         ]  # fmt: skip
-        assert http_probe(server.host, server.port, path="/nothing").status == 404
+        assert single(server.host, server.port, path="/nothing").status == 404
 
 
 @pytest.mark.parametrize(
@@ -127,7 +122,7 @@ def threads_for_waiting(address: str) -> int:
     """How many threads a fresh server starts for `WAITING` requests that wait at once."""
     with launch(built(address), cpus=[min(os.sched_getaffinity(0))]) as server, ExitStack() as connections:
         ready(server)
-        assert http_probe(server.host, server.port, path="/delay?ms=1").status == 200
+        assert single(server.host, server.port, path="/delay?ms=1").status == 200
         before = server.sample()
         for _ in range(WAITING):
             connection = connections.enter_context(socket.create_connection((server.host, server.port)))
@@ -147,7 +142,7 @@ def test_workers_are_processes_and_can_be_set(name: str) -> None:
             ready(server)
             counts.append(len(server.pids()))
             assert f"--workers={3 if 'workers' in address else 1}" in server.command
-            assert http_probe(server.host, server.port).status == 200
+            assert single(server.host, server.port).status == 200
     assert counts[1] >= counts[0] + 2
     runtime = {"koa": "node", "sanic": "python"}[name]
     assert runtime in server.identity.versions
@@ -220,7 +215,7 @@ def test_published_tomcat_takes_more_connections_than_its_default() -> None:
 def busy(server: RunningServer) -> bool:
     """Whether a further request finds no worker."""
     try:
-        http_probe(server.host, server.port, timeout_s=1.0)
+        single(server.host, server.port, timeout_s=1.0)
     except OSError:
         return True
     return False

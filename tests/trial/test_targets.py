@@ -15,6 +15,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import Probe, ServerIdentity
 from prony.host.affinity import granted_cpus
+from prony.load.asked import Asked
 from prony.plan.load import ClosedLoad, OpenLoad, SteadyWindow, WholeRun
 from prony.plan.population import Population
 from prony.plan.response import Expectation
@@ -198,8 +199,8 @@ def test_a_url_where_nobody_listens_is_an_outcome() -> None:
         outcome = measured(ExternalServer(Url(url=f"http://127.0.0.1:{port}")), Heard())
     assert isinstance(outcome.fault, EnvironmentFault)
     assert outcome.failure == (
-        f"nothing answers HTTP at http://127.0.0.1:{port}: start the server first, or correct the address "
-        "and port"
+        f"http://127.0.0.1:{port} gives no response: the connection refused; start the server first, or "
+        "correct the URL"
     )
     assert outcome.evidence.engine is None
 
@@ -207,33 +208,30 @@ def test_a_url_where_nobody_listens_is_an_outcome() -> None:
 class Silent:
     """A server that answers its n-th request, and lets the earlier ones wait in vain."""
 
-    probes: tuple[Probe, ...] = ()
+    asked = Asked(silence="no response in time", timed_out=True)
 
     def __init__(self, answers: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.asked, self.answers, self.now_s = 0, answers, 0.0
+        self.requests, self.answers, self.now_s = 0, answers, 0.0
         monkeypatch.setattr("prony.targets.external.time.monotonic", lambda: self.now_s)
 
     def __call__(self) -> Probe | None:
-        self.asked += 1
+        self.requests += 1
         self.now_s += 2.0
         answer = Probe(step="GET", status=200, body_bytes=2, meets_expectation=True)
-        return answer if self.asked == self.answers else None
-
-    def here(self) -> Silent:
-        return self
+        return answer if self.requests == self.answers else None
 
 
 def test_a_server_that_works_off_its_queue_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Silent(3, monkeypatch)
     running = ExternalServer(Url(url="http://127.0.0.1:9")).start(CpuPartition(server=(0,), client=(0,)))
     running.wait_ready(silent, 30.0)
-    assert silent.asked == 3
+    assert silent.requests == 3
 
 
 def test_a_server_that_stays_silent_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     silent = Silent(99, monkeypatch)
     running = ExternalServer(Url(url="http://127.0.0.1:9")).start(CpuPartition(server=(0,), client=(0,)))
-    with pytest.raises(EnvironmentFault, match="answered no HTTP request in 30 s"):
+    with pytest.raises(EnvironmentFault, match="gives no response within 30 s: no response in time"):
         running.wait_ready(silent, 30.0)
 
 

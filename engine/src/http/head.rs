@@ -5,7 +5,10 @@ use std::mem::MaybeUninit;
 
 use super::expect::{Expectation, Unmet};
 
-const MAX_HEADERS: usize = 128;
+/// Those of a usual head, which need no allocation.
+const USUAL_HEADERS: usize = 128;
+/// A header line is no shorter.
+const SHORTEST_LINE_BYTES: usize = 3;
 
 /// Why a response is not read to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,13 @@ impl Head {
     }
 }
 
+/// Folded lines are read (RFC 9112, section 5.2).
+pub fn parser() -> httparse::ParserConfig {
+    let mut parser = httparse::ParserConfig::default();
+    parser.allow_obsolete_multiline_headers_in_responses(true);
+    parser
+}
+
 /// Reads a head from the start of `input`: its length and what it says, or `None` when it is not
 /// complete. One longer than `most_bytes` is taken for endless.
 pub fn read_head(
@@ -49,13 +59,16 @@ pub fn read_head(
     head_request: bool,
     expectation: &Expectation,
 ) -> Result<Option<(usize, Head)>, BadResponse> {
-    let mut headers = [MaybeUninit::uninit(); MAX_HEADERS];
+    let mut usual = [MaybeUninit::uninit(); USUAL_HEADERS];
+    let mut many = Vec::new();
     let mut response = httparse::Response::new(&mut []);
-    let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
-        &mut response,
-        input,
-        &mut headers,
-    );
+    let mut parsed = parser().parse_response_with_uninit_headers(&mut response, input, &mut usual);
+    if parsed == Err(httparse::Error::TooManyHeaders) {
+        let most = input.len().min(most_bytes) / SHORTEST_LINE_BYTES;
+        many.resize(most, MaybeUninit::uninit());
+        response = httparse::Response::new(&mut []);
+        parsed = parser().parse_response_with_uninit_headers(&mut response, input, &mut many);
+    }
     let length = match parsed {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) if input.len() > most_bytes => {

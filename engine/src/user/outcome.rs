@@ -82,6 +82,11 @@ impl Users {
                 .transaction_completed(figure, took_ns, wrong.is_some());
             self.redirects.drop(index);
         }
+        if let Some(responses) = &self.job.responses {
+            let failed = wrong.or(response.surplus.then_some(ErrorKind::Protocol));
+            let times = (took_ns, cx.now_ns);
+            responses.tell(step, response, failed, times, &self.captured);
+        }
         wrong
     }
 

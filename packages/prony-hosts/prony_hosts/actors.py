@@ -19,7 +19,6 @@ import prony
 from prony.errors import EnvironmentFault
 from prony.evidence.host import Fingerprint, HostRow, HostWindow, Limits
 from prony.evidence.hosts import Link, NetworkUse
-from prony.evidence.server import Probe
 from prony.host.affinity import granted_cpus
 from prony.host.fingerprint import fingerprint
 from prony.host.link_watch import LinkWatch
@@ -30,9 +29,6 @@ from prony.host.sampler import HostSampler
 from prony.host.sysctls import changed, read_sysctls
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun, engine_version
-from prony.plan.workload import Workload
-from prony.server.address import Address
-from prony.trial.preflight import probe_workload
 from prony_hosts import files
 from prony_hosts.actor import LEASE_S, HostActor
 from prony_hosts.network_path import link_to
@@ -96,17 +92,6 @@ class MeasuredHost(HostActor):
     def settings_changed(self, before: dict[str, str]) -> tuple[str, ...]:
         """Kernel settings that are no longer what they were."""
         return changed(before, read_sysctls())
-
-    def probe(
-        self,
-        address: Address,
-        workload: Workload,
-        known: Mapping[str, str] | None,
-        contents: Mapping[str, bytes],
-    ) -> tuple[Probe, ...] | None:
-        """Every step once, sent from here."""
-        here = files.put(contents, Path(self._scratch.name))
-        return probe_workload(address, files.moved_workload(workload, here), known)
 
     def link(self, address: str, port: int | None, declared_bits_per_s: float | None) -> Link | None:
         """The interface towards this address (of a server that listens here: with it), and the round trip

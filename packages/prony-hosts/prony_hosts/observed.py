@@ -7,8 +7,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prony.evidence.host import CpuPartition
+from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions, Url
-from prony.targets.base import ReadyProbe, RunningTarget
+from prony.targets.base import RunningTarget
 from prony.targets.external import ExternalServer, RunningExternal
 from prony_hosts.reach import Reached
 from prony_hosts.server_host import Started

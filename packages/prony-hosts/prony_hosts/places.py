@@ -10,13 +10,10 @@ from typing import Any
 
 from prony.errors import EnvironmentFault
 from prony.evidence.hosts import HostEvidence
-from prony.evidence.server import Probe
 from prony.host.proc import read_text
 from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad
 from prony.load.reference import Certificate
-from prony.plan.workload import Workload
-from prony.server.address import Address
 from prony_hosts import files
 from prony_hosts.actors import BOOT_ID
 from prony_hosts.load.clock import ClockEstimate
@@ -132,15 +129,6 @@ class HostedPlaces:
     def now_measured(self) -> None:
         """The window is about to open: the engines of now are those of the trial."""
         self.measured = self._latest
-
-    def probe(
-        self, address: Address, workload: Workload, known: Mapping[str, str] | None = None
-    ) -> tuple[Probe, ...] | None:
-        """From a load host: it has the way that the load takes."""
-        found: tuple[Probe, ...] | None = self.loads[0].call(
-            "probe", address, workload, dict(known or {}), files.of_workload(workload)
-        )
-        return found
 
     def reference_server(
         self, options: Sequence[str], cpus: tuple[int, ...], certificate: Certificate | None

@@ -16,13 +16,13 @@ from prony.evidence.host import CpuPartition
 from prony.evidence.server import (
     CgroupThrottle,
     JvmSnapshot,
-    Probe,
     ProcessSample,
     ServerIdentity,
     ServiceUse,
     StartUp,
 )
 from prony.host.sampler import HostSampler
+from prony.load.asked import Asked, Preflight
 from prony.load.reference import Certificate, reference_server
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload
@@ -35,7 +35,6 @@ from prony.server.threads import Readings
 from prony.server.tool import end_under_way
 from prony.targets.external import RunningExternal
 from prony.targets.launched import LaunchedServer
-from prony.trial.preflight import Preflight
 from prony_hosts import files
 from prony_hosts.actor import LEASE_S
 from prony_hosts.actors import MeasuredHost
@@ -199,18 +198,16 @@ class ServerHost(MeasuredHost):
 
     def wait_ready(
         self, preflight: Preflight | None, timeout_s: float, contents: Mapping[str, bytes]
-    ) -> tuple[StartUp, tuple[Probe, ...]]:
+    ) -> tuple[StartUp, Asked]:
         """Until it answers rightly: asked from here, so the network takes no part in its time to ready."""
         launched = self._it()
         assert not isinstance(launched, RunningExternal), "the laboratory asks what it did not launch"
         if preflight is None:
-            return launched.wait_ready(None, timeout_s), ()
+            return launched.wait_ready(None, timeout_s), Asked()
         here = files.put(contents, Path(self._scratch.name))
-        plan = preflight.plan
-        moved = plan.model_copy(update={"workload": files.moved_workload(plan.workload, here)})
-        asking = Preflight(moved, preflight.address)
+        asking = Preflight(files.moved(preflight.load, here))
         start_up = launched.wait_ready(asking, timeout_s)
-        return start_up, asking.probes
+        return start_up, asking.asked
 
     def reading(self) -> Reading:
         """All that is read at an edge of the window."""

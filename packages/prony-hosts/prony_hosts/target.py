@@ -23,6 +23,7 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.evidence.trial import Ceiling
+from prony.load.asked import Preflight, ReadyProbe
 from prony.plan.target import Launch, TlsOptions
 from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
@@ -31,9 +32,8 @@ from prony.server.build import Built
 from prony.server.running import identity_of
 from prony.server.spec import HttpVersion
 from prony.server.threads import Readings
-from prony.targets.base import OnLine, Placement, ReadyProbe
+from prony.targets.base import OnLine, Placement
 from prony.targets.launched import LaunchedServer
-from prony.trial.preflight import Preflight
 from prony_hosts import files
 from prony_hosts.reach import Reached
 from prony_hosts.server_host import Pulse, Reading, Started
@@ -191,14 +191,14 @@ class RunningHosted:
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
         """Its own host asks it."""
-        asking = None if probe is None else probe.here()
-        assert asking is None or isinstance(asking, Preflight)
-        contents = {} if asking is None else files.of_workload(asking.plan.workload)
-        start_up, probes = self._host.call(
+        assert probe is None or isinstance(probe, Preflight)
+        asking = None if probe is None else Preflight(probe.load)
+        contents = {} if asking is None else files.of_load(asking.load)
+        start_up, asked = self._host.call(
             "wait_ready", asking, timeout_s, contents, timeout_s=timeout_s + START_S
         )
         if probe is not None:
-            probe.probes = probes
+            probe.asked = asked
         found: StartUp = start_up
         if found.process is None:
             return found

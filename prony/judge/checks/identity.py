@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
+from prony.evidence.engine import headers_of
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Evidence
 from prony.judge.check import DeclaredLimits, check
@@ -122,7 +122,7 @@ def _proxy(evidence: Evidence) -> tuple[str, str] | None:
     nobody is known to have.
     """
     head = evidence.engine.totals.first_head if evidence.engine is not None else None
-    told = _headers(head or "")
+    told = headers_of(head or "")
     via = next((probe.via for probe in evidence.probes if probe.via), told.get("via"))
     # A declared proxy on a port that is its own names itself.
     if via is not None and not (evidence.server.owned and evidence.server.forwards):
@@ -132,16 +132,3 @@ def _proxy(evidence: Evidence) -> tuple[str, str] | None:
         names = ", ".join(sorted(str(name) for name in before))
         return "other_program", f"another program responds under load: {under_load}, before it {names}"
     return None
-
-
-def _headers(head: str) -> dict[str, str]:
-    """Header name in lower case -> value, of a response's head as it came; as the preflight reads them, those
-    of a repeated header are joined.
-    """
-    found: dict[str, str] = {}
-    for line in re.sub(r"\r?\n[ \t]+", " ", head).split("\n")[1:]:
-        name, colon, value = line.strip(" \t\r").partition(":")
-        name, value = name.rstrip(" \t").lower(), value.lstrip(" \t")
-        if colon:
-            found[name] = f"{found[name]}, {value}" if name in found else value
-    return found

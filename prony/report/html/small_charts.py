@@ -116,7 +116,7 @@ def dumbbells(
     """Rows of hollow and solid marks: two kinds of value on one scale, how far apart and in which order."""
     scale = Scale(*domain)
     ticks = [(t, format(t, tick_format)) for t in round_ticks(scale, 6)]
-    plot = Plot(Axis(scale, ticks, axis or "", grid=True), None, width=WIDTH, height=STEP * len(rows))
+    plot = Plot(Axis(scale, ticks, axis or "", grid=True), None, width=width, height=STEP * len(rows))
     if reference is not None:
         plot.upright(reference, MUTED, dash="4 3")
     for k, row in enumerate(rows):

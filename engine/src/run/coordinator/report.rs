@@ -1,7 +1,7 @@
 //! The end of a run: why it ended, and its report.
 
 use super::Coordinator;
-use crate::report::{Event, Finished, Reason, ScriptReport};
+use crate::report::{Event, Finished, Reason, Responses, ScriptReport};
 use crate::run::window::Names;
 use crate::script::Script;
 use crate::units::ms;
@@ -50,6 +50,7 @@ impl Coordinator<'_> {
             rates: self.prepared.job.rates.map(|_| rates.into_iter().collect()),
             script,
             values: self.prepared.job.scenarios.reported.values(),
+            responses: self.prepared.job.responses.as_ref().map(Responses::told),
             injected_faults: self.injected_faults,
         })));
     }

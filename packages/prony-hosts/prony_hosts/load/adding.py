@@ -76,6 +76,7 @@ def merged_report(
         if measured and len(measured) == len(windows)
         else None,
         values=values,
+        responses=tuple(response for report in reports for response in report.responses),
     )
 
 

@@ -11,17 +11,9 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from prony.errors import EnvironmentFault
-from prony.evidence.engine import (
-    Counters,
-    EngineReport,
-    IntervalRow,
-    LogReport,
-    Mark,
-    Ready,
-    ScriptReport,
-    Window,
-)
+from prony.errors import EnvironmentFault, LoadRefused
+from prony.evidence.engine import EngineReport, IntervalRow, Mark, Ready
+from prony.load.engine import finished_report
 from prony.load.histograms import Packed, unpacked
 from prony.load.minutes import merged, same_part
 from prony.thinning import Thinned
@@ -170,9 +162,8 @@ class HostEngine:
             case "finished":
                 self.finished = event
             case "error":
-                raise EnvironmentFault(
-                    f"the engine on {self.name} refused the load: {event.get('message', '')}"
-                )
+                kind = LoadRefused if event.get("kind") == "plan" else EnvironmentFault
+                raise kind(f"the engine on {self.name} refused the load: {event.get('message', '')}")
         return None
 
     def _late(self, what: str, at_ns: int) -> None:
@@ -194,19 +185,7 @@ class HostEngine:
         done = self.finished
         if self.ready is None or done is None:
             return None
-        return EngineReport(
-            ready=self.ready,
-            rows=self.rows.rows,
-            marks=tuple(self.marks),
-            reason=done["reason"],
-            elapsed_ms=done["elapsed_ms"],
-            totals=Counters.model_validate(done["totals"]),
-            window=None if done.get("window") is None else Window.model_validate(done["window"]),
-            log=None if done.get("log") is None else LogReport.model_validate(done["log"]),
-            rates=done.get("rates"),
-            values=done.get("values", {}),
-            script=None if done.get("script") is None else ScriptReport.model_validate(done["script"]),
-        )
+        return finished_report(self.ready, self.rows.rows, self.marks, done)
 
     def close(self, grace_s: float) -> None:
         """After what it is still to be told, make sure that it has ended; a step takes `grace_s` at most."""

@@ -1,0 +1,192 @@
+"""Each request of a workload once, before its load and over connections like the load's: what does the server
+answer, and if nothing, why?
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from prony.errors import LoadRefused, UsageError
+from prony.evidence.engine import EngineReport, ToldResponse, headers_of
+from prony.evidence.server import Probe
+from prony.load.base import StartEngine
+from prony.load.contract import EngineLoad
+from prony.load.engine import EngineRun
+from prony.load.short import GRACE_S, by_one_user, in_words
+from prony.plan import captured_values
+from prony.plan.response import Expectation
+from prony.plan.sequences import renumbered
+from prony.plan.step import Step
+from prony.plan.workload import Scenario
+
+LONGEST_S = 600.0
+"""For all requests of a scenario together: each has a deadline of its own."""
+NO_CONNECTION = ("connect_refused", "connect_timeout", "connect_other")
+ANY_BUT_ERRORS = Expectation(status=(), not_status=tuple(range(400, 600)))
+"""Of a step that declares nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What came back, up to the first wrong response."""
+
+    probes: tuple[Probe, ...] = ()
+    silence: str | None = None
+    """Why the request after these has no response; None: all that were sent have one."""
+    timed_out: bool = False
+    """It was sent, and nothing came in time: the server may be busy."""
+    answered_monotonic_s: float | None = None
+    """When the last response had come, by the clock of the host that asked."""
+
+    @property
+    def wrong(self) -> str | None:
+        """What is wrong with the last response."""
+        return self.probes[-1].why_not if self.probes else None
+
+
+class ReadyProbe(Protocol):
+    """Asks whether a server answers rightly."""
+
+    @property
+    def asked(self) -> Asked:
+        """The latest responses, or why there are none."""
+
+    def __call__(self) -> Probe | None:
+        """The first wrong response, else the last; None while nobody answers."""
+
+
+@dataclass(slots=True)
+class Preflight:
+    """What a server answers to each step before a load, asked as often as it takes."""
+
+    load: EngineLoad
+    """Whose steps, and whose connections."""
+    start: StartEngine = EngineRun
+    asked: Asked = Asked()
+    """The latest responses, and why there were no more."""
+
+    @property
+    def possible(self) -> bool:
+        """Whether there is a request to send."""
+        return any(walk.leading for walk in self.load.workload.walks)
+
+    def ask(self, known: Mapping[str, str] | None = None) -> Probe | None:
+        """Every step once: the first wrong response, else the last; None before it answers at all."""
+        self.asked = ask_once(self.load, known, self.start)
+        return None if self.asked.silence is not None else self.asked.probes[-1]
+
+    def __call__(self) -> Probe | None:
+        """The same, as a server that is starting is asked."""
+        return self.ask()
+
+    @property
+    def wrong_request(self) -> Step | None:
+        """The step that was answered wrongly."""
+        if self.asked.wrong is None:
+            return None
+        steps = [step for walk in self.load.workload.walks for step in walk.leading]
+        return next((step for step in steps if step.name == self.asked.probes[-1].step), steps[0])
+
+
+def ask_once(
+    load: EngineLoad, known: Mapping[str, str] | None = None, start: StartEngine = EngineRun
+) -> Asked:
+    """Every step of every scenario up to its first block, in order, until one is answered wrongly or not at
+    all. Nothing when every scenario begins with a block or has variables. `known`: what a preparation has
+    captured. Raises UsageError for requests that cannot be sent as they are written.
+    """
+    probes: list[Probe] = []
+    found = Asked()
+    for scenario in load.workload.walks:
+        if scenario.leading:
+            found = _ask_scenario(load, scenario, known or {}, start)
+            probes += found.probes
+            if found.silence is not None or found.wrong is not None:
+                break
+    return replace(found, probes=tuple(probes))
+
+
+def _ask_scenario(
+    load: EngineLoad, scenario: Scenario, known: Mapping[str, str], start: StartEngine
+) -> Asked:
+    steps = scenario.leading
+    alone = load.workload.model_copy(
+        update={
+            "steps": tuple(map(_once, steps)),
+            "scenarios": (),
+            "loops": 1,
+            "variables": captured_values.variables(steps, known),
+        }
+    )
+    # The numbers before the load's first.
+    asking = by_one_user(load, renumbered(alone, -1), LONGEST_S, responses=True)
+    try:
+        report = start(asking).run_to_end(LONGEST_S + GRACE_S)
+    except LoadRefused as fault:
+        raise UsageError(str(fault), details=fault.details) from fault
+    told = report.responses
+    wrong = next((place for place, one in enumerate(told, 1) if one.error), None)
+    told = told[:wrong]  # what is sent behind it before the run ends is of no interest
+    probes = tuple(_probe(steps[one.step_index], one, report) for one in told)
+    answered_s = told[-1].ended_monotonic_ns / 1e9 if told else None
+    if len(told) == len(steps) or wrong is not None:
+        return Asked(probes, answered_monotonic_s=answered_s)
+    kind = next(iter(report.totals.errors), None)
+    if kind in NO_CONNECTION:
+        for address in report.ready.addresses[1:]:  # nobody need listen at each of a name's
+            one = load.model_copy(update={"addresses": (address,)})
+            if (found := _ask_scenario(one, scenario, known, start)).silence is None:
+                return found
+    return Asked(probes, in_words(kind, report), kind == "timeout", answered_s)
+
+
+def _once(step: Step) -> Step:
+    """It is not timed: a server that has just started is slow."""
+    expect = (step.expect or ANY_BUT_ERRORS).model_copy(update={"max_ms": None})
+    return step.model_copy(update={"repeat": 1, "ends_run_on_error": True, "expect": expect})
+
+
+def _probe(step: Step, response: ToldResponse, report: EngineReport) -> Probe:
+    headers = headers_of(response.head)
+    why_not = _why_not(step, response, headers, report)
+    return Probe(
+        step=step.name,
+        status=response.status,
+        body_bytes=response.body_bytes,
+        content_type=headers.get("content-type"),
+        meets_expectation=why_not is None,
+        why_not=why_not,
+        keeps_alive=response.keep_alive,
+        body_digest=None
+        if response.body is None
+        else body_digest(response.body, headers.get("content-type")),
+        via=headers.get("via"),
+        server_header=headers.get("server"),
+        elapsed_ms=response.took_ms,
+    )
+
+
+def _why_not(step: Step, response: ToldResponse, headers: dict[str, str], report: EngineReport) -> str | None:
+    """Whether it is wrong says the engine, but for a digest, which it does not know."""
+    expect = step.expect
+    if response.error is None and (expect is None or expect.body_sha256 is None):
+        return None
+    if response.error == "expect_status" and expect is None:
+        return f"status {response.status}"
+    found = None
+    if expect is not None and response.body is not None:
+        found = expect.why_not(response.status, headers, response.body)
+    return found if response.error is None else found or in_words(response.error, report)
+
+
+def body_digest(body: bytes, content_type: str | None) -> str:
+    """A short SHA-256 of a response's body. Of JSON whatever its spaces and the order of its keys."""
+    if content_type is not None and "json" in content_type.lower():
+        with suppress(ValueError):
+            body = json.dumps(json.loads(body), sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(body).hexdigest()[:16]
