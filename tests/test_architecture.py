@@ -38,9 +38,9 @@ def imports() -> Iterator[tuple[str, str, Path]]:
                     yield package, name.split(".")[1], file
 
 
-SHARED = ("base", "counted", "exports", "markup", "patterns")
+SHARED = ("base", "counted", "_exports", "markup", "patterns")
 """Modules of `prony_frontends` that every front end may import."""
-NO_TOOLS = ("command", "importing", "exports")
+NO_TOOLS = ("command", "importing", "_exports")
 """Of `prony_frontends`, what is no front end."""
 ALLOWED = {"prony_selftest": {"prony_explain", "prony_peers"}}
 """Which package beside the laboratory imports which other one."""

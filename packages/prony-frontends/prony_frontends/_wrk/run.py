@@ -20,11 +20,11 @@ from prony.plan.target import TlsOptions
 from prony.plan.trial import TrialPlan, fixed
 from prony.plan.workload import Workload
 from prony.report.progress import SilentProgress
+from prony_frontends._exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 from prony_frontends._wrk import layout
 from prony_frontends._wrk.arguments import TOOL, USAGE, USAGE_2, WrkArguments, WrongUsage, parse
 from prony_frontends.base import Context, Refused, Translated
 from prony_frontends.counted import CountedValues
-from prony_frontends.exports.wrk import CONNECT, READ, TIMEOUT, WRITE
 
 FAILED = 1
 """wrk's exit code for whatever goes wrong."""
