@@ -167,11 +167,11 @@ def test_only_what_cannot_change_the_load_may_be_skipped() -> None:
     )
     made = translated_of(sampler(below=listens + tells), wishes=wishes)
     assert made.trial == load_of(sampler())
-    assert sum("as --skip-unsupported asks" in note for note in made.notes) == 2
+    assert sum("because of --skip-unsupported" in note for note in made.notes) == 2
     logs = element("JSR223Sampler", prop("scriptLanguage", "javascript"), prop("script", "log.info('a')"))
     made = translated_of(logs + sampler(), wishes=wishes)
     assert made.trial == load_of(sampler())
-    assert any("(it logs), as --skip-unsupported asks" in note for note in made.notes)
+    assert any("(it logs), because of --skip-unsupported" in note for note in made.notes)
     with pytest.raises(Refused, match="--skip-unsupported leaves out 1 of them"):
         load_of(logs + sampler())
     for changes in (

@@ -24,10 +24,10 @@ SHARED = ("seed", "driver", "client_cpus", "limits", "metrics", "push", "db", "r
 """Options of all measuring commands (prony.cli.common) that every front end accepts."""
 OWN_USAGE = """
 Prony's own options, with any tool:
-  --explain             Print the Prony plan that this becomes, and run nothing.
-  --exit-like-original  Exit as the tool would, also when the run does not conform (else 3).
+  --explain             Print the resulting Prony plan without running it.
+  --exit-like-original  Exit as the tool would, even if the run does not conform (else 3).
 """
-JUDGEMENT = "Whether the run conforms, and how good its figures are, is on standard error, in two lines.\n"
+JUDGEMENT = "Standard error ends with two lines: whether the run conforms, and how good its figures are.\n"
 
 
 @dataclass(frozen=True, slots=True)

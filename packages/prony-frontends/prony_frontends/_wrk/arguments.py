@@ -17,22 +17,22 @@ FEW_CONNECTIONS = "number of connections must be >= threads"
 USAGE = """\
 Usage: prony wrk <options> <url> [-- script arguments]
 
-  -c, --connections N   Connections that are kept open (default 10)
-  -d, --duration    T   How long to test (default 10s)
+  -c, --connections N   Connections (default 10)
+  -d, --duration    T   Duration (default 10s)
   -t, --threads     N   Threads: the script's interpreters, and the groups of Req/Sec (default 2)
   -s, --script      S   A script in Lua
   -H, --header      H   A header of the request, 'Name: value' (repeatable)
   -L, --latency         Print the latency distribution
-      --timeout     T   Longest wait for a response (default 2s)
+      --timeout     T   Response timeout (default 2s)
   -v, --version         Print the version
 
 Numbers may have a unit (1k, 1M, 1G), times too (2s, 2m, 2h).
 """
 USAGE_2 = USAGE.replace("prony wrk ", "prony wrk2 ").replace(
     "  -v, --version", "  -R, --rate        N   Requests per second, of all connections together (required)\n"
-    "  -D, --dist        D   Of the arrivals: fixed or exp (default fixed)\n"
-    "  -U, --u_latency       Print the latency that counts from the send, too\n  -v, --version"
-) + "Refused: --batch_latency, and other distributions.\n"  # fmt: skip
+    "  -D, --dist        D   Arrivals: fixed or exp (default fixed)\n"
+    "  -U, --u_latency       Also print the latency from the send\n  -v, --version"
+) + "Not supported: --batch_latency, and other distributions.\n"  # fmt: skip
 _LONG = [
     "connections=",
     "duration=",

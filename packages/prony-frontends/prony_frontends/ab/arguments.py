@@ -23,29 +23,29 @@ _VERSIONS = {"TLS1.2": "1.2", "TLS1.3": "1.3", "ALL": None}
 USAGE = """\
 Usage: prony ab [options] [http[s]://]hostname[:port]/path
 
-How much:
+Load:
     -n requests     Requests in all (default 1)
     -c concurrency  Connections at once (default 1)
-    -t seconds      End after so long at the latest; implies -n 50000
-    -s seconds      Longest wait for a response (default 30)
-What is sent:
+    -t seconds      Time limit; implies -n 50000
+    -s seconds      Response timeout (default 30)
+Requests:
     -i              HEAD in place of GET
     -m method       Another method
     -p file         POST this file; see -T
     -u file         PUT this file; see -T
     -T type         Content-type of the file (default text/plain)
     -H 'Name: x'    A header line (repeatable)
-    -C name=value   A cookie; as in ab the last one given is sent
+    -C name=value   A cookie; as in ab only the last is sent
     -A user:pass    Basic authentication
     -P user:pass    Basic authentication for the proxy
-    -X host:port    Send everything through this proxy
+    -X host:port    Use this proxy
     -k              Keep connections alive (HTTP/1.0 with Connection: Keep-Alive)
-    -B address      Connect from this address of this host
+    -B address      Source address of this host
     -E file         Client certificate and key (PEM)
     -f protocol     TLS1.2, TLS1.3 or ALL
-How it is counted and shown:
+Counting and output:
     -l              The length of responses may vary
-    -r              Go on after a connection broke
+    -r              Continue after a broken connection
     -e file         Percentiles as CSV
     -g file         A line per request, for gnuplot
     -w              HTML tables; -x, -y, -z: attributes of table, tr, td
@@ -55,7 +55,7 @@ How it is counted and shown:
     -v level        2 shows the request, 3 the responses' status codes
     -V              The version
     -h              This text
-Refused, each with a sentence: -b, -I, -Z, and TLS older than 1.2.
+Not supported: -b, -I, -Z, and TLS older than 1.2.
 """
 
 

@@ -16,22 +16,22 @@ prony artillery run [flags] SCRIPT
 Runs an Artillery test script (YAML or JSON) on Prony's engine.
   -t, --target URL        Instead of config.target
   -o, --output FILE       Write a JSON report
-  -e, --environment NAME  Use this part of config.environments
-  -v, --variables JSON    Variables for the users, an object
-  -p, --payload FILE      The CSV file of config.payload, where that is one
-  -c, --config FILE       Take config from this file, over that of the script
-  -i, --input FILE        A further script, put over the first (repeatable)
-      --overrides JSON    Values to put over those of the script
+  -e, --environment NAME  Environment of config.environments
+  -v, --variables JSON    Variables for the users (an object)
+  -p, --payload FILE      The CSV file of config.payload, for a single payload
+  -c, --config FILE       Config file, merged over that of the script
+  -i, --input FILE        Another script, merged over the first (repeatable)
+      --overrides JSON    Values that override the script's
       --scenario-name X   Only this scenario
       --dotenv, --env-file FILE
                           Environment variables for {{ $env.X }}
-  -k, --insecure          Take any certificate
-  -q, --quiet             Print no metrics: only checks, and what functions print
+  -k, --insecure          Accept any certificate
+  -q, --quiet             Print checks and output of functions only
   -s, --solo              One user
       --name, --tags, --note TEXT
-                          Taken and not used
+                          Accepted, without effect
 Functions of config.processor run here, with packages that are installed beside the script.
-Refused, each with a sentence: engines other than HTTP, --record, --key, --count above 1, --platform other
+Not supported: engines other than HTTP, --record, --key, --count above 1, --platform other
 than local, --platform-opt.
 """
 VALUES = {

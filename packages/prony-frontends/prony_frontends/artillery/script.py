@@ -115,7 +115,7 @@ class ScriptNode:
         """A note for each unknown key, which Artillery ignores."""
         for key, child in self.items():
             if key not in known:
-                yield f"{child.place}: {what} '{key}' is ignored, as in Artillery"
+                yield f"{child.place}: {what} '{key}' is left out, as in Artillery"
 
     def refused(self, element: str, instead: str) -> Refused:
         """The error for an unsupported value."""

@@ -25,11 +25,11 @@ usage: prony fhb [options] URL
     -z types              The Accept header
     -s                    Save summary.xml in the output directory
     -D directory          The output directory (default: fhb in the system's folder for temporary files)
-    -J option             An option of Java; nothing here runs on Java
-    -k                    Connections are always kept alive
+    -J option             An option of Java, without effect
+    -k                    Accepted; connections are always kept alive
     -V                    The version
     -h                    This text
-Refused, each with a sentence: -f, -K, -S, -n.
+Not supported: -f, -K, -S, -n.
 """
 
 

@@ -22,40 +22,40 @@ MOST_TABLE = 65_536
 USAGE = """\
 Usage: prony h2load [OPTIONS]... [URI]...
 
-How much:
+Load:
   -n, --requests=N               Requests of all clients together (default 1)
   -c, --clients=N                Clients, each with a connection (default 1)
   -m, --max-concurrent-streams=N Streams at once on a connection; HTTP/1.1: requests in a row (default 1)
   -t, --threads=N                Threads of the load, at most one for each CPU (default 1)
-  -D, --duration=T               So long, in place of -n
-      --warm-up-time=T           Load before -D that is not measured
-  -r, --rate=N                   Connections that are made per period
+  -D, --duration=T               Duration, in place of -n
+      --warm-up-time=T           Warm-up before -D, not measured
+  -r, --rate=N                   New connections per period
       --rate-period=T            The period of -r (default 1s)
       --rps=N                    Requests per second of each client
-      --timing-script-file=FILE  Lines of milliseconds, a tab and a URI: when each client sends what
+      --timing-script-file=FILE  Lines of milliseconds, a tab and a URI: requests of each client
   -T, --connection-active-timeout=T
-                                 The run ends after so long
+                                 Time limit of the run
   -N, --connection-inactivity-timeout=T
-                                 Longest wait for a response
-What is sent:
+                                 Response timeout
+Requests:
   -i, --input-file=FILE          URIs, one on a line; - is standard input
   -H, --header=NAME:VALUE        A header (repeatable); :authority and :method too
   -d, --data=FILE                POST this file
   -B, --base-uri=URI             Scheme, host and port for all URIs, or unix:PATH
-      --connect-to=HOST[:PORT]   Where connections go in place of the URI's host
-In which protocol:
+      --connect-to=HOST[:PORT]   Address to connect to, in place of the URI's host
+Protocol:
   -p, --no-tls-proto=PROTO       Without TLS: h2c or http/1.1 (default h2c)
       --npn-list=LIST, --alpn-list=LIST
-                                 With TLS; the first that is known is asked for (default h2)
+                                 With TLS: the first supported is requested (default h2)
       --h1                       HTTP/1.1 in both cases
   -w, --window-bits=N            Window of a stream: 2^N-1 bytes (default 30)
   -W, --connection-window-bits=N Window of a connection: 2^N-1 bytes (default 30)
   -f, --max-frame-size=SIZE      16K only
       --header-table-size=SIZE, --encoder-header-table-size=SIZE
                                  Table of header compression, the same either way (default 4K)
-      --sni=NAME                 With TLS; the name that the server is asked for
+      --sni=NAME                 With TLS: server name to request
       --log-file=FILE            A line per request: start in us, status, duration in us
-  -v, --verbose                  Taken; nothing more is printed
+  -v, --verbose                  Accepted, without effect
       --version                  The version
   -h, --help                     This text
 Refused over TLS: --ciphers, --tls13-ciphers, --groups. QUIC's options and --ktls change nothing.

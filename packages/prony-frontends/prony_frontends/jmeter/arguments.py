@@ -14,23 +14,23 @@ VERSION = "5.6.3"
 """The JMeter version whose requests and output are reproduced."""
 USAGE = """\
 usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]...
-    -n, --nongui                 As JMeter needs it; Prony has no window
+    -n, --nongui                 Required as in JMeter; there is no GUI
     -t, --testfile FILE          The test plan (.jmx)
     -l, --logfile FILE           One line per request, CSV with JMeter's default columns
-    -f, --forceDeleteResultFile  Delete the file of -l first; without it lines are added
-    -e, --reportatendofloadtests Writes Prony's page of the run, in place of JMeter's dashboard
-    -o, --reportoutputfolder DIR Its folder (DIR/index.html); report-output without it
+    -f, --forceDeleteResultFile  Replace the file of -l instead of appending
+    -e, --reportatendofloadtests Write Prony's report page instead of JMeter's dashboard
+    -o, --reportoutputfolder DIR Its folder (DIR/index.html; default report-output)
     -J, --jmeterproperty N=V     A property, for ${__P(name)}
     -D, --systemproperty N=V     A property of the Java system, for ${__P(name)} as well
     -p, --propfile FILE          Properties
     -q, --addprop FILE           More properties
-    -j, --jmeterlogfile FILE     Taken and not written: Prony's result says what happened
-    -L, --loglevel LEVEL         Taken and not used
-    -v, --version                Says which JMeter is followed
-    --duration SECONDS           Ends thread groups that have no end of their own, like -Jduration=SECONDS
-    --csv-dir DIR                Looks for data files here that are not where the plan says
-    --skip-unsupported           Leaves out listeners whose script sets nothing and stops nothing, and
-                                 samplers whose script only logs
+    -j, --jmeterlogfile FILE     Accepted, without effect: see Prony's result
+    -L, --loglevel LEVEL         Accepted, without effect
+    -v, --version                Version of JMeter that is reproduced
+    --duration SECONDS           Duration of thread groups without an end, like -Jduration=SECONDS
+    --csv-dir DIR                Fallback folder for data files
+    --skip-unsupported           Skip listeners whose script cannot affect the load, and samplers whose
+                                 script only logs
 """
 LONG = {
     "nongui": "n", "testfile": "t", "logfile": "l", "forceDeleteResultFile": "f", "jmeterproperty": "J",

@@ -197,7 +197,7 @@ def _table(node: JmxNode, values: KnownValues, file: Path) -> _Table:
             return _Table(variables, titles, (), None, delimiter, quotes)
     if file.stat().st_size > MOST_WRITTEN:
         raise node.refused(
-            f"{file.name} is too long to be written into the plan, which it needs: it is not UTF-8, or a line "
+            f"{file.name} is too long to be written into the plan, which it needs: it is not UTF-8 or a line "
             "or values are left out",
             f"save it as UTF-8, with or without a line of names and equal numbers of values, or as less than "
             f"{MOST_WRITTEN >> 20} MiB",
