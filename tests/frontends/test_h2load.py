@@ -127,7 +127,7 @@ def test_sizes() -> None:
     assert trial().connections.stream_window_bytes is None
     small = translate(["-W", "3", URL])
     assert small.trial.connections.connection_window_bytes == 65_535
-    assert "-W 3 is 16" in small.notes[0]
+    assert "-W 3 becomes 16" in small.notes[0]
 
 
 def test_what_is_sent() -> None:

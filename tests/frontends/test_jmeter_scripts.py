@@ -147,7 +147,7 @@ def test_a_group_that_only_sets_properties_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("vars.put('a', 5)", "no text"),
+        ("vars.put('a', 5)", "a non-text"),
         ("vars.put('a', foo.bar())", "bar"),
         ("vars.put('a', '${b}')", "compiled script"),
         ("props.put('a', vars.get('b'))", "value of the run"),

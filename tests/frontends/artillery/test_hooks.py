@@ -191,7 +191,7 @@ def test_functions_without_a_processor_are_passed_over_and_counted(
     assert server.ended()["requests"] == 2
     found = counted(report)["counters"]
     assert (found['errors.Undefined function "f"'], found["vusers.completed"]) == (2, 2)
-    assert "there is no function f: the script has no config.processor" in front.err.getvalue()
+    assert "there is no function f, as the script has no config.processor" in front.err.getvalue()
     assert "WARNING: custom function g could not be found" in front.out.getvalue()
 
 

@@ -88,7 +88,7 @@ STEPS = {
     "- post: {url: /, form: abc}": "found 'abc'; expected keys with values",
     "- post: {url: /, formData: {a: {fromFile: .}}}": "expected a file",
     "- think: -1": "found -1; expected seconds",
-    "- {loop: [{get: {url: /}}], count: -5}": "found -5; expected how often",
+    "- {loop: [{get: {url: /}}], count: -5}": "found -5; expected a count",
     "- {loop: , count: 5}": "found nothing; expected a list",
     "- parallel:": "found nothing; expected a list",
     "- get: /": "the keys of a request, url among them",

@@ -80,7 +80,7 @@ def test_what_has_no_value_is_left_out_or_undefined(serve: Callable[..., Served]
     assert text[1] == b"a undefined undefined undefined {{ g() }}"
     assert body[1] == JSON
     said = " ".join(made.notes)
-    for part in ("email() }} is neither", "'nothing' is not known here", "no function $guid()", "NOT_SET"):
+    for part in ("email() }} is neither", "'nothing' is unknown here", "no function $guid()", "NOT_SET"):
         assert part in said
 
 

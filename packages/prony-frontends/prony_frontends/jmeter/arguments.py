@@ -29,7 +29,7 @@ usage: prony jmeter -n -t PLAN.jmx [-l OUT.jtl] [-f] [-Jname=value]... [-q FILE]
     -v, --version                Version of JMeter that is reproduced
     --duration SECONDS           Duration of thread groups without an end, like -Jduration=SECONDS
     --csv-dir DIR                Fallback folder for data files
-    --skip-unsupported           Skip listeners whose script cannot affect the load, and samplers whose
+    --skip-unsupported           Skips listeners whose script cannot affect the load, and samplers whose
                                  script only logs
 """
 LONG = {
