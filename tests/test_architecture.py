@@ -57,7 +57,7 @@ def imported_by(file: Path) -> Iterator[str]:
 
 def beside() -> dict[str, Path]:
     """The packages beside the laboratory, by the name by which they are imported."""
-    return {folder.name: folder for folder in (ROOT / "packages").glob("*/prony_*") if (folder / "__init__.py").is_file()}
+    return {file.parent.name: file.parent for file in (ROOT / "packages").glob("*/prony_*/__init__.py")}
 
 
 def test_what_can_be_left_out_is_imported_by_nothing_that_stays() -> None:

@@ -110,7 +110,6 @@ def test_a_worker_on_plain_tcp_does_not_listen_beyond_loopback(
 ) -> None:
     said = refusal(tmp_path, f"{LAB_LINE}load: [{{connect: a, listen: 0.0.0.0}}]\n")
     assert "tcp:// beyond loopback" in said
-    monkeypatch.setattr("prony_hosts.extra.require", lambda: None)
     monkeypatch.setattr("prony_hosts.process.serve", lambda *_: None)
     words = ["hosts", "worker", "tcp://127.0.0.1:8786", "--listen", "0.0.0.0"]
     done = CliRunner().invoke(app, words)
