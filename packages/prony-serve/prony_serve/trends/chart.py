@@ -1,5 +1,5 @@
-"""One figure over time or over commits: a mark per trial, the levels, where the level or the setting changed.
-Values in, SVG out.
+"""The chart of one figure over time or over commits: a mark per trial, levels, changes and breaks. Values in,
+SVG out.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _RULE = {"better": FINE, "worse": NOT_CONFORMING, "changed": MUTED, "break": INK
 
 @dataclass(frozen=True, slots=True)
 class TrendMark:
-    """One trial. `y` None: no figure is printed."""
+    """One trial. `y` None: no printed figure."""
 
     x: float
     y: float | None
@@ -46,7 +46,7 @@ class TrendMark:
 
 @dataclass(frozen=True, slots=True)
 class TrendLevel:
-    """A level, from the first of its trials to the last."""
+    """A level, from its first trial to its last."""
 
     x: float
     x2: float
@@ -56,7 +56,7 @@ class TrendLevel:
 
 @dataclass(frozen=True, slots=True)
 class TrendRule:
-    """An upright line: a change of the level, or a break."""
+    """A vertical line: a change of the level, or a break."""
 
     x: float
     kind: Kind
@@ -74,11 +74,10 @@ def trend_chart(
     key: str,
     title: str,
 ) -> str:
-    """`x` is in seconds since 1970, or with `commits` a place among them. A filled mark took part in the
-    search, a hollow one did not. The axis of the figure does not begin at zero. Each mark has its place among
-    `marks` as `data-row`.
+    """`x` is in seconds since 1970, or an index into `commits`. Filled marks took part in the search, hollow
+    ones did not. The y axis does not begin at zero. Each mark carries its index in `marks` as `data-row`.
     """
-    values = [one.y for one in marks if one.y is not None] + [one.y for one in levels]
+    values = [mark.y for mark in marks if mark.y is not None] + [level.y for level in levels]
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     room = (high - low) * 0.12 or abs(high) * 0.05 or 1.0
     low, high = low - room, high + room
