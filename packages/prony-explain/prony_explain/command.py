@@ -28,8 +28,8 @@ def command(
     asked: AskedTrial,
     common: Common,
 ) -> int:
-    """Explain a server: measured trials, then one with a profiler. Of a stored experiment each server is
-    explained under the load of its trials.
+    """Explain a server: measured trials, then one with a profiler. For a stored experiment, one trial with a
+    profiler per server under the load of its trials.
     """
     from prony.cli import measure, targets
     from prony.plan.plan import one_part
