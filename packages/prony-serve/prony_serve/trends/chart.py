@@ -28,7 +28,7 @@ STEPS_S = (
 )
 MOST_TICKS = 7
 NO_FIGURE = "cross"
-"""The mark of a trial whose figure is not printed; it stands on the lower edge."""
+"""Mark of a trial without a printed figure, on the lower edge."""
 
 Kind = Literal["better", "worse", "changed", "break"]
 _RULE = {"better": FINE, "worse": NOT_CONFORMING, "changed": MUTED, "break": INK}
@@ -81,9 +81,9 @@ def trend_chart(
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     room = (high - low) * 0.12 or abs(high) * 0.05 or 1.0
     low, high = low - room, high + room
-    first, last = min(one.x for one in marks), max(one.x for one in marks)
-    beside = (last - first) * 0.03 or (0.5 if commits else DAY_S / 4)
-    scale = Scale(first - beside, last + beside)
+    first, last = min(mark.x for mark in marks), max(mark.x for mark in marks)
+    margin = (last - first) * 0.03 or (0.5 if commits else DAY_S / 4)
+    scale = Scale(first - margin, last + margin)
     ticks = list(enumerate(name[:12] for name in commits)) or time_ticks(first, last)
     y = Scale(low, high)
     levels_y = [(t, plain(t)) for t in round_ticks(y, 8)]
@@ -95,20 +95,20 @@ def trend_chart(
             plot.upright(rule.x, _RULE[rule.kind], 1.5)
     for level in levels:
         plot.line([(level.x, level.y), (level.x2, level.y)], level.series.colour, 2, opacity=0.75)
-    for row, one in enumerate(marks):
-        if one.y is None:
-            plot.mark(one.x, low, NO_FIGURE, NOT_CONFORMING, size=0.8, row=row)
+    for row, mark in enumerate(marks):
+        if mark.y is None:
+            plot.mark(mark.x, low, NO_FIGURE, NOT_CONFORMING, size=0.8, row=row)
         else:
-            colour = one.series.colour
-            inside = colour if one.counts else PAPER
-            plot.mark(one.x, one.y, one.series.shape, inside, colour, size=0.75, row=row)
+            colour = mark.series.colour
+            inside = colour if mark.counts else PAPER
+            plot.mark(mark.x, mark.y, mark.series.shape, inside, colour, size=0.75, row=row)
     return plot.svg(key=key, title=title)
 
 
 def time_ticks(first_s: float, last_s: float) -> list[tuple[float, str]]:
-    """Days (or hours, where there are few) in UTC, about MOST_TICKS of them at most."""
+    """Ticks at days, or hours for short spans, in UTC; at most about MOST_TICKS."""
     span = max(last_s - first_s, 1.0)
-    step = next((one for one in STEPS_S if span / one <= MOST_TICKS), span / MOST_TICKS)
+    step = next((step_s for step_s in STEPS_S if span / step_s <= MOST_TICKS), span / MOST_TICKS)
     begin = -(-first_s // min(step, DAY_S)) * min(step, DAY_S)
     times = [begin + k * step for k in range(MOST_TICKS + 1) if begin + k * step <= last_s] or [first_s]
     shown = " %b %H:%M" if step < DAY_S else " %b %Y" if span > 300 * DAY_S else " %b"

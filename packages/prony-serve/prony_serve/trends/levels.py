@@ -53,8 +53,8 @@ def changes(
     values: Sequence[float],
     sessions: Sequence[object] | None = None,
 ) -> tuple[Change, ...]:
-    """Every change of at least BAND with FEWEST_EACH trials on either side, in order. Values are
-    positive and in the order of time; a series with one that is not has no changes.
+    """All changes of at least BAND with FEWEST_EACH trials on either side, ascending. Values must be positive
+    and in order of time; any other series has no changes.
 
     `sessions` groups the values, such as by experiment: trials of one night are alike, so the test's sample
     is the session (None: each trial).
@@ -69,17 +69,17 @@ def changes(
 
 
 def _weakest(found: Sequence[Change]) -> int | None:
-    """The change to take away next: one with too few trials on a side, one that is not significant (any more,
-    as its neighbour went), one that is too small; None when all stand. Its neighbours are then judged anew.
+    """Index of the next change to remove: too few trials on a side, not significant, or too small; None when
+    all hold. The caller then recomputes its neighbours.
     """
     short = [change for change in found if _fewer(change) < FEWEST_EACH]
     if short:
         return min(short, key=lambda change: (_fewer(change), abs(math.log(change.ratio)))).index
     doubtful = [change for change in found if change.p_value > otava.MOST_P_VALUE]
     if doubtful:
-        return max(doubtful, key=lambda one: one.p_value).index
-    small = [one for one in found if abs(math.log(one.ratio)) < math.log1p(BAND)]
-    return min(small, key=lambda one: abs(math.log(one.ratio))).index if small else None
+        return max(doubtful, key=lambda change: change.p_value).index
+    small = [change for change in found if abs(math.log(change.ratio)) < math.log1p(BAND)]
+    return min(small, key=lambda change: abs(math.log(change.ratio))).index if small else None
 
 
 def _fewer(change: Change) -> int:

@@ -172,12 +172,12 @@ def trend(
     note = ""
     try:
         for setting in settings:
-            own = [one for one in ordered if one.setting == setting and one.counts]
-            nights = [one.experiment_id for one in own]
-            points = changes([one.value or 0.0 for one in own], nights)
-            found += [_point(own, one, figure, differences) for one in points]
-            levels += _levels(own, points)
-        if not any(sum(t.counts for t in ordered if t.setting == one) >= FEWEST for one in settings):
+            own = [trial for trial in ordered if trial.setting == setting and trial.counts]
+            nights = [trial.experiment_id for trial in own]
+            found = changes([trial.value or 0.0 for trial in own], nights)
+            points += [_point(own, change, figure, differences) for change in found]
+            levels += _levels(own, found)
+        if not any(sum(t.counts for t in ordered if t.setting == setting) >= FEWEST for setting in settings):
             note = (
                 f"Not searched for changes: no setting has {FEWEST} trials that count yet "
                 f"({FEWEST_EACH} on either side of a change)."

@@ -35,7 +35,7 @@ def by_commit(view: TrendView) -> tuple[str, ...]:
 
 
 def draw_trend(view: TrendView, *, commits: bool = False) -> DrawnTrend | None:
-    """None where there is nothing to draw: no trial, or by commits none whose commit is known."""
+    """None without a trial, or over commits without a trial whose commit is known."""
     order = by_commit(view) if commits else ()
     place = {commit: float(k) for k, commit in enumerate(order)}
     shown = tuple(trial for trial in view.trials if not commits or trial.commit)
