@@ -83,7 +83,7 @@ def measuring_threads(r: Readings) -> HostCheck:
     if runtime_us is None:
         reading = "ordinary threads: kernel.sched_rt_runtime_us could not be read"
         return HostCheck(name, "unknown", reading, why)
-    reading = f"ordinary threads: with kernel.sched_rt_runtime_us {runtime_us} others could fill a CPU"
+    reading = f"ordinary threads: kernel.sched_rt_runtime_us is {runtime_us}, so others could fill a CPU"
     return HostCheck(name, "warn", reading, why, "sudo sysctl kernel.sched_rt_runtime_us=950000")
 
 

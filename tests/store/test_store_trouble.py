@@ -166,7 +166,7 @@ def test_a_read_only_folder_can_be_read_but_not_written(
             with pytest.raises(StoreError, match="may only be read"):
                 reading.check_writable()
             assert "its folder is read-only" in refused(path.parent / "new.db")
-            assert "cannot be made (Permission denied)" in refused(path.parent / "deeper" / "new.db")
+            assert "cannot be created (Permission denied)" in refused(path.parent / "deeper" / "new.db")
     finally:
         path.parent.chmod(0o755)
 
