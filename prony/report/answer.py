@@ -19,8 +19,7 @@ from prony.report.labels import named
 from prony.report.result import PartView, ResultView
 from prony.report.shape import MOST_SENTENCES
 from prony.report.shapes import shape_of
-from prony.report.uncertain import bends, good_to
-from prony.report.wording import counted
+from prony.report.wording import bends, counted, good_to
 
 MOST_ROWS = 12
 """Cells of which each has a row; of more the details have the table."""

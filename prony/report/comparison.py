@@ -4,7 +4,7 @@ itself. Pure.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from prony.analysis import compared_figure, sample
@@ -16,9 +16,20 @@ from prony.judge.finding import Kind
 from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.history import history_table
+from prony.report.history import history_table, published_lines
 from prony.report.intervals import between, failed_lines, heading, over_trials
-from prony.report.labels import LAYOUT, OFFERED, SERVICE_TIMES, label_of, unit_of
+from prony.report.labels import (
+    JVM,
+    LAYOUT,
+    OFFERED,
+    PERCENTILES,
+    SERVICE_TIMES,
+    SESSION_TIMES,
+    SESSIONS,
+    label_of,
+    named,
+    unit_of,
+)
 from prony.report.levels import levels_of
 from prony.report.pairs import (
     drawn_pairs,
@@ -32,8 +43,7 @@ from prony.report.pairs import (
 from prony.report.result import PairView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape, left_out, of_cells, steps_chapter
 from prony.report.trial_tables import group_lines, step_blocks
-from prony.report.uncertain import bends, good_to
-from prony.report.wording import join, within
+from prony.report.wording import bends, good_to, join, within
 
 CLAIMS = tuple(Claim)
 ONLY_WHEN_OPEN = frozenset(OFFERED)
@@ -345,3 +355,95 @@ def conforming_cell(cell: CellView, *more: str) -> TableCell:
     every = len(cell.counting) == len(cell.trials)
     kind = Kind.NOT_CONFORMING if not cell.counting else Kind.FINE if every else Kind.BUDGET
     return TableCell(f"{len(cell.counting)} of {len(cell.trials)}", ", ".join(notes), kind=kind)
+
+
+COLUMNS = (
+    *(HEADLINE, "per_user_per_s", "users_simulated"),
+    *("mean_ms", *PERCENTILES, "max_ms", *SERVICE_TIMES, "think_actual_share"),
+    *("connections_per_request", "handshakes_per_request"),
+    *(*SESSIONS, *SESSION_TIMES, "session_max_ms"),
+    *(*OFFERED, "failed_share"),
+    *("published_requests_per_s", "published_mean_ms"),
+    *(*JVM, "time_to_ready_s"),
+    *("server_cpu_share", "client_cpu_share"),
+)
+"""The columns of a part's table, in this order; one that says nothing in a part is left out."""
+TELLING = (
+    *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
+    *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),
+    "connections_per_request",
+)
+"""Where there is not room for all columns, these come first."""
+TELLING_OPEN = ("p99_ms", "p50_ms", "p999_ms", HEADLINE)
+"""At a given rate the times are the question."""
+
+
+class Matrix(Compared):
+    """Several workloads or loads, each question with servers of its own."""
+
+    charts = ("sweeps", "bounds", "times")
+
+    def blocks(self, part: PartView) -> list[Block]:
+        made: list[Block] = [cells_table(part), *failed_lines(part.cells)] if part.cells else []
+        told = published_lines(part)
+        if told:
+            made.append(Lines("Published", told, note="other hardware, other versions: compare shapes only"))
+        return [*made, *pair_lines(part, part.pairs)]
+
+    def chapters(self, part: PartView) -> list[Chapter | str]:
+        blocks = self.everything(part)
+        tables = [block for block in blocks if isinstance(block, Table)]
+        lists = [block for block in blocks if isinstance(block, Lines)]
+        lead = (
+            "Open loop: requests are sent at this rate whether or not the server keeps up. Latency counts "
+            "from the intended send. Median over trials, smallest and largest below."
+        )
+        items = (*tables, *lists, *left_out(part))
+        return [Chapter("results", "Results", items, lead if part.part.follows else ""), "sockets"]
+
+
+def columns(part: PartView) -> tuple[str, ...]:
+    """The figures worth a column here."""
+    left_out = {"per_user_per_s": not part.swept, "p999_ms": not part.is_open}
+    return tuple(name for name in COLUMNS if not left_out.get(name) and says_something(part, name))
+
+
+def cells_table(part: PartView) -> Table:
+    """A row per cell: load, server (workload), figures, trials that conform."""
+    several = len(part.workloads) > 1
+    chosen = columns(part)
+    ranks = _ranks(part, chosen)
+    head = (
+        *([Column("workload", number=False)] if several else []),
+        Column("server", number=False),
+        *(Column(named(name), rank=ranks[name]) for name in chosen),
+        Column("trials", number=False),
+    )
+    rows = tuple(
+        Row(
+            view.cell.trial.load_name,
+            (
+                *([TableCell(view.cell.trial.workload.name)] if several else []),
+                TableCell(view.cell.server),
+                *(figure_cell(name, view) for name in chosen),
+                cell_trials(view),
+            ),
+            server=view.cell.server,
+        )
+        for view in part.cells
+    )
+    return Table(head, (Section(rows),), heading="load", caption=f"Cells of {part.part.title}")
+
+
+def _ranks(part: PartView, chosen: Iterable[str]) -> dict[str, int]:
+    telling = (*TELLING_OPEN, *TELLING) if part.is_open else TELLING
+    order = list(dict.fromkeys((*(name for name in telling if name in chosen), *chosen)))
+    return {name: place + 1 for place, name in enumerate(order)}
+
+
+def cell_trials(view: CellView) -> TableCell:
+    """How many trials conform, what bound the throughput, and what was repeated."""
+    if view.conforms is None:
+        return TableCell("not run yet")
+    bound = [] if view.bound_by in ("", "unknown") else [f"bound by {view.bound_by}"]
+    return conforming_cell(view, *bound)

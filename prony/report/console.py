@@ -12,7 +12,7 @@ from rich.console import Console as RichConsole
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from prony.report.printable import printable
+from prony.report.wording import printable
 
 
 class Console(RichConsole):

@@ -22,8 +22,7 @@ from prony.report.labels import label_of, unit_of
 from prony.report.pairs import covered_levels, found_together, later_of, looks_of, with_plateau
 from prony.report.result import GateView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape
-from prony.report.uncertain import MINUS, UNBOUNDED, bends
-from prony.report.wording import counted, duration
+from prony.report.wording import MINUS, UNBOUNDED, bends, counted, duration
 
 MOST_DIGITS = 4
 MORE_BLOCKS = 100

@@ -26,8 +26,7 @@ from prony.report.blocks import Lines
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.labels import label_of
 from prony.report.result import PairView, PartView, PositionView, SourceView
-from prony.report.uncertain import bends
-from prony.report.wording import ratio, within
+from prony.report.wording import bends, ratio, within
 
 COMPARED = (HEADLINE, "p99_ms", "server_cpu_us_per_request", "peak_rss_mib", "time_to_ready_s")
 """The figures of a comparison that are compared pair by pair."""

@@ -16,8 +16,7 @@ from prony.evidence.trial import Evidence, TrialRecord
 from prony.judge.estimate import estimates
 from prony.judge.finding import Judgement
 from prony.numbers import milliseconds
-from prony.report.uncertain import figure_good_to
-from prony.report.wording import ABSENT, number
+from prony.report.wording import ABSENT, figure_good_to, number
 
 log = logging.getLogger("prony.report.progress")
 

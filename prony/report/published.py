@@ -10,9 +10,9 @@ from dataclasses import replace
 
 from prony.errors import UsageError
 from prony.judge.finding import Kind
-from prony.report import cells_table, shared
+from prony.report import comparison, shared
 from prony.report.answer import Answer, answer, quick_words
-from prony.report.blocks import Block, Column, Lines, Row, Section, Table, TableCell
+from prony.report.blocks import KIND_WORDS, Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.comparison import (
     closing_rows,
@@ -27,9 +27,7 @@ from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out
 from prony.report.shapes import blocks as all_blocks
 from prony.report.shapes import shape_of
-from prony.report.style import KIND_WORDS
-from prony.report.uncertain import good_to
-from prony.report.wording import bytes_in_words, counted, within
+from prony.report.wording import bytes_in_words, counted, good_to, within
 
 BEGIN, END = "<!-- figures: written by prony results publish -->", "<!-- end of the figures -->"
 MOST_COLUMNS = 5
@@ -176,8 +174,8 @@ def _of_cells(part: PartView) -> Table:
     """A row per cell: of the table that every output has the columns that tell most, and beside them how well
     the figure that is asked for is known, and what others published.
     """
-    whole = cells_table.cells_table(part)
-    figures = cells_table.columns(part)
+    whole = comparison.cells_table(part)
+    figures = comparison.columns(part)
     theirs = _theirs(part.cells)
     words = len(whole.columns) - 1 - len(figures)
     shown = [

@@ -13,8 +13,8 @@ from rich.padding import Padding
 from prony import __version__
 from prony.experiment.rejudge import Change, Rejudged
 from prony.judge.finding import Judgement, Kind
+from prony.report.blocks import KIND_WORDS
 from prony.report.out import Out
-from prony.report.style import KIND_WORDS
 from prony.report.wording import counted
 
 

@@ -13,14 +13,23 @@ from prony.judge.finding import Kind
 from prony.plan.load import OpenLoad, SteadyWindow
 from prony.plan.objective import objectives
 from prony.plan.part import Search
-from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
+from prony.report.blocks import (
+    KIND_WORDS,
+    Block,
+    Chapter,
+    Column,
+    Lines,
+    Row,
+    Section,
+    Table,
+    TableCell,
+    words,
+)
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.cells_table import cell_trials
-from prony.report.comparison import figure_cell
+from prony.report.comparison import cell_trials, figure_cell
 from prony.report.labels import named, rounded
 from prony.report.result import PartView, SearchView, Tried
 from prony.report.shape import MOST_SENTENCES, Shape
-from prony.report.style import KIND_WORDS
 from prony.report.wording import ABSENT, number, significant
 
 NOTHING = 1e-9

@@ -11,8 +11,7 @@ from prony.report.cell_view import HEADLINE, CellView, Spread
 from prony.report.intervals import over_trials
 from prony.report.labels import label_of
 from prony.report.result import PartView
-from prony.report.uncertain import figure_good_to
-from prony.report.wording import counted
+from prony.report.wording import counted, figure_good_to
 
 MOST_SENTENCES = 4
 

@@ -6,15 +6,14 @@ from collections.abc import Mapping
 
 from prony.plan.part import Shape as Name
 from prony.report.blocks import Block, Lines
-from prony.report.cells_table import Matrix
-from prony.report.comparison import Comparison, SameServer
+from prony.report.comparison import Comparison, Matrix, SameServer
 from prony.report.cross_check import CrossCheck
 from prony.report.gate import Gate
 from prony.report.hosts import host_blocks
 from prony.report.result import PartView
 from prony.report.scaling import Capacity, Sweep
 from prony.report.shape import Shape
-from prony.report.single import Single
+from prony.report.trial_tables import Single
 from prony.report.wording import counted
 
 MOST_LISTED = 12

@@ -10,14 +10,21 @@ from xml.etree import ElementTree
 import pytest
 
 from prony.compare.capacity import Outcome
-from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
-from prony.report.html.ceiling_chart import CeilingRow, ceilings
-from prony.report.html.latency_chart import Curve, latency
-from prony.report.html.marks import PATHS
+from prony.report.html.charts import (
+    CeilingRow,
+    ChartPhase,
+    Curve,
+    Dots,
+    PairedSeries,
+    ceilings,
+    dumbbells,
+    latency,
+    strips,
+    throughput,
+)
 from prony.report.html.plot import Series, count_axis, decades, linear_y, seconds_axis, text_width
-from prony.report.html.small_charts import ChartPhase, Dots, PairedSeries, dumbbells, strips, throughput
-from prony.report.html.sweep_chart import SweepLine, sweep
-from prony.report.html.theme import BUDGET, PAPER, WINDOW, Colour, accent, shape
+from prony.report.html.sweep_drawings import OUTCOMES, SweepLine, TriedMark, capacity_chart, sweep
+from prony.report.html.theme import BUDGET, PAPER, PATHS, WINDOW, Colour, accent, shape
 
 TOMCAT, NETTY = (Series(name, accent(k), shape(k)) for k, name in enumerate(("spring-tomcat", "netty")))
 AXES = {"title": "In words", "key": "one"}

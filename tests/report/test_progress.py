@@ -13,10 +13,10 @@ from rich.console import Console
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import Evidence
 from prony.judge.finding import Bias, Finding, Judgement
-from prony.report.live import RichProgress
 from prony.report.progress import (
     PlainProgress,
     ProgressDisplay,
+    RichProgress,
     SilentProgress,
     choose_progress,
 )

@@ -9,21 +9,30 @@ from markupsafe import Markup
 
 from prony.judge.finding import Kind
 from prony.report import comparison, history, pairs, tidy
-from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell, words
+from prony.report.blocks import (
+    KIND_WORDS,
+    Block,
+    Chapter,
+    Column,
+    Lines,
+    Row,
+    Section,
+    Table,
+    TableCell,
+    words,
+)
 from prony.report.cell_view import HEADLINE, TrialView
 from prony.report.explained import TITLE
 from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import ratio_rows, socket_drawings, sweep_drawings, values
-from prony.report.html.drawings import Drawer, Drawing
-from prony.report.html.marks import DASH, TRIANGLE, mark_of, swatch
+from prony.report.html import ratio_rows, sweep_drawings, values
+from prony.report.html.drawings import Drawer, Drawing, socket_states, sockets
 from prony.report.html.ratio_rows import RatioTable
+from prony.report.html.theme import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
 from prony.report.result import PartView
 from prony.report.shapes import hosts, shape_of
-from prony.report.style import KIND_WORDS
-from prony.report.uncertain import good_to
-from prony.report.wording import counted
+from prony.report.wording import counted, good_to
 
 BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
 """Of a trial, beside its throughput."""
@@ -183,12 +192,12 @@ def _cpu(drawer: Drawer) -> Chapter:
 
 
 def _sockets(drawer: Drawer) -> Chapter:
-    drawings = tuple(socket_drawings.sockets(drawer))
+    drawings = tuple(sockets(drawer))
     lead = (
         "TCP sockets of the host by state, as ss -s counts them, client and server together, in the "
         "median trial. A rising “timewait” means that connections are opened again and again."
     )
-    keys = tuple((mark, name) for name, mark in socket_drawings.legend())
+    keys = tuple((mark, name) for name, mark in socket_states())
     return Chapter("sockets", "Sockets over time", (Charts(drawings, keys),) if drawings else (), lead)
 
 

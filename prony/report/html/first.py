@@ -13,12 +13,10 @@ from markupsafe import Markup
 from prony.compare.sentence import OBSTACLES
 from prony.report.answer import AnswerPart, Bar
 from prony.report.blocks import Column, Row, Section, Table, TableCell
-from prony.report.html.marks import square
 from prony.report.html.scale import Interval, Scale, Segment, axis, bar, round_ticks, stacked
-from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent
+from prony.report.html.theme import AT_WORST, INK, SOURCES, Colour, accent, square
 from prony.report.labels import named, rounded
-from prony.report.uncertain import MINUS, bends, good_to
-from prony.report.wording import join
+from prony.report.wording import MINUS, bends, good_to, join
 
 MOST_BARS = 24
 """Of more cells a table of the details shows the figures."""

@@ -11,14 +11,12 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from prony.report.answer import AnswerPart, answer, label_lines, provided, quick_words
-from prony.report.blocks import Chapter
+from prony.report.blocks import KIND_WORDS, Chapter
 from prony.report.html.chapters import Item, chapters, pictures
 from prony.report.html.drawings import Drawer
 from prony.report.html.first import AnswerTable, answer_table
-from prony.report.html.marks import mark_of
-from prony.report.html.theme import stylesheet
+from prony.report.html.theme import mark_of, stylesheet
 from prony.report.result import PartView, ResultView, ServerView
-from prony.report.style import KIND_WORDS
 from prony.report.wording import bytes_in_words, counted, number, ranges
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"

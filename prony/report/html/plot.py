@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 
-from prony.report.html.marks import PATHS
 from prony.report.html.scale import Scale, round_step, round_ticks
-from prony.report.html.theme import INK, MUTED, RULE, Colour, dark_charts
+from prony.report.html.theme import INK, MUTED, PATHS, RULE, Colour, dark_charts
 
 TEXT = 12
 """Font size in px."""

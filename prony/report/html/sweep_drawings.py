@@ -3,20 +3,96 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from markupsafe import Markup
 
+from prony.compare.capacity import Outcome
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.history import printed
-from prony.report.html import marks, values
-from prony.report.html.capacity_chart import OUTCOMES, TriedMark, capacity_chart
+from prony.report.html import values
 from prony.report.html.drawings import HEIGHT, MIDDLE, Drawer, Drawing
-from prony.report.html.plot import Series
-from prony.report.html.sweep_chart import SweepLine, sweep
+from prony.report.html.plot import Plot, Series, linear_y, log_x, log_y
+from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING, PROVIDED, of_shape
 from prony.report.labels import label_of, named, rounded
 from prony.report.wording import number
+
+
+@dataclass(frozen=True, slots=True)
+class SweepLine:
+    """One server: (users, value), ascending; `dashed` for what others published."""
+
+    series: Series
+    points: tuple[tuple[int, float], ...]
+    dashed: bool = False
+    joined: bool = True
+    """Whether a line joins the points; otherwise they are trials, and the curve is what was fitted."""
+    curve: tuple[tuple[float, float], ...] = ()
+
+
+def sweep(
+    lines: Sequence[SweepLine],
+    *,
+    axis: str,
+    logarithmic: bool,
+    width: int,
+    height: int,
+    key: str,
+    title: str,
+) -> str:
+    """Users on a log axis; published lines are dashed and have hollow marks."""
+    users = sorted({float(n) for line in lines for n, _ in line.points})
+    values = [value for line in lines for _, value in (*line.points, *line.curve) if value > 0] or [1.0]
+    y = log_y(axis, values) if logarithmic else linear_y(axis, values)
+    plot = Plot(log_x("users", users, users), y, width=width, height=height)
+    ordered = sorted(lines, key=lambda line: not line.dashed)
+    shown = [[(n, v) for n, v in line.points if v > 0 or not logarithmic] for line in ordered]
+    for line, points in zip(ordered, shown, strict=True):
+        if line.curve:
+            plot.line(line.curve, line.series.colour, 2)
+        if line.joined and line.dashed:
+            plot.line(points, line.series.colour, 1.5, dash="4 4")
+        elif line.joined:
+            plot.line(points, line.series.colour, 2.5)
+    for line, points in zip(ordered, shown, strict=True):
+        fill, stroke = (None, line.series.colour) if line.dashed else (line.series.colour, None)
+        for n, value in points:
+            plot.mark(n, value, line.series.shape, fill, stroke)
+    return plot.svg(key=key, title=title)
+
+
+OUTCOMES = {
+    Outcome.MET: (FINE, "circle"),
+    Outcome.MISSED: (NOT_CONFORMING, "cross"),
+    Outcome.UNDECIDED: (PROVIDED, "square"),
+    Outcome.CLIENT: (BUDGET, "triangle-up"),
+    Outcome.UNUSABLE: (MUTED, "diamond"),
+}
+"""Colour and mark, so that neither alone carries the meaning."""
+LEAST_PER_CENT = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class TriedMark:
+    """One trial: the rate, measured ÷ allowed, how it ended."""
+
+    rate_per_s: float
+    pressure: float
+    outcome: Outcome
+
+
+def capacity_chart(tried: Sequence[TriedMark], *, width: int, height: int, key: str, title: str) -> str:
+    """A mark per trial; the dashed line is the objective."""
+    shares = [max(one.pressure * 100, LEAST_PER_CENT) for one in tried]
+    x = log_x("offered, requests per second", [one.rate_per_s for one in tried])
+    plot = Plot(x, log_y("measured ÷ allowed, %", [*shares, 100.0]), width=width, height=height)
+    plot.line([(x.scale.low, 100.0), (x.scale.high, 100.0)], MUTED, dash="5 4")
+    for one, share in zip(tried, shares, strict=True):
+        colour, shape = OUTCOMES[one.outcome]
+        plot.mark(one.rate_per_s, share, shape, colour, size=1)
+    return plot.svg(key=key, title=title)
+
 
 CURVE_POINTS = 120
 LARGE = 300
@@ -143,7 +219,7 @@ def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
     seen = {one.outcome for one in tried if one.pressure is not None}
     return tuple(
-        (marks.of_shape(shape, colour.light), outcome.value)
+        (of_shape(shape, colour.light), outcome.value)
         for outcome, (colour, shape) in OUTCOMES.items()
         if outcome in seen
     )

@@ -9,7 +9,7 @@ from prony.judge.figures import published_mark
 from prony.judge.percentiles import percentile_series
 from prony.judge.times import headline_times
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.html.small_charts import MOST_POINTS
+from prony.report.html.charts import MOST_POINTS
 from prony.report.labels import label_of, rounded, unit_of
 from prony.report.wording import number
 from prony.steady.detector import full_rows

@@ -8,8 +8,8 @@ is one trial only it has no tag, so that tools read it without being told.
 from __future__ import annotations
 
 from prony.report.exports import Exported, Format
-from prony.report.recorded import Recorded, note, recorded
 from prony.report.result import ResultView
+from prony.report.tidy import Recorded, note, recorded
 
 NS_PER_MS = 1e6
 
