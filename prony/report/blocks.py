@@ -124,7 +124,6 @@ class Chapter:
 
 
 def words(*texts: str) -> tuple[TableCell, ...]:
-    """Cells that are words."""
     return tuple(TableCell(text) for text in texts)
 
 

@@ -1,6 +1,4 @@
-"""A comparison: servers as columns, a sentence per pair, published figures beside; and a server against
-itself. Pure.
-"""
+"""A comparison and its tables, cells of several workloads or loads, and a server against itself. Pure."""
 
 from __future__ import annotations
 
@@ -75,7 +73,6 @@ class Compared(Shape):
         return self.answers(part, most)
 
     def answers(self, part: PartView, most: int) -> tuple[str, ...]:
-        """What the pairs show: what is shown before what is open."""
         return tuple(_later_once(telling(part)[:most])) or of_cells(part)
 
 
@@ -175,7 +172,7 @@ def telling(part: PartView) -> list[PairView]:
 
 
 def _later_once(said: Sequence[PairView | str]) -> list[str]:
-    """Sentences that are read together: what comes later is said of the first pair that has it."""
+    """What comes later is said once, of the first pair that has it."""
     pairs = (one for one in said if not isinstance(one, str))
     first = next((pair for pair in pairs if pair.sentence != pair.window_sentence), None)
 
@@ -186,9 +183,7 @@ def _later_once(said: Sequence[PairView | str]) -> list[str]:
 
 
 def ranked(part: PartView) -> list[str]:
-    """Of several servers: whom the best one is shown to differ from, the closest one first; who is not shown
-    to differ from it; and the worst p99.
-    """
+    """Whom the best server is shown to differ from, the closest first; whom not; and the worst p99."""
     order = [cell.cell.server for cell in best_first(part) if cell.counting]
     if not order:
         return []
@@ -216,7 +211,6 @@ def _other(pair: PairView, server: str) -> str:
 
 
 def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
-    """Several servers that are not shown to differ from the one with the best median."""
     close = [_other(p, best_one) for p in near if p.claim is Claim.EQUIVALENT]
     undecided = [p for p in near if p.claim is Claim.OPEN]
     said = [f"{best_one} has the {'lowest' if lower else 'highest'} median"]
@@ -241,7 +235,6 @@ def _not_told(best_one: str, lower: bool, near: Sequence[PairView]) -> str:
 
 
 def results(part: PartView) -> list[Block]:
-    """The groups of users, where there are several, and the table."""
     groups = next((group_lines(trial.record.evidence) for trial in part.trials), [])
     made: list[Block] = [Lines("Groups of users", tuple(groups))] if groups else []
     return [*made, figures_table(part), *failed_lines(part.cells)]
@@ -284,7 +277,6 @@ def figures_table(part: PartView) -> Table:
 
 
 def closing_rows(cells: Sequence[CellView]) -> tuple[Row, Row]:
-    """What bound the throughput, and how many trials conform."""
     bound = words(*(cell.bound_by or "no figure" for cell in cells))
     return Row("bound by", bound), Row("trials that conform", tuple(map(conforming_cell, cells)))
 
@@ -326,7 +318,6 @@ def figure_cell(figure: str, of: CellView, *, best: bool = False) -> TableCell:
 
 
 def _drift_row(part: PartView) -> list[Row]:
-    """Residual drift, over the trials together; nothing where no plateau is claimed."""
     found = [cell.plateau for cell in part.cells]
     horizon_s = next((one.horizon_s for one in found if one is not None), None)
     if horizon_s is None:
@@ -336,7 +327,6 @@ def _drift_row(part: PartView) -> list[Row]:
 
 
 def _budget_rows(part: PartView) -> list[Row]:
-    """The lines of the budget of the figure that is asked for, a row per source."""
     figure = part.asked_figure
     budgets = [{line.source: line for line in cell.budget(figure)} for cell in part.cells]
     names = dict.fromkeys(name for budget in budgets for name, line in budget.items() if line.bias.counts)
@@ -367,7 +357,7 @@ COLUMNS = (
     *(*JVM, "time_to_ready_s"),
     *("server_cpu_share", "client_cpu_share"),
 )
-"""The columns of a part's table, in this order; one that says nothing in a part is left out."""
+"""In this order; one that says nothing in a part is left out."""
 TELLING = (
     *(HEADLINE, "mean_ms", "p99_ms", "handshakes_per_request", "sessions_completed", "users_simulated"),
     *("per_user_per_s", "p50_ms", "session_p50_ms", "think_actual_share", "failed_share", "p999_ms"),

@@ -24,9 +24,7 @@ def deliver(
     page: Callable[[], str] | None = None,
     report: Path | None = None,
 ) -> None:
-    """Write the page, then print. A reader of standard output who leaves early (`prony … | head`) has what he
-    wanted: the page is written by then, and the exit code is still that of what was measured.
-    """
+    """Write the page, then print. A reader who leaves early (`prony … | head`) changes no exit code."""
     if report is not None and page is not None:
         from prony.report.html import write_text
 
@@ -54,7 +52,6 @@ def _width() -> int | None:
 
 
 def print_model(found: BaseModel) -> None:
-    """A model of the contract."""
     print_json(as_plain(found))
 
 

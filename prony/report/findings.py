@@ -35,13 +35,9 @@ class FindingGroup:
     source: str
     places: tuple[Where, ...]
     reasons: tuple[str, ...]
-    """What was found, at most MOST_REASONS; each with its cell where several cells differ."""
     advice: tuple[str, ...]
-    """What to do, each sentence once, at most MOST_ADVICE of them."""
     more: int = 0
-    """How many further sentences were left out."""
     everywhere: bool = False
-    """Whether it was found in every trial of every cell; then there is no need to name them."""
 
     @property
     def where(self) -> str:
@@ -56,9 +52,7 @@ class FindingGroup:
 
 
 def finding_groups(part: PartView, *, fine: bool = False) -> tuple[FindingGroup, ...]:
-    """Findings that do something to a figure, the gravest first, each check and code once; or those that do
-    nothing (`fine`).
-    """
+    """Those that do something to a figure, the gravest first; or those that do nothing (`fine`)."""
     gathered: dict[tuple[str, str, Kind], list[tuple[str, Finding]]] = {}
     for cell in part.cells:
         for trial in cell.every:
@@ -72,7 +66,6 @@ def finding_groups(part: PartView, *, fine: bool = False) -> tuple[FindingGroup,
 
 
 def _of_all(finding: Finding) -> FindingGroup:
-    """A finding about the trials of a part together has no cell of its own."""
     return FindingGroup(
         check=finding.check,
         code=finding.code,

@@ -159,7 +159,6 @@ def _why_undecided(view: GateView, undecided: list[FigureChange], first_look: in
 
 
 def _short(one: FigureChange) -> str:
-    """The figure and how it changed; what stands against a decision."""
     said, why = f"{label_of(one.figure)} {change_numbers(one)}", undecided_because(one)
     return f"{said} ({why})" if why else said
 
@@ -194,9 +193,7 @@ def _basis(view: GateView) -> str:
 
 
 def change_numbers(one: FigureChange) -> str:
-    """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base: the second interval has
-    every source at its worst and decides.
-    """
+    """`−1.2 % [−2.5 %, +0.1 %], at worst [−2.9 %, +0.4 %]`, candidate against base; the second decides."""
     if one.ratio is None:
         return "no figure"
     if one.low is None or one.high is None:
@@ -218,7 +215,7 @@ def intervals(one: FigureChange) -> tuple[str, str]:
 
 
 def _digits(one: FigureChange) -> int:
-    """As many as it takes to show on which side of the margin each bound lies."""
+    """As many as show on which side of the margin each bound lies."""
     bounds = [end for end in (one.low, one.high, one.worst_low, one.worst_high) if end is not None]
     digits = 1
     while digits < MOST_DIGITS and any(
@@ -230,7 +227,6 @@ def _digits(one: FigureChange) -> int:
 
 
 def _moved_across(printed: float, exact: float, limit: float) -> bool:
-    """Whether rounding moves a number across the limit."""
     return (printed > limit) is not (exact > limit)
 
 
@@ -241,7 +237,6 @@ def signed(ratio: float, digits: int = 1) -> str:
 
 
 def percent(share: float) -> str:
-    """3 %, 2.5 %."""
     return f"{share * 100:.3g} %"
 
 
@@ -251,7 +246,6 @@ def harmful(one: FigureChange) -> str:
 
 
 def _advice(view: GateView, spent_s: float) -> list[str]:
-    """What the host can see, where that is why nothing is decided; why a baseline is less sure."""
     said = []
     if view.baseline is not None:
         said.append(_less_sure(view))
@@ -314,7 +308,7 @@ def percent_up(share: float) -> str:
 
 
 def _blocks_for(view: GateView, smallest: float) -> int | None:
-    """About how many blocks make the smallest margin this one: it falls with their square root."""
+    """The smallest margin falls with their square root."""
     need = view.most_blocks * (math.log1p(smallest) / math.log1p(view.margin)) ** 2
     return math.ceil(need) if need <= MORE_BLOCKS else None
 

@@ -14,9 +14,7 @@ from prony.report.wording import ratio
 
 @dataclass(frozen=True, slots=True)
 class HistoryRow:
-    """One published figure beside ours, per server, each also relative to the mean over the servers that have
-    both.
-    """
+    """A published figure beside ours, per server."""
 
     figure: str
     published: tuple[float | None, ...]
@@ -24,12 +22,10 @@ class HistoryRow:
 
     @property
     def published_shape(self) -> tuple[float | None, ...]:
-        """Published values ÷ their mean."""
         return _shape(self.published, self.measured)
 
     @property
     def measured_shape(self) -> tuple[float | None, ...]:
-        """Measured values ÷ their mean."""
         return _shape(self.measured, self.published)
 
 
@@ -41,9 +37,7 @@ def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tu
 
 
 def published_figures(cells: Sequence[CellView]) -> dict[str, tuple[str, dict[str, float]]]:
-    """Each figure that others published of these cells, all of it from the first source that has it: the
-    label of that source, where there are several, and its values by the id of the cell.
-    """
+    """By figure, from the first source that has it: its label (of several), and values by cell id."""
     sources: dict[str, dict[str, dict[str, float]]] = {}
     for cell in cells:
         for one in cell.cell.published:

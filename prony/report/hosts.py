@@ -60,9 +60,7 @@ class HostLine:
 
 
 def hosts_of(trial: TrialView) -> list[HostLine]:
-    """The hosts of one trial, the server's first; none where everything was on one host. Figures only
-    where the trial's are printed.
-    """
+    """Of one trial, the server's first; none where everything was on one host."""
     hosts = sorted(trial.record.evidence.hosts, key=lambda host: host.role == "load")
     return [_line(host, trial.conforms) for host in hosts]
 
@@ -109,10 +107,7 @@ def _cpu_share(host: HostEvidence) -> float | None:
 
 
 def host_blocks(trials: Iterable[TrialView]) -> list[Block]:
-    """A row per host, and one per link: of one trial its figures, of several the median over those that count
-    (of what is counted, the sum). Where there are several servers' hosts a load host has a row for each of
-    them: what it did there says nothing of the other. Nothing where everything was on one host.
-    """
+    """A row per host and one per link, median over trials; a load host has a row per server's host."""
     groups: dict[str, dict[str, list[HostLine]]] = {}
     for trial in trials:
         lines = hosts_of(trial)

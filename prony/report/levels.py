@@ -14,15 +14,12 @@ from prony.report.cell_view import CellView, TrialView
 STRETCHES = 3
 """A single window is cut into so many stretches, which stand for windows of one process."""
 FEWEST_ROWS = 3
-"""Rows of a stretch."""
 WHOLE = 0.99
 """Share of the planned length that windows must have had: those of an interrupted trial are others."""
 
 
 def levels_of(cells: Sequence[CellView]) -> Levels | None:
-    """Of the throughput of these servers' trials; None where the rows of their windows do not suffice, and in
-    an open loop, whose schedule sets the throughput.
-    """
+    """Of throughput; None in an open loop, and where the rows of the windows do not suffice."""
     plan = cells[0].cell.trial
     measured = plan.measured
     if not isinstance(measured, SteadyWindow) or isinstance(plan.load, OpenLoad):
@@ -49,7 +46,6 @@ def levels_of(cells: Sequence[CellView]) -> Levels | None:
 
 
 def _times_s(trial: TrialView) -> tuple[float, float]:
-    """Of the whole trial, and of its windows together."""
     record = trial.record
     window = record.evidence.engine.window if record.evidence.engine is not None else None
     length_s = window.duration_s if window is not None else 0.0
@@ -57,9 +53,7 @@ def _times_s(trial: TrialView) -> tuple[float, float]:
 
 
 def stretches(trial: TrialView, many: int, least_s: float = 0.0) -> list[float]:
-    """Requests per second of the windows of one process, or of equal stretches of its only one; a row belongs
-    where its middle is. Empty where one has too few rows, or together they are shorter than `least_s`.
-    """
+    """Requests per second of a process's windows, or of stretches of its only one; empty if too short."""
     engine = trial.record.evidence.engine
     window = engine.window if engine is not None else None
     if engine is None or window is None or not window.complete or window.duration_s < max(least_s, 1e-9):

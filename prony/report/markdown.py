@@ -14,16 +14,13 @@ _MARKER = re.compile(r"^(\s*)([-+*#>]|\d+[.)])(?=\s)")
 
 
 def escaped(text: str, more: str = "") -> str:
-    """Without a meaning in Markdown or HTML, on one line: a server's words may hold anything. `more`: further
-    characters that mean something where it is read, such as @ in a comment.
-    """
+    """On one line, without a meaning in Markdown or HTML. `more`: further characters to escape."""
     plain = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     marks = rf"[\\`*|{re.escape(more)}]|(?<!\w)_|_(?!\w)"  # within a word _ has no meaning
     return re.sub(marks, r"\\\g<0>", " ".join(plain.split())).replace("](", "]\\(")
 
 
 def heading(text: str, level: int = 3) -> str:
-    """A heading."""
     return f"{'#' * level} {escaped(text)}"
 
 
@@ -37,7 +34,6 @@ def paragraph(text: str, begin: str = "") -> str:
 
 
 def drawn(blocks: Iterable[Block]) -> str:
-    """Tables and lists, an empty line between them."""
     return "\n\n".join(_table(block) if isinstance(block, Table) else _lines(block) for block in blocks)
 
 

@@ -1,6 +1,4 @@
-"""Servers compared with each other: every pair in every figure, the effect of the position in the block, and
-both in words. Pure.
-"""
+"""Servers compared with each other: every pair in every figure, positions, and both in words. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +33,6 @@ FEWEST = 3
 
 
 def _limits(trials: Sequence[TrialView]) -> Mapping[str, float]:
-    """Those that these trials of one plan were judged by, where they are not the defaults."""
     return trials[0].judgement.limits if trials else {}
 
 
@@ -95,7 +92,6 @@ def questions_of(part: PartView) -> dict[str, list[CellView]]:
 
 
 def looks_of(part: PartView) -> Looks | None:
-    """The looks of a part that adds trials until it is clear."""
     most = part.part.until_clear
     return None if most is None else Looks(min(view.cell.trials for view in part.cells), most)
 
@@ -167,9 +163,7 @@ def _compared(
     looks: Looks | None = None,
     margins: Margins = MARGINS,
 ) -> Comparison | None:
-    """Controls take no part; trials that do not conform are known to the comparison and have no figure. None
-    when no trial has the figure.
-    """
+    """None when no trial has the figure."""
     trials = [trial for cell in cells for trial in cell.trials]
     if not any(figure in trial.figures for trial in trials):
         return None
@@ -226,9 +220,7 @@ MOST_DRAWN = 8
 
 
 def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
-    """Of a comparison, the pairs that are drawn or said: of many servers each beside the best and beside the
-    next one.
-    """
+    """Of many servers each beside the best, and beside the next one."""
     if len(part.servers) <= MOST_DRAWN:
         return part.pairs
     figure = part.asked_figure
@@ -240,7 +232,6 @@ def drawn_pairs(part: PartView) -> tuple[PairView, ...]:
 
 
 def turned(pair: PairView) -> PairView:
-    """The same comparison with the other server first."""
 
     def inverse(value: float | None) -> float | None:
         return 1 / value if value else None
@@ -260,7 +251,7 @@ def turned(pair: PairView) -> PairView:
 
 
 def better_first(pair: PairView) -> PairView:
-    """The same comparison with the better server first (without a direction: the larger value first)."""
+    """With the better server first (without a direction: the larger value)."""
     if pair.ratio is None or pair.ratio <= 0:
         return pair
     return turned(pair) if ((pair.ratio > 1) if lower_is_better(pair.figure) else (pair.ratio < 1)) else pair
@@ -337,9 +328,7 @@ def covered_levels(part: PartView) -> str:
 
 
 def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
-    """The sentence of each pair; and what the intervals of all rest on, where that is the same: else each
-    sentence says it.
-    """
+    """The sentence of each pair; and what all intervals rest on, where that is the same."""
     bases = {pair.basis for pair in pairs if pair.basis}
     said = tuple(
         within(pair.where, pair.sentence) + (f" ({pair.basis})" if pair.basis and len(bases) > 1 else "")
@@ -349,7 +338,6 @@ def in_words(pairs: Sequence[PairView]) -> tuple[tuple[str, ...], str]:
 
 
 def ratio_line(pair: PairView) -> str:
-    """One figure of a pair: ratio, interval, what follows."""
     numbers, word = ratio(pair.ratio), "no interval"
     if pair.low is not None and pair.high is not None:
         numbers += f" [{ratio(pair.low)}, {ratio(pair.high)}]"

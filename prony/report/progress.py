@@ -101,7 +101,6 @@ class RichProgress(SilentProgress):
         return table
 
     def _draw_narrow(self) -> RenderableType:
-        """Too narrow for bars: the words alone."""
         state = self._state
         left = state.left_s()
         lines = [

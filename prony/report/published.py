@@ -1,6 +1,4 @@
-"""A result as it is printed in a text: what it shows, who ran what, part by part its main figures beside
-those that others published, the pairs, and what may bend a figure. Pure.
-"""
+"""A result as it is printed in a text about it. Pure."""
 
 from __future__ import annotations
 
@@ -59,9 +57,7 @@ def text(view: ResultView) -> str:
 
 
 def _claims(found: Answer) -> list[tuple[str, str]]:
-    """What is shown, each with the title of its part: everything the answer says of one part, of several the
-    first thing of each.
-    """
+    """Each with the title of its part: everything of one part, of several the first of each."""
     most = 1 if len(found.parts) > 1 else None
     return [
         (part.title, text) for part in found.parts for text in (*part.sentences[:most], part.failure) if text
@@ -69,15 +65,12 @@ def _claims(found: Answer) -> list[tuple[str, str]]:
 
 
 def _conditions(found: Answer) -> str:
-    """How many trials conform, and what all of it rests on."""
     rest = f". Provided that {'; '.join(one.text for one in found.provided)}" if found.provided else ""
     return f"{found.conforming[:1].upper()}{found.conforming[1:]}{rest}"
 
 
 def placed(page: str, figures: str) -> str:
-    """The page with these figures in the place that its marks name, or at its end where it has none. Raises
-    UsageError for a page with one of the marks.
-    """
+    """The page with these figures between its marks, or at its end. Raises UsageError for one mark only."""
     block = f"{BEGIN}\n{figures.rstrip()}\n{END}\n"
     found = re.search(rf"{re.escape(BEGIN)}.*?{re.escape(END)}\n?", page, re.DOTALL)
     if found is not None:
@@ -127,9 +120,7 @@ def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
 
 
 def _theirs(cells: Sequence[CellView]) -> dict[str, tuple[str, Mapping[str, float]]]:
-    """Each figure that others published of these cells: how its row or column is called, and its values by
-    the id of the cell.
-    """
+    """By figure: how its row or column is called, and values by cell id."""
     return {
         figure: (f"{_name(figure)}, published{f' ({source})' if source else ''}", values)
         for figure, (source, values) in published_figures(cells).items()
@@ -147,7 +138,6 @@ def _printed(figure: str, value: float | None) -> TableCell:
 
 
 def _of_servers(part: PartView) -> Table:
-    """Servers as columns, what others published below what was measured."""
     cells = part.cells
     theirs = _theirs(cells)
     rows = []
@@ -165,15 +155,12 @@ def _of_servers(part: PartView) -> Table:
 
 
 def _good_to(cell: CellView, figure: str) -> TableCell:
-    """With everything at its worst."""
     found = cell.uncertainty(figure)
     return TableCell("–" if found is None else good_to(*found.worst))
 
 
 def _of_cells(part: PartView) -> Table:
-    """A row per cell: of the table that every output has the columns that tell most, and beside them how well
-    the figure that is asked for is known, and what others published.
-    """
+    """A row per cell with the most telling columns, and what others published beside them."""
     whole = comparison.cells_table(part)
     figures = comparison.columns(part)
     theirs = _theirs(part.cells)
@@ -209,7 +196,6 @@ def _of_cells(part: PartView) -> Table:
 
 
 def _failures(part: PartView) -> tuple[str, ...]:
-    """Trials that ended without anything to judge, each cause once."""
     failed = (
         f"{KIND_WORDS[Kind.NOT_CONFORMING]}, {cell.label}: {trial.record.failure}"
         for cell in part.cells
@@ -220,7 +206,7 @@ def _failures(part: PartView) -> tuple[str, ...]:
 
 
 def _reason(group: FindingGroup) -> str:
-    """With one of its reasons; of a long one its first sentence, which says what decided."""
+    """With one of its reasons, of a long one the first sentence."""
     reason = group.reasons[0]
     reason = reason if len(reason) <= MOST_CHARACTERS else reason.partition("; ")[0]
     where = f" ({group.where})" if group.where else ""

@@ -1,6 +1,4 @@
-"""From the store to the value that every output reads: plan, judged trials, what they come to
-part by part.
-"""
+"""From the store to the value that every output reads."""
 
 from __future__ import annotations
 
@@ -153,7 +151,6 @@ def _part(
 
 
 def _failure(plan: Plan, part: Part, begun: bool) -> str:
-    """Why a part that follows another has no cells."""
     if part.follows is None or begun:
         return ""
     whys = dict.fromkeys(one.why for one in plan.skipped if one.part == part.name)
@@ -161,7 +158,7 @@ def _failure(plan: Plan, part: Part, begun: bool) -> str:
 
 
 def _label(cell: Cell, among: Sequence[Cell]) -> str:
-    """What tells this cell from the others of its part: server, workload, load, as far as they vary."""
+    """Server, workload and load, as far as they vary."""
 
     def words(one: Cell) -> tuple[str, str, str]:
         return one.server, one.trial.workload.name, one.trial.load_name
@@ -194,7 +191,6 @@ def _server(address: str, trials: Sequence[TrialView]) -> ServerView:
 
 
 def _warnings(view: ResultView) -> list[str]:
-    """What stands above everything: interrupted, shared CPUs, controls that disagree."""
     found = list(view.plan.changes)
     if view.state != "finished":
         ended = sum(len(cell.every) for cell in view.cells)
@@ -214,7 +210,6 @@ def _warnings(view: ResultView) -> list[str]:
 
 
 def _judged_again(stored: Sequence[StoredTrial]) -> str:
-    """When trials were judged again, and under which limits."""
     newest = [one.judgements[-1] for one in stored if len(one.judgements) > 1]
     if not newest:
         return ""
@@ -235,7 +230,7 @@ def _cut_short(cell: CellView, trial: TrialView) -> str:
 
 
 def _agreement(cell: CellView, control: TrialView) -> str | None:
-    """Do both ways of warming up agree? The control is one trial, so this is a look and not a test."""
+    """Of one control, so this is a look and not a test."""
     mine, others = control.figure(HEADLINE), cell.figure(HEADLINE)
     if mine is None or others is None or not control.conforms:
         return None

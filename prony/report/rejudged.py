@@ -52,7 +52,6 @@ class RejudgedOut(Out):
 
 
 def as_out(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudged]) -> RejudgedOut:
-    """The JSON."""
     return RejudgedOut(
         id=identifier,
         prony_version=__version__,
@@ -105,7 +104,6 @@ def _judgements(found: Sequence[Rejudged]) -> tuple[list[Judgement], list[Judgem
 
 
 def _differs(before: Kind | None, after: Kind | None) -> bool:
-    """Whether it is worth a line: not where nothing was found, and nothing is."""
     return before is not after and {before, after} != {None, Kind.FINE}
 
 

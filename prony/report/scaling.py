@@ -97,7 +97,6 @@ class Capacity(Shape):
         ]
 
     def chapters(self, part: PartView) -> list[Chapter | str]:
-        """Without the sentence, which stands on the first screen."""
         tables = tuple(block for block in self.everything(part) if isinstance(block, Table))
         return [Chapter("results", "Trials by offered rate", tables), "cpu"]
 
@@ -134,7 +133,6 @@ def law(cells: Sequence[CellView]) -> Scaling | None:
 
 
 def law_words(law: Scaling | None) -> list[str]:
-    """What the fitted law says, sentence by sentence."""
     if law is None:
         return [
             "No law is fitted: fewer than four numbers of users have a trial that counts. "
@@ -223,7 +221,6 @@ def _tried(one: Tried) -> Row:
 
 
 def capacity_words(search: SearchView) -> str:
-    """What the search came to, in one sentence."""
     found = search.found
     held, failed, client, undecided = (
         None if rate is None else f"{significant(rate, 4)} requests/s"

@@ -1,9 +1,4 @@
-"""The JSON that `--json` prints, as models: the names are a contract.
-
-`schema` is raised when a key is renamed, removed or changes its meaning; new keys may appear at any time.
-Units are in the names. A figure that was not measured, or that the number of samples does not support, is
-absent; so are all figures of a trial that does not conform.
-"""
+"""The JSON that `--json` prints. `schema` is raised when a key is renamed, removed or changes its meaning."""
 
 from __future__ import annotations
 
@@ -332,7 +327,6 @@ class TwoResultsOut(Out):
 
 
 def json_schema() -> dict[str, Any]:
-    """JSON Schema of all shapes, for the documentation and for whoever reads the output by machine."""
     return {
         "result": ResultOut.model_json_schema(by_alias=True),
         "results": ListOut.model_json_schema(by_alias=True),

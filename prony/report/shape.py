@@ -29,7 +29,6 @@ class Shape(ABC):
     """What stands above the tables of the page's first chapter."""
 
     def analysed(self, part: PartView) -> PartView:
-        """With what its trials come to together."""
         return part
 
     def ranking(self, part: PartView) -> list[CellView]:
@@ -47,7 +46,6 @@ class Shape(ABC):
         return (f"Not run: {part.skipped[0].why.partition(' (')[0]}" if part.skipped else "Not run",)
 
     def measured(self, part: PartView, most: int) -> tuple[str, ...]:  # noqa: ARG002
-        """The same of one of which trials ended."""
         return of_cells(part)
 
     @abstractmethod
@@ -92,13 +90,11 @@ def _of_cell(cell: CellView, found: Spread) -> str:
 
 
 def steps_chapter(tables: Sequence[Block]) -> Chapter:
-    """The steps of a workload."""
     lead = "Requests per step over the window; service times, median over trials; failed is the sum."
     return Chapter("steps", "Steps", tuple(tables), lead)
 
 
 def left_out(part: PartView) -> tuple[Lines, ...]:
-    """The cells that were not run, and why."""
     reasons: dict[str, list[str]] = {}
     for one in () if part.failure else part.skipped:
         reasons.setdefault(one.why, []).append(one.cell)

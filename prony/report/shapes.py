@@ -30,7 +30,6 @@ SHAPES: Mapping[Name, Shape] = {
 
 
 def shape_of(part: PartView) -> Shape:
-    """As it is shown."""
     return SHAPES[part.layout]
 
 
@@ -40,17 +39,13 @@ def blocks(part: PartView) -> list[Block]:
 
 
 def hosts(part: PartView) -> list[Block]:
-    """The hosts of the trials that count, and their links; where none counts, of all: a host that was lost,
-    or a link that was full, is the reason then. Nothing where everything was on one host.
-    """
+    """Of the trials that count; where none does, of all: a lost host or a full link is the reason then."""
     counting = [trial for cell in part.cells for trial in cell.counting]
     return host_blocks(counting or [trial for cell in part.cells for trial in cell.every])
 
 
 def not_conforming(part: PartView) -> tuple[Lines, ...]:
-    """The trials without a figure, each with its cause; where a part has many cells only those that were run
-    again, as the findings tell of the others.
-    """
+    """Each with its cause; of many cells only those that were run again, as findings tell of the others."""
     lines = []
     for cell in part.cells:
         for trial in cell.superseded:

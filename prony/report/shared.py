@@ -1,6 +1,4 @@
-"""Loads that shared processes: from load to load, paired by process, and what their order does. Where
-workloads shared them too, each load of each workload is one. Pure.
-"""
+"""Loads that shared processes: from load to load, paired by process, and what their order does. Pure."""
 
 from __future__ import annotations
 
@@ -69,7 +67,6 @@ def _sample(cell: CellView, trial: TrialView, figure: str, sharing: Sharing) -> 
 
 
 def blocks(part: PartView) -> list[Block]:
-    """From load to load, and the order; nothing where no process was shared."""
     several = len(part.workloads) > 1
     made: list[Block] = []
     for view in part.shared:
@@ -98,7 +95,6 @@ def _ratio_words(figure: str, one: LoadRatio) -> str:
 
 
 def order_words(view: SharedView) -> str:
-    """What place and carry-over do to the figure, and what follows."""
     over = f"{label_of(view.figure)} over {view.trials} trials in {view.processes} processes"
     told = [
         text

@@ -1,8 +1,4 @@
-"""The result on a terminal: the answer, and on request part by part the tables, the sentences, the checks.
-
-Everything goes through a rich console, which knows whether colour is wanted (NO_COLOR, a pipe) and how wide a
-line may be.
-"""
+"""The result on a terminal: the answer, and with --details all tables, sentences and checks."""
 
 from __future__ import annotations
 
@@ -37,17 +33,13 @@ FITS = (
     (False, WORDS[1], 2 * LEAST_COLUMN),
     (False, WORDS[2], 2 * LEAST_COLUMN),
 )
-"""From the widest to the narrowest: whether ranges stand beside, where words are wrapped, and where the names
-of the less telling columns are.
-"""
+"""Whether ranges stand beside, where words are wrapped, and where names of less telling columns are."""
 LEAST_LABEL, MOST_LABEL, MOST_HEADING = 14, 23, 30
 """A label longer than this is wrapped when ranges stand below."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Layout:
-    """Widths of the labels and of each column."""
-
     label: int
     widths: tuple[int, ...]
     ranges: tuple[int, ...]
@@ -103,7 +95,6 @@ def _layout(table: Table, mark: str, words: int, heads: int, *, beside: bool) ->
 
 
 def _indent(table: Table, *, beside: bool) -> int:
-    """Of the rows below a section's title."""
     titled = any(section.title for section in table.sections)
     return (INDENT if beside else 1) if titled else 0
 
@@ -126,7 +117,6 @@ def _most_telling(table: Table, layout: _Layout, width: int) -> list[int]:
 
 
 def _shares(layout: _Layout, width: int) -> Iterator[list[int]]:
-    """Places of the columns that share a table, as many as fit, in order."""
     places: list[int] = []
     for place in range(len(layout.widths)):
         if places and layout.total([*places, place]) > width:
@@ -234,7 +224,6 @@ def render(view: ResultView, console: Console, *, details: bool = False) -> None
 
 
 def _foot(view: ResultView, found: Answer, details: bool) -> str:
-    """How many trials conform, and where the rest is."""
     quick = f"quick: {quick_words(view)}" if view.quick else ""
     where = view.id if details else f"all of it: prony results show {view.id} --details"
     first = found.conforming[:1].upper() + found.conforming[1:]
@@ -242,7 +231,6 @@ def _foot(view: ResultView, found: Answer, details: bool) -> str:
 
 
 def render_two(found: TwoResults, console: Console) -> None:
-    """Print two results beside each other."""
     out = _Printer(console, "")
     word = "CONFOUNDED" if found.confounded else "SAME FINGERPRINT"
     out.text(Text.assemble((word, "bold yellow"), "  ", found.words))

@@ -1,7 +1,4 @@
-"""One row per trial and figure, as values: what CSV and Parquet write. Pure.
-
-A trial that does not conform has one row, without a figure: it is on record, and no number of it may be used.
-"""
+"""What formats for other programs hold: a row per trial and figure, or the histogram of each trial. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +19,7 @@ from prony.report.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """One figure of one trial, as in `Estimate`. A percentile that falls among failed requests has no value;
-    it exceeds `above`, and so does an end of its interval that is missing unless it is `open`: then nothing
-    bounds it.
-    """
+    """As `Estimate`. A percentile among failed requests exceeds `above`, as do its ends unless `open`."""
 
     value: float | None
     low: float | None = None
@@ -54,7 +48,6 @@ class Row:
     load: str
     trial: str
     block: int
-    """From 1."""
     kind: str
     """trial, control, or repeated: one that was run again."""
     started: datetime
@@ -77,7 +70,7 @@ def rows(view: ResultView) -> Iterator[Row]:
 
 
 def every(part: PartView) -> list[tuple[CellView, TrialView]]:
-    """Each trial of a part with its cell, also those that were run again, in the order in which they ran."""
+    """With its cell, in the order in which they ran, also those that were run again."""
     found = [(cell, trial) for cell in part.cells for trial in (*cell.every, *cell.superseded)]
     return sorted(found, key=lambda one: (one[1].record.started_at, one[1].record.id))
 
@@ -101,12 +94,10 @@ def values(trial: TrialView) -> dict[str, Value]:
 
 
 def is_repeated(cell: CellView, trial: TrialView) -> bool:
-    """Whether a later trial of the same block stands in its place."""
     return any(trial is one for one in cell.superseded)
 
 
 def kind(cell: CellView, trial: TrialView) -> str:
-    """trial, control, or repeated."""
     return "repeated" if is_repeated(cell, trial) else trial.record.kind
 
 
@@ -139,7 +130,6 @@ class Recorded:
 
     @property
     def ended(self) -> datetime:
-        """When it closed."""
         return self.began + timedelta(seconds=self.window.duration_s)
 
 

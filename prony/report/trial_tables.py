@@ -1,6 +1,4 @@
-"""What single windows say beyond their figures: steps of a scenario, time parts, groups of users, a script's
-output. Pure.
-"""
+"""One trial of one server; and steps, time parts, groups of users and a script's output of any. Pure."""
 
 from __future__ import annotations
 
@@ -84,9 +82,7 @@ def steps_of(trial: TrialView) -> list[StepLine]:
 
 
 def time_parts_of(trial: TrialView) -> list[TimePart]:
-    """The time parts of one trial; none unless they were asked for (`--request-parts`) and are printed.
-    Connecting and the TLS handshake are there when connections were opened within the window.
-    """
+    """None unless asked for (`--request-parts`); connect and TLS where connections were opened."""
     window = measured(trial.record.evidence)
     if window is None or window.wait_time is None or not trial.conforms:
         return []
@@ -102,9 +98,7 @@ def time_parts_of(trial: TrialView) -> list[TimePart]:
 
 
 def step_blocks(trials: Sequence[TrialView], whose: str = "") -> list[Block]:
-    """A row per step: of one trial its figures, of several the median over those that count (of `failed` the
-    sum); nothing when the workload has a single step.
-    """
+    """A row per step, the median over trials (of `failed` the sum); nothing for a single step."""
     found: dict[str, list[StepLine]] = {}
     counting = [trial for trial in trials if trial.counts]
     for trial in counting:
@@ -142,7 +136,6 @@ def middle_time(values: Sequence[float | None]) -> float | None:
 
 
 def time_part_blocks(trials: Sequence[TrialView]) -> list[Block]:
-    """A row per time part of a single trial; nothing otherwise."""
     parts = time_parts_of(trials[0]) if len(trials) == 1 else []
     if not parts:
         return []
@@ -183,7 +176,6 @@ def _group(one: PopulationFacts) -> str:
 
 
 def script_blocks(script: ScriptReport | None) -> list[Block]:
-    """What a script in Lua printed, in the order in which its functions ran."""
     if script is None:
         return []
     printed = f"{script.printed_setup}{script.printed_run}{script.printed_done}".splitlines()
@@ -238,7 +230,6 @@ class Single(Shape):
 
 
 def results(part: PartView) -> list[Block]:
-    """Counts and figures of the trial."""
     if not part.trials:
         return []
     trial = part.trials[0]
@@ -253,7 +244,6 @@ def results(part: PartView) -> list[Block]:
 
 
 def script(part: PartView) -> list[Block]:
-    """What the trial's script in Lua printed."""
     engines = (trial.record.evidence.engine for trial in part.trials)
     return script_blocks(next((engine.script for engine in engines if engine is not None), None))
 

@@ -74,12 +74,10 @@ def counted(n: int, singular: str, plural: str | None = None) -> str:
 
 
 def join(words: Sequence[str]) -> str:
-    """a, b and c."""
     return words[0] if len(words) == 1 else ", ".join(words[:-1]) + " and " + words[-1] if words else ""
 
 
 def within(where: str, text: str) -> str:
-    """The text with its place before it, where it has one."""
     return f"{where}: {text}" if where else text
 
 
@@ -140,9 +138,7 @@ def bends(low: float | None, high: float | None) -> str:
 
 
 def bounded(value: float, low: float | None, high: float | None, written: Callable[[float], str]) -> str:
-    """A figure as far as it is known, `written` with its unit: `13,835 requests/s`, but `at least 192,000
-    requests/s` where nothing bounds it above, `at most …` where nothing does below.
-    """
+    """`13,835 requests/s`, but `at least 192,000 requests/s` where nothing bounds it above."""
     if low is not None and high is None:
         return f"at least {written(_safe(value * (1 + low), math.floor))}"
     if high is not None and low is None:

@@ -11,7 +11,6 @@ from prony.report.result import ResultView
 
 
 def render_html(view: ResultView) -> str:
-    """The page as text."""
     from prony.report.html.page import render_html as render
 
     return render(view)

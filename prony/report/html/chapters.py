@@ -71,7 +71,6 @@ Item = Block | Charts | Findings | Folded | RatioTable
 
 
 def chapters(drawer: Drawer) -> list[Chapter]:
-    """All chapters of a part."""
     part = drawer.part
     if part.failure:
         return [Chapter("results", "Results", (Lines("", (part.failure,)),))]
@@ -100,7 +99,6 @@ def pictures(drawer: Drawer) -> tuple[Item, ...]:
 def _charts(
     drawer: Drawer, id: str, title: str, found: Sequence[Drawing | None], lead: str, form: str = "small"
 ) -> Chapter:
-    """A chapter of charts with a key to the servers; empty without any."""
     drawings = tuple(one for one in found if one is not None)
     return Chapter(id, title, (Charts(drawings, _legend(drawer), form),) if drawings else (), lead)
 
@@ -246,7 +244,6 @@ def _findings(part: PartView) -> Chapter:
 
 
 def _trials(part: PartView) -> Chapter:
-    """Every trial in the order in which it ran, also those that were run again."""
     every = tidy.every(part)
     told = any(_told(trial) for _, trial in every)
     columns = (
@@ -282,7 +279,6 @@ def _trials(part: PartView) -> Chapter:
 
 
 def _told(trial: TrialView) -> str:
-    """Why it does not conform, and what else is to be known of it."""
     return " ".join(filter(None, (trial.why_not, *trial.record.notes)))
 
 

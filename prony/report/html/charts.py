@@ -71,9 +71,7 @@ def throughput(
     key: str,
     title: str,
 ) -> str:
-    """Completed requests per second over one trial: phases shaded, change points dashed, the mark as a
-    triangle.
-    """
+    """Completed requests per second over one trial."""
     plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=WIDTH, height=HEIGHT)
     for phase in phases:
         if phase.name in PHASE_COLOURS:
@@ -88,7 +86,7 @@ def throughput(
 
 
 STEP = 28
-"""Height of one row of a small chart."""
+"""Height of a row in px."""
 
 
 def strips(rows: Sequence[Dots], *, key: str, title: str) -> str:
@@ -137,7 +135,6 @@ def dumbbells(
 BAR, LINE = 36, 15
 """Heights in px: of a row's marks with the space below them, and of a line of names above."""
 LABEL = 13
-"""Font size of a server's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +177,7 @@ def ceilings(
 
 
 def _names(row: CeilingRow, scale: Scale, width: float) -> list[tuple[int, float, str]]:
-    """Of a row's ceilings (line, px from the left, name): above the rule, in the first line with room."""
+    """(line, px from the left, name): above the rule, in the first line with room."""
     ends = [text_width(row.series.label, LABEL)]
     found = []
     for name, per_s in sorted(row.ceilings, key=lambda ceiling: ceiling[1]):
@@ -236,5 +233,4 @@ def latency(curves: Sequence[Curve], *, width: int, height: int, key: str, title
 
 
 def _at(points: Sequence[tuple[float, float]], wanted: float) -> float:
-    """The time at this many nines: of the nearest point of the curve."""
     return min(points, key=lambda p: abs(nines(p[0]) - wanted))[1]

@@ -57,9 +57,7 @@ class Drawer:
     _made: list[str] = field(default_factory=list)
 
     def latency(self, cells: Sequence[CellView], where: str = "") -> Drawing | None:
-        """Service time (of an open loop: latency) by percentile: the median trial of each server thick, up to
-        the highest percentile that each trial's sample supports.
-        """
+        """Service time (of an open loop: latency), as far as each trial's sample supports it."""
         curves: list[charts.Curve] = []
         told: list[str] = []
         for cell in cells:
@@ -85,9 +83,7 @@ class Drawer:
         return self.both("latency", words, lambda w, key: draw(w, 340 if w == WIDE else 280, key))
 
     def throughput(self, *, all_of_them: bool = True) -> list[Drawing]:
-        """One small chart per trial, on common axes, in the order of servers and blocks; or only of each
-        cell's median trial (where none counts, of its first).
-        """
+        """One small chart per trial on common axes; or only of each cell's median trial."""
         shown = [(cell, cell.every if all_of_them else _typical(cell)) for cell in self.part.cells]
         drawn = [t for _, trials in shown for t in trials if values.interval_rows(t)]
         if not drawn:
@@ -132,7 +128,6 @@ class Drawer:
         return Drawing(words, Markup(svg), heading=f"{cell.label}, {block}", server=place, note=shown)
 
     def start_up(self) -> list[Drawing]:
-        """A strip of dots per figure of start-up and memory."""
         made: list[Drawing] = []
         for figure in STARTING:
             rows = []
@@ -151,10 +146,7 @@ class Drawer:
         return made
 
     def cpu(self) -> Drawing | None:
-        """How busy server and client were over the window: a row per server, a pair of marks per trial.
-
-        Trials that do not conform are shown too: who was busy is often why.
-        """
+        """A row per server, a pair of marks per trial, also of those that do not conform."""
         rows = []
         told = []
         for cell in self.part.cells:
@@ -258,12 +250,10 @@ class Drawer:
         return made
 
     def times(self) -> list[Drawing]:
-        """Times by percentile for each workload and load of a part that does not sweep over users."""
         found = (self.latency(cells, where) for where, cells in self.questions().items())
         return [drawing for drawing in found if drawing is not None]
 
     def series(self, cell: CellView) -> Series:
-        """The cell's server with its colour and mark."""
         place = self.places[cell.cell.server]
         return Series(cell.cell.server, accent(place), shape(place))
 
@@ -273,7 +263,6 @@ class Drawer:
         return f"{self.key}{kind}-{self._made.count(kind) - 1}"
 
     def both(self, name: str, words: str, draw: Callable[[int, str], str]) -> Drawing:
-        """A chart that is laid out for a wide page and for a narrow one."""
         wide, narrow = (Markup(draw(w, f"{self.key}{name}-{n}")) for w, n in ((WIDE, "w"), (NARROW, "n")))
         return Drawing(words, wide, narrow)
 
@@ -298,9 +287,7 @@ def socket_states() -> list[tuple[str, Markup]]:
 
 
 def sockets(drawer: Drawer) -> list[Drawing]:
-    """For each server its median trial (one that does not conform where no other is left); where it has
-    several cells, of the cell with most sockets: a part may have too many cells to show all.
-    """
+    """Of each server's median trial; of several cells, of the one with most sockets."""
     made: list[Drawing] = []
     for server in drawer.part.servers:
         cells = [cell for cell in drawer.part.of(server.address) if _most_sockets(cell)]
@@ -320,19 +307,18 @@ def _drawn_trial(cell: CellView) -> TrialView | None:
 
 
 def _most_sockets(cell: CellView) -> int:
-    """The highest count in the trial that is drawn; 0 when there are not two rows to draw a line through."""
+    """0 without two rows to draw a line through."""
     rows = counted_rows(_drawn_trial(cell))
     return max(row.sockets or row.established or 0 for row in rows) if len(rows) > 1 else 0
 
 
 def counted_rows(trial: TrialView | None) -> list[HostRow]:
-    """Rows with a count, at most charts.MOST_POINTS of them: sockets are a level, so every n-th will do."""
+    """At most charts.MOST_POINTS: sockets are a level, so every n-th will do."""
     known = [] if trial is None else [r for r in trial.record.evidence.host_rows if r.established is not None]
     return known[:: max(1, -(-len(known) // charts.MOST_POINTS))]
 
 
 def _socket_chart(heading: str, place: int, rows: list[HostRow], key: str) -> Drawing:
-    """The chart of one trial; `place` is that of its server."""
     counts = {
         name: [(row.t_ms / 1000, n) for row in rows if (n := getattr(row, field)) is not None]
         for field, name in STATES

@@ -33,7 +33,6 @@ def policy(view: ResultView, base: str = POLICY) -> str:
 
 
 def source_of(text: str) -> str:
-    """A script as a policy names it."""
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
@@ -54,7 +53,6 @@ class PagePart:
 
     @property
     def id(self) -> str:
-        """Of its section."""
         return self.part.part.name
 
 
@@ -71,7 +69,6 @@ def environment(package: str | None = None) -> Environment:
 
 
 def style() -> str:
-    """The style sheet of the report: colours, then rules."""
     return stylesheet() + files("prony.report.html").joinpath("style.css").read_text(encoding="utf-8")
 
 
@@ -114,7 +111,6 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
 
 
 def _subtitle(server: ServerView) -> list[str]:
-    """What stands below a server's name: title, versions, JDK."""
     jdk = f"JDK {server.jdk}" if server.jdk[:1].isdigit() else server.jdk
     titled = server.title if server.title != server.address else ""
     lines = [titled, *(f"{name} {version}" for name, version in server.versions.items()), jdk]
@@ -157,9 +153,7 @@ def host_facts(view: ResultView) -> list[tuple[str, str]]:
 
 
 def conditions(view: ResultView) -> tuple[str, ...]:
-    """What a report cannot know beyond what its checks say, the most important first: some of it always, some
-    because of this host and this plan.
-    """
+    """What a report cannot know beyond what its checks say, the most important first."""
     said = [_of_load(view), *_host(view), *_always(view)]
     return tuple(sentence for sentence in said if sentence)
 

@@ -1,6 +1,4 @@
-"""Ratios as rows of a table, each with its intervals drawn on one log scale: pairs of servers, and figures of
-a candidate beside its base.
-"""
+"""Ratios as rows of a table, each with its intervals drawn on one log scale."""
 
 from __future__ import annotations
 

@@ -196,7 +196,6 @@ def _svg(
 
 
 def capacity(drawer: Drawer) -> Drawing | None:
-    """Measured ÷ allowed over the offered rate, by outcome."""
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
     found = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
     if not found:
@@ -215,7 +214,6 @@ def capacity(drawer: Drawer) -> Drawing | None:
 
 
 def capacity_keys(drawer: Drawer) -> tuple[tuple[Markup, str], ...]:
-    """The marks of the outcomes that were seen."""
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
     seen = {one.outcome for one in tried if one.pressure is not None}
     return tuple(

@@ -1,8 +1,4 @@
-"""Colours in light and dark.
-
-A chart is drawn once, in the light colours. In the dark a rule per colour (`[fill="#…"]`) replaces them: an
-author's rule outranks a presentation attribute, so one SVG serves both and stays right without style sheets.
-"""
+"""Colours in light and dark: a chart is drawn in the light ones, and CSS rules replace them in the dark."""
 
 from __future__ import annotations
 
@@ -79,7 +75,6 @@ SHAPES = (
 
 
 def accent(index: int) -> Colour:
-    """The colour of the server at this place of the plan."""
     return ACCENTS[index % len(ACCENTS)]
 
 
@@ -99,7 +94,6 @@ def stylesheet() -> str:
 
 
 def dark_charts() -> str:
-    """A rule per colour of the charts."""
     rules = "".join(
         f'svg [fill="{c.light}"]{{fill:{c.dark}}}svg [stroke="{c.light}"]{{stroke:{c.dark}}}' for c in _ALL
     )
@@ -121,17 +115,14 @@ DASH = Markup('<span class="dash"></span>')
 
 
 def mark_of(place: int) -> Markup:
-    """The mark of the server at this place."""
     return of_shape(shape(place), accent(place).light)
 
 
 def square(colour: Colour) -> Markup:
-    """A field of this colour, for legends."""
     return of_shape("square", colour.light)
 
 
 def of_shape(name: str, fill: str) -> Markup:
-    """One of the marks that a chart draws."""
     return drawn(PATHS[name], fill)
 
 
@@ -144,7 +135,6 @@ def drawn(path: str, fill: str) -> Markup:
 
 
 def swatch(name: str) -> Markup:
-    """A field of one of the page's colours."""
     return Markup(f'<span class="swatch {name}"></span>')
 
 

@@ -23,7 +23,6 @@ def percentiles(trial: TrialView) -> tuple[tuple[float, float], ...]:
 
 
 def latency_words(trial: TrialView) -> str:
-    """The percentiles of a trial that are known, in words."""
     known = ((f, trial.figure(f)) for f in ("p50_ms", "p90_ms", "p99_ms", "p999_ms"))
     return ", ".join(f"{label_of(f)} {rounded(f, v)} {unit_of(f)}" for f, v in known if v is not None)
 
