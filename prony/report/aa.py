@@ -60,7 +60,7 @@ def _of_independent(found: FalseDifferences) -> str:
 
 
 def fitting(rows: Iterable[ExperimentRow], fingerprint: str, cells: Sequence[Cell]) -> ExperimentRow | None:
-    """The newest finished A/A experiment of this host, as like these cells as can be. `rows`: newest first."""
+    """The newest finished A/A experiment of this host, as like these cells as can be; `rows`: newest first"""
     # Of two builds of one name a gate knows them by their roles, such as tomcat@base.
     mine = {(cell.server.partition("@")[0], cell.trial.workload.name) for cell in cells}
     servers = {server for server, _ in mine}

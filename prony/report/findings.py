@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prony.judge.finding import GRAVEST_FIRST, Finding, Kind
+from prony.report.out import filled
 from prony.report.result import PartView
 from prony.report.wording import counted
 
@@ -60,39 +61,26 @@ def finding_groups(part: PartView, *, fine: bool = False) -> tuple[FindingGroup,
                 if (finding.kind is Kind.FINE) is fine:
                     found = gathered.setdefault((finding.check, finding.code, finding.kind), [])
                     found.append((cell.label, finding))
-    groups = [_group(part, *key, found) for key, found in gathered.items()]
+    groups = [_group(part, found) for found in gathered.values()]
     groups += [_of_all(finding) for finding in part.findings if (finding.kind is Kind.FINE) is fine]
     return tuple(sorted(groups, key=lambda group: GRAVEST_FIRST.index(group.kind)))
 
 
 def _of_all(finding: Finding) -> FindingGroup:
-    return FindingGroup(
-        check=finding.check,
-        code=finding.code,
-        kind=finding.kind,
-        limit=finding.limit,
-        source=finding.source,
-        places=(),
-        reasons=(finding.reason,),
-        advice=(finding.advice,) if finding.advice else (),
-    )
+    advice = (finding.advice,) if finding.advice else ()
+    return filled(FindingGroup, finding, places=(), reasons=(finding.reason,), advice=advice)
 
 
-def _group(
-    part: PartView, check: str, code: str, kind: Kind, found: Sequence[tuple[str, Finding]]
-) -> FindingGroup:
+def _group(part: PartView, found: Sequence[tuple[str, Finding]]) -> FindingGroup:
     labels = [label for label, _ in found]
     totals = {cell.label: len(cell.every) for cell in part.cells}
     said = list(dict.fromkeys((label, finding.reason) for label, finding in found))
     alone = len({reason for _, reason in said}) == 1 or len(set(labels)) == 1
     reasons = list(dict.fromkeys(reason if alone else f"{label}: {reason}" for label, reason in said))
     advice = list(dict.fromkeys(finding.advice for _, finding in found if finding.advice))
-    return FindingGroup(
-        check=check,
-        code=code,
-        kind=kind,
-        limit=found[0][1].limit,
-        source=found[0][1].source,
+    return filled(
+        FindingGroup,
+        found[0][1],
         places=tuple(Where(label, labels.count(label), totals[label]) for label in totals if label in labels),
         reasons=tuple(reasons[:MOST_REASONS]),
         advice=tuple(advice[:MOST_ADVICE]),

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from prony.analysis import changes_of, sample
 from prony.compare.earlier import FEWEST_EXPERIMENTS
-from prony.compare.noninferiority import Change, FigureChange
+from prony.compare.noninferiority import Change, Changes, FigureChange
 from prony.compare.sentence import OBSTACLES
 from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
@@ -19,6 +19,7 @@ from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
 from prony.report.comparison import results
 from prony.report.labels import label_of, unit_of
+from prony.report.out import filled
 from prony.report.pairs import covered_levels, found_together, later_of, looks_of, with_plateau
 from prony.report.result import GateView, PartView
 from prony.report.shape import MOST_SENTENCES, Shape
@@ -71,56 +72,34 @@ def _gate(part: PartView, asked: GateTest, findings: Sequence[Finding]) -> GateV
     looks = looks_of(part)
     found = changes_of(asked, samples, looks, lambda figure: later_of(part.cells, figure), ended=part.ended)
     differ = next((one for one in findings if not one.conforms), None)
-    figures, change = found.figures, found.change
     if differ is not None:
         change, why = Change.NOT_MEASURABLE, f"{differ.check}: {differ.reason}"
-        figures = tuple(replace(one, change=change, why=why) for one in figures)
+        alike = tuple(replace(one, change=change, why=why) for one in found.figures)
+        found = Changes(change, alike, found.notes)
     trials = [t for cell in part.cells for t in cell.every]
     planned = max((cell.cell.trials for cell in part.cells), default=0)
-    return view_of(
-        asked,
-        change,
-        figures,
-        found.notes,
-        most_blocks=planned if looks is None else looks.most,
-        first_look=planned,
-        budget_s=part.part.budget_s,
-        spent_s=sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials),
-        ended=part.ended,
-    )
+    most = planned if looks is None else looks.most
+    spent_s = sum((t.record.ended_at - t.record.started_at).total_seconds() for t in trials)
+    return view_of(asked, found, part, most_blocks=most, first_look=planned, spent_s=spent_s)
 
 
 def view_of(
-    asked: GateTest,
-    change: Change,
-    figures: tuple[FigureChange, ...],
-    notes: tuple[str, ...],
-    *,
-    most_blocks: int,
-    first_look: int,
-    budget_s: float | None,
-    spent_s: float,
-    ended: bool,
+    asked: GateTest, found: Changes, part: PartView, *, most_blocks: int, first_look: int, spent_s: float
 ) -> GateView:
     """The words of a gate. `spent_s`: what its trials took so far."""
-    blocks = max((one.n for one in figures), default=0)
-    experiments = None if asked.baseline is None else len(asked.baseline.experiments)
-    view = GateView(
-        change=change,
+    view = filled(
+        GateView,
+        asked,
+        found,
         sentence="",
-        base=asked.base,
-        candidate=asked.candidate,
-        margin=asked.margin,
-        figures=figures,
-        notes=notes,
-        blocks=blocks,
+        blocks=max((one.n for one in found.figures), default=0),
         most_blocks=most_blocks,
-        budget_s=budget_s,
+        budget_s=part.part.budget_s,
         baseline=None if asked.baseline is None else asked.baseline.tag,
-        experiments=experiments,
+        experiments=None if asked.baseline is None else len(asked.baseline.experiments),
         advice=(),
     )
-    said = replace(view, sentence=_sentence(view, first_look, ended))
+    said = replace(view, sentence=_sentence(view, first_look, part.ended))
     return replace(said, advice=tuple(_advice(said, spent_s)))
 
 
@@ -218,16 +197,13 @@ def _digits(one: FigureChange) -> int:
     """As many as show on which side of the margin each bound lies."""
     bounds = [end for end in (one.low, one.high, one.worst_low, one.worst_high) if end is not None]
     digits = 1
+    limit = 100 * (one.limit - 1)
     while digits < MOST_DIGITS and any(
-        _moved_across(round(100 * (bound - 1), digits), 100 * (bound - 1), 100 * (one.limit - 1))
-        for bound in bounds
+        (round(exact, digits) > limit) is not (exact > limit)
+        for exact in (100 * (bound - 1) for bound in bounds)
     ):
         digits += 1
     return digits
-
-
-def _moved_across(printed: float, exact: float, limit: float) -> bool:
-    return (printed > limit) is not (exact > limit)
 
 
 def signed(ratio: float, digits: int = 1) -> str:

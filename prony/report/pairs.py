@@ -23,6 +23,7 @@ from prony.report import aa, levels
 from prony.report.blocks import Lines
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.labels import label_of
+from prony.report.out import filled
 from prony.report.result import PairView, PartView, PositionView, SourceView
 from prony.report.wording import bends, ratio, within
 
@@ -128,23 +129,9 @@ def figure_pairs(
 
 def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellView], where: str) -> PairView:
     conditions = {(one.check, one.code): one for side in (pair.a, pair.b) for one in by_server[side].provided}
-    return PairView(
-        a=pair.a,
-        b=pair.b,
-        figure=pair.figure,
-        ratio=pair.ratio,
-        low=pair.low,
-        high=pair.high,
-        worst_low=pair.worst_low,
-        worst_high=pair.worst_high,
-        later_low=pair.later_low,
-        later_high=pair.later_high,
-        horizon_s=pair.horizon_s,
-        claim=pair.claim,
-        at_least=pair.at_least,
-        within=pair.within,
-        better=pair.better,
-        settles=pair.settles,
+    return filled(
+        PairView,
+        pair,
         sources=tuple(
             SourceView(one.name, one.bias.low, one.bias.high, one.cancelled) for one in pair.sources
         ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -15,7 +15,6 @@ from rich.text import Text
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.trial import TrialRecord
-from prony.experiment import testbed
 from prony.judge.finding import Judgement, Kind
 from prony.report.blocks import KIND_STYLE
 from prony.report.progress_state import SilentProgress, State, harmless, log
@@ -186,26 +185,10 @@ def _bar(share: float | None, width: int, style: str) -> ProgressBar:
     return ProgressBar(total=1.0, completed=done, width=width, complete_style=style, finished_style=style)
 
 
-__all__ = [
-    "AnyProgress",
-    "PlainProgress",
-    "ProgressDisplay",
-    "RichProgress",
-    "SilentProgress",
-    "choose_progress",
-]
-
 PLAIN_LINE_EVERY_S = 5.0
 """How often the plain output tells where it is within a phase."""
 ROW_S = 1.0
 """Rows come once a second: the one nearest to the moment is the one to print."""
-
-
-class ProgressDisplay(testbed.Progress, Protocol):
-    """What an experiment tells, and its end. No method raises (except on an interrupt by the user)."""
-
-    def finished(self) -> None:
-        """Nothing more will come: leave the terminal as it was found. May be called twice."""
 
 
 class PlainProgress(SilentProgress):
@@ -275,10 +258,7 @@ class PlainProgress(SilentProgress):
         self._stream.flush()
 
 
-AnyProgress = SilentProgress
-
-
-def choose_progress(console: Console, *, silent: bool = False) -> AnyProgress:
+def choose_progress(console: Console, *, silent: bool = False) -> SilentProgress:
     """The form that fits where the output goes: bars on a terminal, lines elsewhere, nothing when asked."""
     if silent:
         return SilentProgress()

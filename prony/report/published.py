@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from prony.errors import UsageError
 from prony.judge.finding import Kind
@@ -12,10 +13,7 @@ from prony.report import comparison, shared
 from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import KIND_WORDS, Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
-from prony.report.comparison import (
-    closing_rows,
-    figure_row,
-)
+from prony.report.comparison import closing_rows, figure_row
 from prony.report.findings import FindingGroup, finding_groups
 from prony.report.history import printed, published_figures
 from prony.report.intervals import heading as brackets
@@ -38,6 +36,8 @@ GOOD_TO = "good to"
 """The row or column beside a figure that says how far it may be off."""
 MOST_CHARACTERS = 240
 """Of a reason; the page has all of it."""
+
+Shown = TypeVar("Shown")
 
 
 def text(view: ResultView) -> str:
@@ -171,28 +171,25 @@ def _of_cells(part: PartView) -> Table:
         if whole.columns[at].rank <= MOST_COLUMNS or figure in theirs
     ]
 
-    def beside(cells: Sequence[TableCell], of: CellView) -> Iterator[TableCell]:
-        yield from cells[:words]
+    def beside(own: Sequence[Shown], good: Shown, published: Callable[[str], Shown]) -> Iterator[Shown]:
+        yield from own[:words]
         for at, figure in shown:
-            yield cells[at]
+            yield own[at]
             if figure == part.asked_figure:
-                yield _good_to(of, figure)
+                yield good
             if figure in theirs:
-                yield _printed(figure, theirs[figure][1].get(of.cell.id))
-        yield cells[-1]
+                yield published(figure)
+        yield own[-1]
 
-    columns = list(whole.columns[:words])
-    for at, figure in shown:
-        columns.append(whole.columns[at])
-        if figure == part.asked_figure:
-            columns.append(Column(GOOD_TO))
-        if figure in theirs:
-            columns.append(Column(theirs[figure][0]))
+    def of(cell: CellView) -> Callable[[str], TableCell]:
+        return lambda figure: _printed(figure, theirs[figure][1].get(cell.cell.id))
+
     rows = tuple(
-        Row(row.label, tuple(beside(row.cells, cell)))
+        Row(row.label, tuple(beside(row.cells, _good_to(cell, part.asked_figure), of(cell))))
         for row, cell in zip(whole.sections[0].rows, part.cells, strict=True)
     )
-    return Table((*columns, whole.columns[-1]), (Section(rows),), heading=whole.heading)
+    columns = beside(whole.columns, Column(GOOD_TO), lambda figure: Column(theirs[figure][0]))
+    return Table(tuple(columns), (Section(rows),), heading=whole.heading)
 
 
 def _failures(part: PartView) -> tuple[str, ...]:

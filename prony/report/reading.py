@@ -79,7 +79,7 @@ def _on_record(view: ResultView) -> OnRecord | None:
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:
     """The view of a stored experiment. Raises StoreError for a plan that this Prony does not understand."""
-    trials = [trial_view(one) for one in stored]
+    trials = [viewed(one.record, one.judgement, one.figures) for one in stored]
     view = build(row, plan_of(row), trials)
     again = _judged_again(stored)
     odd = (f"{one.record.id}: {what}" for one in stored for what in one.judgements[-1].odd)
@@ -111,11 +111,6 @@ def plan_yaml(plan: Plan) -> str:
     """The exact plan, in the order of the model."""
     spec = plan.model_dump(mode="json", exclude_defaults=True)
     return yaml.safe_dump(spec, sort_keys=False, allow_unicode=True, width=110)
-
-
-def trial_view(stored: StoredTrial) -> TrialView:
-    """A stored trial as reports read it."""
-    return viewed(stored.record, stored.judgement, stored.figures)
 
 
 def viewed(record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> TrialView:
@@ -201,7 +196,7 @@ def _warnings(view: ResultView) -> list[str]:
         found += [_cut_short(cell, trial) for trial in cell.every if INTERRUPTED in trial.record.notes]
     if view.partition is not None and view.partition.shared:
         found.append(f"Server and client shared CPUs: {view.partition.note}")
-    repeated = [cell.label for cell in view.cells if any(map(_disturbed, cell.superseded))]
+    repeated = [c.label for c in view.cells if any(INTERRUPTED not in t.record.notes for t in c.superseded)]
     if repeated:
         found.append(f"Disturbed trials were repeated: {join(repeated)}; the earlier ones are in no figure.")
     for cell in view.cells:
@@ -216,10 +211,6 @@ def _judged_again(stored: Sequence[StoredTrial]) -> str:
     limits = {key: value for one in newest for key, value in one.judgement.limits.items()}
     under = f" (limits: {', '.join(f'{key}={value:g}' for key, value in limits.items())})" if limits else ""
     return f"Judged again on {max(one.made for one in newest):%Y-%m-%d}{under}."
-
-
-def _disturbed(trial: TrialView) -> bool:
-    return INTERRUPTED not in trial.record.notes
 
 
 def _cut_short(cell: CellView, trial: TrialView) -> str:

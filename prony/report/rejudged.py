@@ -78,7 +78,7 @@ def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
     """A line of summary, then the checks that found another kind of thing, trial by trial."""
     under = ", ".join(f"{key}={value:g}" for key, value in limits.items())
     changed = sum(one.changed for one in found)
-    before, after = (sum(judged.conforms for judged in every) for every in _judgements(found))
+    before, after = sum(one.before.conforms for one in found), sum(one.after.conforms for one in found)
     console.print(
         f"{identifier}: {counted(len(found), 'trial')} judged again by Prony {__version__}, limits of the "
         + (f"plan and {under}" if under else "plan")
@@ -97,10 +97,6 @@ def render(identifier: str, limits: Mapping[str, float], found: Sequence[Rejudge
             console.print(Padding(escape(change.shown.reason), (0, 0, 0, 4)))
         if one.figures_changed:
             console.print(Padding(f"figures: {', '.join(one.figures_changed)}", (0, 0, 0, 2)))
-
-
-def _judgements(found: Sequence[Rejudged]) -> tuple[list[Judgement], list[Judgement]]:
-    return [one.before for one in found], [one.after for one in found]
 
 
 def _differs(before: Kind | None, after: Kind | None) -> bool:

@@ -12,6 +12,7 @@ from prony.plan.processes import name_within
 from prony.report.blocks import Block, Lines
 from prony.report.cell_view import CellView, TrialView
 from prony.report.labels import label_of
+from prony.report.out import filled
 from prony.report.result import PartView, SharedView
 from prony.report.wording import counted, ratio
 
@@ -45,16 +46,8 @@ def _view(workload: str, figure: str, cells: Sequence[CellView], sharing: Sharin
     for cell in cells:
         names = sweeps.setdefault(cell.cell.trial.workload.name, {})
         names[name_within(cell.cell, sharing)] = None
-    return SharedView(
-        workload=workload,
-        figure=figure,
-        processes=order.processes,
-        trials=order.trials,
-        ratios=load_ratios(samples, *(list(names) for names in sweeps.values())),
-        place=order.place,
-        carry_over=order.carry_over,
-        found=order.found,
-    )
+    ratios = load_ratios(samples, *(list(names) for names in sweeps.values()))
+    return filled(SharedView, order, workload=workload, figure=figure, ratios=ratios)
 
 
 def _sample(cell: CellView, trial: TrialView, figure: str, sharing: Sharing) -> LoadSample | None:

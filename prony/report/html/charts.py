@@ -25,15 +25,6 @@ from prony.report.html.theme import BUDGET, MUTED, PAPER, SETTLE, WINDOW
 
 
 @dataclass(frozen=True, slots=True)
-class ChartPhase:
-    """A shaded phase of a run."""
-
-    name: str
-    start_s: float
-    end_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class Dots:
     """One server's values of one figure, one per trial."""
 
@@ -63,7 +54,7 @@ def throughput(
     points: Sequence[tuple[float, float]],
     *,
     series: Series,
-    phases: Sequence[ChartPhase],
+    phases: Sequence[tuple[str, float, float]],
     changes_s: Sequence[float],
     mark_s: float | None,
     until_s: float,
@@ -71,11 +62,11 @@ def throughput(
     key: str,
     title: str,
 ) -> str:
-    """Completed requests per second over one trial."""
+    """Completed requests per second over one trial. `phases`: name, beginning and end in s."""
     plot = Plot(seconds_axis(until_s), count_axis(most_per_s), width=WIDTH, height=HEIGHT)
-    for phase in phases:
-        if phase.name in PHASE_COLOURS:
-            plot.rect((phase.start_s, phase.end_s), (0, most_per_s), PHASE_COLOURS[phase.name])
+    for name, start_s, end_s in phases:
+        if name in PHASE_COLOURS:
+            plot.rect((start_s, end_s), (0, most_per_s), PHASE_COLOURS[name])
     for at in changes_s:
         plot.upright(at, MUTED, dash="3 3")
     plot.line(points, series.colour, 1.75)

@@ -116,7 +116,7 @@ class Drawer:
         svg = charts.throughput(
             values.thinned(trial),
             series=self.series(cell),
-            phases=[charts.ChartPhase(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
+            phases=[(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
             changes_s=[ms / 1000 for ms in trial.change_points_ms],
             mark_s=values.mark_s(trial),
             until_s=until_s,

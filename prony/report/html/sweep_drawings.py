@@ -33,9 +33,9 @@ class SweepLine:
 
 def sweep(
     lines: Sequence[SweepLine],
-    *,
-    axis: str,
+    figure: str,
     logarithmic: bool,
+    *,
     width: int,
     height: int,
     key: str,
@@ -44,7 +44,7 @@ def sweep(
     """Users on a log axis; published lines are dashed and have hollow marks."""
     users = sorted({float(n) for line in lines for n, _ in line.points})
     values = [value for line in lines for _, value in (*line.points, *line.curve) if value > 0] or [1.0]
-    y = log_y(axis, values) if logarithmic else linear_y(axis, values)
+    y = (log_y if logarithmic else linear_y)(named(figure), values)
     plot = Plot(log_x("users", users, users), y, width=width, height=height)
     ordered = sorted(lines, key=lambda line: not line.dashed)
     shown = [[(n, v) for n, v in line.points if v > 0 or not logarithmic] for line in ordered]
@@ -73,24 +73,17 @@ OUTCOMES = {
 LEAST_PER_CENT = 0.01
 
 
-@dataclass(frozen=True, slots=True)
-class TriedMark:
-    """One trial: the rate, measured ÷ allowed, how it ended."""
-
-    rate_per_s: float
-    pressure: float
-    outcome: Outcome
-
-
-def capacity_chart(tried: Sequence[TriedMark], *, width: int, height: int, key: str, title: str) -> str:
-    """A mark per trial; the dashed line is the objective."""
-    shares = [max(one.pressure * 100, LEAST_PER_CENT) for one in tried]
-    x = log_x("offered, requests per second", [one.rate_per_s for one in tried])
+def capacity_chart(
+    tried: Sequence[tuple[float, float, Outcome]], *, width: int, height: int, key: str, title: str
+) -> str:
+    """A mark per trial (rate per s, measured ÷ allowed, outcome); the dashed line is the objective."""
+    shares = [max(pressure * 100, LEAST_PER_CENT) for _, pressure, _ in tried]
+    x = log_x("offered, requests per second", [per_s for per_s, _, _ in tried])
     plot = Plot(x, log_y("measured ÷ allowed, %", [*shares, 100.0]), width=width, height=height)
     plot.line([(x.scale.low, 100.0), (x.scale.high, 100.0)], MUTED, dash="5 4")
-    for one, share in zip(tried, shares, strict=True):
-        colour, shape = OUTCOMES[one.outcome]
-        plot.mark(one.rate_per_s, share, shape, colour, size=1)
+    for (per_s, _, outcome), share in zip(tried, shares, strict=True):
+        colour, shape = OUTCOMES[outcome]
+        plot.mark(per_s, share, shape, colour, size=1)
     return plot.svg(key=key, title=title)
 
 
@@ -117,7 +110,10 @@ def sweeps(drawer: Drawer) -> list[Drawing]:
                 continue
             pause = f", think time {think_ms:g} ms" if think_ms else ""
             name = f"{label_of(figure)} over users, {workload}{pause}"
-            made.append(_sweep(drawer, name, figure, lines, logarithmic))
+            words = _words(name, figure, lines)
+            place = {"width": MIDDLE, "height": HEIGHT}
+            svg = sweep(lines, figure, logarithmic, **place, key=drawer.identifier("sweep"), title=words)
+            made.append(Drawing(words, Markup(svg), heading=name))
     return made
 
 
@@ -160,48 +156,23 @@ def law(drawer: Drawer) -> Drawing | None:
     words = _words(name, HEADLINE, lines)
 
     def draw(width: int, key: str) -> str:
-        return _svg(HEADLINE, lines, False, width, LARGE, key, words)
+        return sweep(lines, HEADLINE, False, width=width, height=LARGE, key=key, title=words)
 
     return replace(drawer.both("law", words, draw), note="A mark is a trial, the line the fitted law.")
-
-
-def _sweep(
-    drawer: Drawer,
-    name: str,
-    figure: str,
-    lines: Sequence[SweepLine],
-    logarithmic: bool,
-) -> Drawing:
-    words = _words(name, figure, lines)
-    svg = _svg(figure, lines, logarithmic, MIDDLE, HEIGHT, drawer.identifier("sweep"), words)
-    return Drawing(words, Markup(svg), heading=name)
 
 
 def _words(name: str, figure: str, lines: Sequence[SweepLine]) -> str:
     return f"{name}. " + "; ".join(_sweep_words(figure, line) for line in lines)
 
 
-def _svg(
-    figure: str, lines: Sequence[SweepLine], logarithmic: bool, width: int, height: int, key: str, title: str
-) -> str:
-    return sweep(
-        lines,
-        axis=named(figure),
-        logarithmic=logarithmic,
-        width=width,
-        height=height,
-        key=key,
-        title=title,
-    )
-
-
 def capacity(drawer: Drawer) -> Drawing | None:
     tried = drawer.part.search.tried if drawer.part.search is not None else ()
-    found = [TriedMark(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
+    found = [(t.rate_per_s, t.pressure, t.outcome) for t in tried if t.pressure is not None]
     if not found:
         return None
     words = "Measured ÷ allowed by offered rate. " + "; ".join(
-        f"{number(one.rate_per_s)}/s: {number(one.pressure * 100)} %, {one.outcome.value}" for one in found
+        f"{number(per_s)}/s: {number(pressure * 100)} %, {outcome.value}"
+        for per_s, pressure, outcome in found
     )
 
     def draw(width: int, key: str) -> str:
