@@ -28,10 +28,10 @@ from prony.report.labels import (
     named,
     unit_of,
 )
-from prony.report.levels import levels_of
 from prony.report.pairs import (
     drawn_pairs,
     found_together,
+    levels_of,
     lower_is_better,
     pair_lines,
     pairs_of,

@@ -14,7 +14,7 @@ from prony.report.html.plot import GAP, Axis, Plot, text_width
 from prony.report.html.scale import Scale
 from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING
 from prony.report.labels import label_of
-from prony.report.markdown import escaped
+from prony.report.published import escaped
 from prony.report.result import GateView, ResultView
 from prony.report.shapes import not_conforming
 

@@ -20,8 +20,7 @@ from prony.plan.part import Part
 from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.cell_view import HEADLINE, CellView, TrialView
-from prony.report.explained import explained
-from prony.report.result import PartView, ResultView, ServerView
+from prony.report.result import PartView, ResultView, ServerView, explained
 from prony.report.shapes import SHAPES
 from prony.report.shared import shared_views
 from prony.report.wording import duration, join

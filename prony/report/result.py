@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
+from prony import seams
 from prony.compare.capacity import Found, Outcome
 from prony.compare.claim import Claim, Settles
 from prony.compare.false_differences import FalseDifferences
@@ -20,9 +22,53 @@ from prony.plan.objective import Objective
 from prony.plan.part import Part, Shape
 from prony.plan.plan import Plan, Skipped
 from prony.report.aa import OnRecord
+from prony.report.blocks import Block, Lines
 from prony.report.cell_view import HEADLINE, CellView, Condition, TrialView
-from prony.report.explained import Explained
 from prony.store.rows import Note
+
+if TYPE_CHECKING:
+    from prony.report.html.chapters import Item
+
+TITLE = "Where CPU time goes"
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """Of one part."""
+
+    blocks: tuple[Block, ...]
+    """For a terminal."""
+    servers: Sequence[dict[str, Any]] = ()
+    """As JSON, each server."""
+    differences: Sequence[dict[str, Any]] = ()
+    """As JSON, each pair."""
+    items: Callable[[], Sequence[Item]] | None = None
+    """The chapter of a page, drawn when it is called; None: the blocks."""
+    lead: str = ""
+    script: str = ""
+    """Of the chapter."""
+
+
+def explained(cells: Sequence[CellView]) -> Explained | None:
+    """Of the cells that have an explained trial; None where no cell has one."""
+    with_profile = [cell for cell in cells if cell.explained]
+    if not with_profile:
+        return None
+    explain = seams.found(seams.HOOKS, "explanations")
+    if explain is not None:
+        made: Explained | None = explain(cells)
+        return made
+    lines = tuple(f"{cell.cell.server}: {_recorded(cell)}" for cell in with_profile)
+    needed = seams.OWN[seams.HOOKS, "explanations"].package
+    return Explained((Lines(TITLE, lines, note=f"{needed} shows what they hold"),))
+
+
+def _recorded(cell: CellView) -> str:
+    profile = cell.explained[-1].record.evidence.profile
+    if profile is None:
+        return "no profile"
+    samples = 0 if profile.cpu is None else profile.cpu.total
+    return f"{samples:,} CPU samples, {profile.profiler}"
 
 
 @dataclass(frozen=True, slots=True)

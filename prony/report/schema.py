@@ -21,12 +21,12 @@ from prony.plan.plan import Skipped
 from prony.report.aa import OnRecord
 from prony.report.cell_view import Condition, Spread
 from prony.report.conformance import ConformanceOut
-from prony.report.findings import FindingGroup
 from prony.report.hosts import HostLine
 from prony.report.listings import DoctorOut, DryRunOut, HostsCheckOut, ListOut, NoteOut, PruneOut, ServersOut
 from prony.report.out import Out
 from prony.report.rejudged import RejudgedOut
 from prony.report.result import GateView, PairView, PositionView, ServerView, SharedView
+from prony.report.shapes import FindingGroup
 from prony.report.trial_tables import StepLine, TimePart
 
 

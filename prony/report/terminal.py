@@ -14,10 +14,9 @@ from rich.text import Text
 from prony.judge.finding import Kind
 from prony.report.answer import Answer, answer, provided, quick_words
 from prony.report.blocks import KIND_STYLE, KIND_WORDS, Block, Column, Lines, Row, Table, TableCell
-from prony.report.findings import FindingGroup, finding_groups
 from prony.report.result import PartView, ResultView
 from prony.report.shape import left_out
-from prony.report.shapes import blocks, hosts, not_conforming
+from prony.report.shapes import FindingGroup, blocks, finding_groups, hosts, not_conforming
 from prony.report.two_results import TwoResults
 from prony.report.two_results import blocks as two_blocks
 

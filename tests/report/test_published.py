@@ -15,8 +15,7 @@ from prony.plan.cell import PublishedFigures
 from prony.report.answer import answer
 from prony.report.blocks import KIND_WORDS, Column, Lines, Row, Section, Table, TableCell
 from prony.report.labels import rounded
-from prony.report.markdown import drawn, paragraph
-from prony.report.published import BEGIN, END, placed, text
+from prony.report.published import BEGIN, END, drawn, paragraph, placed, text
 from prony.report.result import ResultView
 from tests.report import factory
 

@@ -22,16 +22,14 @@ from prony.report.blocks import (
     words,
 )
 from prony.report.cell_view import HEADLINE, TrialView
-from prony.report.explained import TITLE
-from prony.report.findings import FindingGroup, finding_groups
-from prony.report.html import ratio_rows, sweep_drawings, values
+from prony.report.html import charts, ratio_rows, sweep_drawings
 from prony.report.html.drawings import Drawer, Drawing, socket_states, sockets
 from prony.report.html.ratio_rows import RatioTable
 from prony.report.html.theme import DASH, TRIANGLE, mark_of, swatch
 from prony.report.intervals import trial_cell
 from prony.report.labels import named
-from prony.report.result import PartView
-from prony.report.shapes import hosts, shape_of
+from prony.report.result import TITLE, PartView
+from prony.report.shapes import FindingGroup, finding_groups, hosts, shape_of
 from prony.report.wording import counted, good_to
 
 BESIDE = ("p50_ms", "p99_ms", "time_to_steady_s")
@@ -167,7 +165,7 @@ def _throughput(drawer: Drawer) -> Chapter:
     lead = "Completed requests per second, without the users who came first. Only the window counts."
     if owned:
         keys = [(swatch("settle"), "settling on the server's own CPUs"), *keys]
-    if any(values.mark_s(trial) is not None for trial in part.trials):
+    if any(charts.mark_s(trial) is not None for trial in part.trials):
         keys.append((TRIANGLE, f"request {requests}"))
         lead += f" Triangle: where a run of {requests} requests to a fresh process would have ended."
     if many:

@@ -11,7 +11,7 @@ from prony.evidence.host import HostRow
 from prony.judge.figures import published_mark
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.history import history
-from prony.report.html import charts, values
+from prony.report.html import charts
 from prony.report.html.plot import Plot, Series, count_axis, seconds_axis
 from prony.report.html.theme import ACCENTS, accent, drawn, shape
 from prony.report.labels import label_of, named, rounded
@@ -63,11 +63,11 @@ class Drawer:
         for cell in cells:
             middle = cell.median_trial
             for trial in cell.counting:
-                points = values.percentiles(trial)
+                points = charts.percentiles(trial)
                 if len(points) > 1:
                     curves.append(charts.Curve(self.series(cell), points, trial is middle))
             if middle is not None:
-                told.append(f"{cell.cell.server}: {values.latency_words(middle)}")
+                told.append(f"{cell.cell.server}: {charts.latency_words(middle)}")
         if not any(curve.main for curve in curves):
             return None
         times = "Latency" if any(cell.cell.trial.load.model == "open" for cell in cells) else "Service time"
@@ -85,22 +85,22 @@ class Drawer:
     def throughput(self, *, all_of_them: bool = True) -> list[Drawing]:
         """One small chart per trial on common axes; or only of each cell's median trial."""
         shown = [(cell, cell.every if all_of_them else _typical(cell)) for cell in self.part.cells]
-        drawn = [t for _, trials in shown for t in trials if values.interval_rows(t)]
+        drawn = [t for _, trials in shown for t in trials if charts.interval_rows(t)]
         if not drawn:
             return []
-        until_s = max(1.0, *(values.interval_rows(trial)[-1].t_ms / 1000 for trial in drawn))
+        until_s = max(1.0, *(charts.interval_rows(trial)[-1].t_ms / 1000 for trial in drawn))
         most = max(
-            1.0, *(row.completed_per_s * 1.08 for trial in drawn for row in values.interval_rows(trial))
+            1.0, *(row.completed_per_s * 1.08 for trial in drawn for row in charts.interval_rows(trial))
         )
         return [
             self._throughput(cell, trial, until_s, most)
             for cell, trials in shown
             for trial in trials
-            if values.interval_rows(trial)
+            if charts.interval_rows(trial)
         ]
 
     def _throughput(self, cell: CellView, trial: TrialView, until_s: float, most_per_s: float) -> Drawing:
-        evidence, rows = trial.record.evidence, values.interval_rows(trial)
+        evidence, rows = trial.record.evidence, charts.interval_rows(trial)
         mark = published_mark(evidence)
         rate = trial.figure(HEADLINE)
         block = f"{'control' if trial.record.kind == 'control' else 'block'} {trial.record.block + 1}"
@@ -114,11 +114,11 @@ class Drawer:
             f"first second {number(rows[0].completed_per_s)}/s, window {shown}{after}"
         )
         svg = charts.throughput(
-            values.thinned(trial),
+            charts.thinned(trial),
             series=self.series(cell),
             phases=[(p.name, p.start_ms / 1000, p.end_ms / 1000) for p in evidence.phases],
             changes_s=[ms / 1000 for ms in trial.change_points_ms],
-            mark_s=values.mark_s(trial),
+            mark_s=charts.mark_s(trial),
             until_s=until_s,
             most_per_s=most_per_s,
             key=self.identifier("over"),
@@ -154,7 +154,7 @@ class Drawer:
             busy = tuple(v for t in cell.trials if (v := t.figure("server_cpu_share")) is not None)
             if client or busy:
                 rows.append(charts.PairedSeries(self.series(cell), client, busy))
-                said = f"server {values.percents(busy)} of its CPUs, client {values.percents(client)}"
+                said = f"server {charts.percents(busy)} of its CPUs, client {charts.percents(client)}"
                 told.append(f"{cell.label}: {said}")
         if not rows:
             return None
@@ -181,7 +181,7 @@ class Drawer:
         for row in history(self.part):
             theirs, ours = row.published_shape, row.measured_shape
             pairs = [
-                charts.PairedSeries(self.series(cell), values.known(a), values.known(b))
+                charts.PairedSeries(self.series(cell), charts.known(a), charts.known(b))
                 for cell, a, b in zip(self.part.cells, theirs, ours, strict=True)
             ]
             if not any(p.hollow or p.solid for p in pairs):
@@ -221,15 +221,15 @@ class Drawer:
             loads = [trial.record.evidence.load for cell in cells for trial in cell.trials]
             offers = {load.offered_per_s for load in loads if load.offered_per_s}
             offered = offers.pop() if len(offers) == 1 else None
-            limits = [values.ceilings(cell) for cell in cells]
-            highest = max([r for cell in cells for r in values.rates(cell)], default=0.0)
+            limits = [charts.known_ceilings(cell) for cell in cells]
+            highest = max([r for cell in cells for r in charts.rates(cell)], default=0.0)
             declared = any(trial.record.evidence.ceilings for cell in cells for trial in cell.trials)
             if highest <= 0 or not (offered or declared):
                 continue
             rows = [
                 charts.CeilingRow(
                     series=self.series(cell),
-                    values=values.rates(cell),
+                    values=charts.rates(cell),
                     middle=None if (found := cell.figure(HEADLINE)) is None else found.median,
                     ceilings=tuple((name, at) for name, at in known if at <= FAR * highest),
                 )
@@ -238,7 +238,7 @@ class Drawer:
             shown = offered if offered is not None and offered <= FAR * highest else None
             heading = f"Throughput and its ceilings, {where}"
             words = f"{heading}. " + "; ".join(
-                values.bound_words(cell, known) for cell, known in zip(cells, limits, strict=True)
+                charts.bound_words(cell, known) for cell, known in zip(cells, limits, strict=True)
             )
             if offered is not None:
                 words += f". Offered: {number(offered)}/s"

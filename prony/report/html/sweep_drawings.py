@@ -11,7 +11,7 @@ from markupsafe import Markup
 from prony.compare.capacity import Outcome
 from prony.report.cell_view import HEADLINE, CellView
 from prony.report.history import printed
-from prony.report.html import values
+from prony.report.html import charts
 from prony.report.html.drawings import HEIGHT, MIDDLE, Drawer, Drawing
 from prony.report.html.plot import Plot, Series, linear_y, log_x, log_y
 from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING, PROVIDED, of_shape
@@ -144,7 +144,7 @@ def law(drawer: Drawer) -> Drawing | None:
     lines = []
     for server in drawer.part.servers:
         cells = sorted(drawer.part.of(server.address), key=lambda cell: cell.users or 0)
-        dots = tuple((c.users, rate) for c in cells if c.users for rate in values.rates(c))
+        dots = tuple((c.users, rate) for c in cells if c.users for rate in charts.rates(c))
         law = drawer.part.laws.get(server.address)
         if dots:
             span = np.geomspace(dots[0][0], dots[-1][0], CURVE_POINTS) if law is not None else ()
