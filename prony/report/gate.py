@@ -14,6 +14,7 @@ from prony.compare.summary import CONFIDENCE
 from prony.compare.worst import Source
 from prony.judge.figures import FIGURE
 from prony.judge.finding import Finding
+from prony.numbers import percent
 from prony.plan.part import GateTest
 from prony.report import aa
 from prony.report.blocks import Block, Chapter, Column, Lines, Row, Section, Table, TableCell
@@ -212,10 +213,6 @@ def signed(ratio: float, digits: int = 1) -> str:
     return text.replace("-", MINUS)
 
 
-def percent(share: float) -> str:
-    return f"{share * 100:.3g} %"
-
-
 def harmful(one: FigureChange) -> str:
     """Which way the figure gets worse."""
     return "less is worse" if FIGURE[one.figure].higher_is_better else "more is worse"
@@ -304,11 +301,6 @@ def figures_table(view: GateView) -> Table:
         )
         for one in view.figures
     )
-    columns = (
-        Column("change"),
-        Column("95 % interval"),
-        Column("at worst"),
-        Column("margin"),
-        Column("outcome", number=False),
-    )
+    numbers = map(Column, ("change", "95 % interval", "at worst", "margin"))
+    columns = (*numbers, Column("outcome", number=False))
     return Table(columns, (Section(rows),), title="Figures", note=f"{view.candidate} against {view.base}")

@@ -8,8 +8,9 @@ from xml.etree import ElementTree
 
 from prony.compare.noninferiority import Change, FigureChange
 from prony.judge.figures import FIGURE
+from prony.numbers import percent
 from prony.report.aa import record_words
-from prony.report.gate import change_numbers, harmful, intervals, percent, signed, undecided_because
+from prony.report.gate import change_numbers, harmful, intervals, signed, undecided_because
 from prony.report.html.plot import GAP, Axis, Plot, text_width
 from prony.report.html.scale import Scale
 from prony.report.html.theme import BUDGET, FINE, MUTED, NOT_CONFORMING

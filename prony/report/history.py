@@ -19,14 +19,9 @@ class HistoryRow:
     figure: str
     published: tuple[float | None, ...]
     measured: tuple[float | None, ...]
-
-    @property
-    def published_shape(self) -> tuple[float | None, ...]:
-        return _shape(self.published, self.measured)
-
-    @property
-    def measured_shape(self) -> tuple[float | None, ...]:
-        return _shape(self.measured, self.published)
+    published_shape: tuple[float | None, ...]
+    """Published values ÷ their mean."""
+    measured_shape: tuple[float | None, ...]
 
 
 def _shape(values: Sequence[float | None], others: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -60,10 +55,11 @@ def history(part: PartView) -> tuple[HistoryRow, ...]:
         return tuple(None if one is None else one.median for one in found)
 
     ids = [cell.cell.id for cell in part.cells]
-    return tuple(
-        HistoryRow(figure, tuple(map(printed[figure][1].get, ids)), measured(figure))
-        for figure in dict.fromkeys((*(f for f in known if f in printed), *printed))
-    )
+    rows = []
+    for figure in dict.fromkeys((*(f for f in known if f in printed), *printed)):
+        theirs, ours = tuple(map(printed[figure][1].get, ids)), measured(figure)
+        rows.append(HistoryRow(figure, theirs, ours, _shape(theirs, ours), _shape(ours, theirs)))
+    return tuple(rows)
 
 
 def sources(part: PartView) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict
 T = TypeVar("T")
 
 
-def filled(kind: type[T], *of: object, **given: Any) -> T:
+def filled(kind: type[T], /, *of: object, **given: Any) -> T:
     """A model or dataclass of what is `given`, and of these values' attributes named as its other fields."""
     every = kind.model_fields if issubclass(kind, BaseModel) else [one.name for one in fields(kind)]  # type: ignore[arg-type]
     others = [name for name in every if name not in given]

@@ -59,7 +59,10 @@ def load_exported(file: Path) -> ResultView:
 def _known_on_record(store: Store, found: ExperimentRow) -> OnRecord | None:
     """None where it cannot be read: its own page says why, and no other result waits for it."""
     try:
-        return _on_record(result_view(found, store.trials(found.id)))
+        view = result_view(found, store.trials(found.id))
+        (part, *_), (cell, *_) = view.parts, view.plan.cells
+        known = (view.id, view.created.isoformat(), cell.server, cell.trial.workload.name)
+        return None if part.aa is None else OnRecord(*known, part.aa)
     except (StoreError, ValueError, ArithmeticError, LookupError, TypeError) as fault:
         log.info("the A/A experiment %s cannot be read: %s", found.id, fault)
         return None
@@ -67,13 +70,6 @@ def _known_on_record(store: Store, found: ExperimentRow) -> OnRecord | None:
 
 def _compares(part: PartView) -> bool:
     return bool(part.pairs) or part.gate is not None
-
-
-def _on_record(view: ResultView) -> OnRecord | None:
-    (part, *_), (cell, *_) = view.parts, view.plan.cells
-    if part.aa is None:
-        return None
-    return OnRecord(view.id, view.created.isoformat(), cell.server, cell.trial.workload.name, part.aa)
 
 
 def result_view(row: ExperimentRow, stored: Sequence[StoredTrial]) -> ResultView:

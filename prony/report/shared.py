@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from prony.analysis import compared_figure
-from prony.compare.position import PositionEffect
 from prony.compare.shared import CarryOver, LoadRatio, LoadSample, load_ratios, order_effects
 from prony.plan.part import Sharing
 from prony.plan.processes import name_within
@@ -89,14 +88,11 @@ def _ratio_words(figure: str, one: LoadRatio) -> str:
 
 def order_words(view: SharedView) -> str:
     over = f"{label_of(view.figure)} over {view.trials} trials in {view.processes} processes"
-    told = [
-        text
-        for text in (
-            None if view.place is None else _place_words(view.place),
-            None if view.carry_over is None else _carry_over_words(view.carry_over),
-        )
-        if text is not None
-    ]
+    told = []
+    if (place := view.place) is not None:
+        told.append(f"{_percent(place.ratio)} % per place [{_percent(place.low)}, {_percent(place.high)}]")
+    if view.carry_over is not None:
+        told.append(_carry_over_words(view.carry_over))
     if not told:
         return f"{over}: too few to tell whether the order matters."
     if not view.found:
@@ -105,10 +101,6 @@ def order_words(view: SharedView) -> str:
         f"{over}: {'; '.join(told)}. An effect: all servers had the same order in each block, so it cancels "
         "in their ratios where it is alike; from load to load, and in the figures, it is not corrected."
     )
-
-
-def _place_words(found: PositionEffect) -> str:
-    return f"{_percent(found.ratio)} % per place [{_percent(found.low)}, {_percent(found.high)}]"
 
 
 def _carry_over_words(found: CarryOver) -> str:

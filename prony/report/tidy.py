@@ -13,6 +13,7 @@ from prony.judge.times import headline, without_response
 from prony.judge.window import measured
 from prony.report.cell_view import CellView, TrialView
 from prony.report.labels import stored_unit
+from prony.report.out import filled
 from prony.report.result import PartView, ResultView
 from prony.report.wording import counted
 
@@ -103,12 +104,11 @@ def kind(cell: CellView, trial: TrialView) -> str:
 
 def _named(view: ResultView, part: PartView, cell: CellView, trial: TrialView) -> Row:
     record = trial.record
-    return Row(
+    return filled(
+        Row,
+        record,
         experiment=view.id,
         part=part.part.name,
-        cell=cell.cell.id,
-        server=cell.cell.server,
-        workload=record.workload,
         load=record.load_name,
         trial=record.id,
         block=record.block + 1,

@@ -126,20 +126,13 @@ def _text(value: object) -> str:
 def blocks(found: TwoResults) -> list[Block]:
     sides = tuple(Column(_head(side), number=False) for side in found.sides)
     ratios = tuple(
-        Row(
-            f"{one.a} ÷ {one.b}",
-            words(one.where, *map(_ratio, one.sides), one.words),
-        )
+        Row(f"{one.a} ÷ {one.b}", words(one.where, *map(_ratio, one.sides), one.words))
         for one in found.ratios
     )
-    figures = tuple(
-        Row(
-            one.server,
-            words(one.where, *(_range(side, one.figure) for side in one.sides)),
-            named(one.figure),
-        )
-        for one in found.figures
-    )
+    figures = []
+    for one in found.figures:
+        shown = words(one.where, *(_range(side, one.figure) for side in one.sides))
+        figures.append(Row(one.server, shown, named(one.figure)))
     where = Column("where", number=False)
     made: list[Block] = []
     if ratios:
@@ -148,7 +141,7 @@ def blocks(found: TwoResults) -> list[Block]:
     else:
         made.append(Lines("Ratios", ("none: no pair of servers has three trials in one result",)))
     note = "median over trials (min–max), never divided by each other"
-    made.append(Table((where, *sides), (Section(figures),), title="Figures", note=note))
+    made.append(Table((where, *sides), (Section(tuple(figures)),), title="Figures", note=note))
     if found.differing:
         rows = tuple(Row(what, words(left, right)) for what, left, right in found.differing)
         made.append(Table(sides, (Section(rows),), title="What differs between the hosts"))

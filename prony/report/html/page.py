@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from dataclasses import dataclass
 from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from prony.report.answer import AnswerPart, answer, label_lines, provided, quick_words
-from prony.report.blocks import KIND_WORDS, Chapter
-from prony.report.html.chapters import Item, chapters, pictures
+from prony.report.answer import answer, label_lines, provided, quick_words
+from prony.report.blocks import KIND_WORDS
+from prony.report.html.chapters import chapters, pictures
 from prony.report.html.drawings import Drawer
-from prony.report.html.first import AnswerTable, answer_table
+from prony.report.html.first import answer_table
 from prony.report.html.theme import mark_of, stylesheet
-from prony.report.result import PartView, ResultView, ServerView
+from prony.report.result import ResultView, ServerView
 from prony.report.wording import bytes_in_words, counted, number, ranges
 
 _NOTHING = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'"
@@ -39,21 +38,6 @@ def source_of(text: str) -> str:
 def script(view: ResultView) -> str:
     """Of the flame graphs, where the page has some; else empty."""
     return next((one.explanation.script for one in view.parts if one.explanation is not None), "")
-
-
-@dataclass(frozen=True, slots=True)
-class PagePart:
-    """A part: its answer, and the chapters behind it."""
-
-    part: PartView
-    answer: AnswerPart
-    table: AnswerTable | None
-    pictures: tuple[Item, ...]
-    chapters: list[Chapter]
-
-    @property
-    def id(self) -> str:
-        return self.part.part.name
 
 
 def environment(package: str | None = None) -> Environment:
@@ -81,7 +65,8 @@ def render_html(view: ResultView, *, above: Markup | None = None, more_style: st
     for at, (part, told) in enumerate(zip(view.parts, found.parts, strict=True)):
         drawer = Drawer(part, places, f"p{at}-" if several else "")
         table = answer_table(told, places.__getitem__)
-        parts.append(PagePart(part, told, table, pictures(drawer), chapters(drawer)))
+        drawn = {"pictures": pictures(drawer), "chapters": chapters(drawer)}
+        parts.append({"id": part.part.name, "part": part, "answer": told, "table": table, **drawn})
     return (
         environment()
         .get_template("page.html.j2")
