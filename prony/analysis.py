@@ -47,11 +47,7 @@ def sample(record: TrialRecord, judgement: Judgement, figures: Mapping[str, floa
     )
 
 
-def later(
-    trials: Mapping[str, Sequence[Evidence]],
-    figure: str,
-    limits: SteadyWindowLimits,
-) -> Later | None:
+def later(trials: Mapping[str, Sequence[Evidence]], figure: str, limits: SteadyWindowLimits) -> Later | None:
     """By server; None where no plateau is claimed, or the figure does not move with one."""
     every = [one for mine in trials.values() for one in mine]
     if not every or not all(is_asked(one) for one in every):

@@ -149,11 +149,7 @@ def _pair_view(pair: Pair, compared: Comparison, by_server: Mapping[str, CellVie
 
 
 def _compared(
-    cells: Sequence[CellView],
-    figure: str,
-    *,
-    looks: Looks | None = None,
-    margins: Margins = MARGINS,
+    cells: Sequence[CellView], figure: str, *, looks: Looks | None = None, margins: Margins = MARGINS
 ) -> Comparison | None:
     """None when no trial has the figure."""
     trials = [trial for cell in cells for trial in cell.trials]

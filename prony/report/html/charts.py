@@ -302,5 +302,5 @@ def bound_words(cell: CellView, limits: Sequence[tuple[str, float]]) -> str:
     reached = "no figure" if found is None else f"{number(found.median)}/s"
     names = ", ".join(name for name, _ in limits) or "none is known"
     return (
-        f"{cell.cell.server}: {reached}; known_ceilings: {names}; bound by {cell.bound_by or 'nothing known'}"
+        f"{cell.cell.server}: {reached}; ceilings: {names}; bound by {cell.bound_by or 'nothing known'}"
     )

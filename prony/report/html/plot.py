@@ -57,14 +57,7 @@ class Plot:
     """
 
     def __init__(
-        self,
-        x: Axis,
-        y: Axis | None,
-        *,
-        width: float,
-        height: float,
-        left: float = PAD,
-        right: float = PAD,
+        self, x: Axis, y: Axis | None, *, width: float, height: float, left: float = PAD, right: float = PAD
     ) -> None:
         self._x, self._y = x, y or Axis(Scale(height, 0))
         self._left = max((text_width(label) + GAP for _, label in self._y.ticks), default=left)

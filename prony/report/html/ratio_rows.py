@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
@@ -26,11 +26,17 @@ Key = tuple[Markup, str]
 
 @dataclass(frozen=True, slots=True)
 class RatioRow:
-    """A ratio: its label, its drawing, and the cells beside it."""
+    """A ratio: its label, its intervals, and the cells beside its drawing."""
 
     label: str
-    drawing: Markup
+    value: float
+    within: Interval
+    at_worst: Interval
+    later: Interval | None
+    band: tuple[float, float]
+    solid: bool
     cells: tuple[str, ...]
+    drawing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,18 +49,6 @@ class RatioTable:
     rows: tuple[RatioRow, ...]
     axis: Markup
     keys: tuple[Key, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Ratio:
-    label: str
-    value: float
-    within: Interval
-    at_worst: Interval
-    later: Interval | None
-    band: tuple[float, float]
-    solid: bool
-    cells: tuple[str, ...]
 
 
 def pairs(part: PartView, *, asked: bool) -> RatioTable | None:
@@ -71,7 +65,7 @@ def pairs(part: PartView, *, asked: bool) -> RatioTable | None:
     return _table(f"Ratios, {names}", "first ÷ second", columns, found)
 
 
-def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool) -> _Ratio | None:
+def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool) -> RatioRow | None:
     if pair.ratio is None or pair.low is None or pair.high is None or pair.low <= 0:
         return None
     label = f"{pair.a} ÷ {pair.b}" if plain else f"{label_of(pair.figure)}: {pair.a} ÷ {pair.b}"
@@ -79,7 +73,7 @@ def _pair(pair: PairView, band: tuple[float, float], *, plain: bool, later: bool
     to_come = None if pair.horizon_s is None else Interval(pair.later_low, pair.later_high)
     shown = (*ends, to_come) if later else ends
     cells = (written(pair.ratio), *map(_ends, shown), CLAIM_WORDS[pair.claim])
-    return _Ratio(
+    return RatioRow(
         within(pair.where, label), pair.ratio, *ends, to_come, band, pair.claim is not Claim.OPEN, cells
     )
 
@@ -95,23 +89,21 @@ def changes(view: GateView) -> RatioTable | None:
         told = (_ends(each, signed) for each in ends)
         cells = (signed(one.ratio), *told, signed(one.limit), one.change.value)
         solid = one.change in (Change.NO_WORSE, Change.WORSE)
-        found.append(_Ratio(label_of(one.figure), one.ratio, *ends, None, band, solid, cells))
+        found.append(RatioRow(label_of(one.figure), one.ratio, *ends, None, band, solid, cells))
     columns = ("change", "95 % interval", "at worst", "margin", "")
     return _table("Changes", f"{view.candidate} ÷ {view.base}", columns, found)
 
 
-def _table(caption: str, heading: str, columns: Sequence[str], found: Sequence[_Ratio]) -> RatioTable | None:
+def _table(
+    caption: str, heading: str, columns: Sequence[str], found: Sequence[RatioRow]
+) -> RatioTable | None:
     if not found:
         return None
     scale = _scale(found)
-    rows = tuple(
-        RatioRow(
-            one.label,
-            ratio(scale, one.value, one.within, one.at_worst, one.later, one.band, solid=one.solid),
-            one.cells,
-        )
-        for one in found
-    )
+    rows = []
+    for one in found:
+        drawing = ratio(scale, one.value, one.within, one.at_worst, one.later, one.band, solid=one.solid)
+        rows.append(replace(one, drawing=drawing))
     later = any(one.later is not None for one in found)
     keys = [
         (square(INK), "95 % interval"),
@@ -119,10 +111,10 @@ def _table(caption: str, heading: str, columns: Sequence[str], found: Sequence[_
         *([(drawn("M-6-.8H6V.8H-6z", MUTED.light), "later")] if later else []),
     ]
     ticks = axis(scale, [(tick, f"{tick:g}×") for tick in ratio_ticks(scale)])
-    return RatioTable(caption, heading, tuple(columns), rows, ticks, tuple(keys))
+    return RatioTable(caption, heading, tuple(columns), tuple(rows), ticks, tuple(keys))
 
 
-def _scale(found: Sequence[_Ratio]) -> Scale:
+def _scale(found: Sequence[RatioRow]) -> Scale:
     """All ratios, their intervals and bands; what reaches beyond as far as it leaves these legible."""
     near = [end for one in found for end in (*one.band, one.value, one.within.low, one.within.high) if end]
     low, high = min(near), max(near)
