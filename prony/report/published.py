@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from prony.errors import UsageError
 from prony.judge.finding import Kind
-from prony.report import comparison, shared
+from prony.report import comparison
 from prony.report.answer import Answer, answer, quick_words
 from prony.report.blocks import KIND_WORDS, Block, Column, Lines, Row, Section, Table, TableCell
 from prony.report.cell_view import HEADLINE, CellView
@@ -19,7 +19,7 @@ from prony.report.history import printed, published_figures
 from prony.report.intervals import heading as brackets
 from prony.report.labels import named
 from prony.report.result import PartView, ResultView
-from prony.report.shape import left_out
+from prony.report.shape import left_out, shared_blocks
 from prony.report.shapes import FindingGroup, finding_groups, shape_of
 from prony.report.shapes import blocks as all_blocks
 from prony.report.wording import bytes_in_words, counted, good_to, within
@@ -175,7 +175,7 @@ def _blocks(part: PartView, claims: Iterable[str]) -> Iterator[Block]:
         left = tuple(line for line in block.lines if short.get(line, line) not in told)
         if left:
             yield replace(block, lines=left)
-    yield from shared.blocks(part)
+    yield from shared_blocks(part)
     groups = [group for group in finding_groups(part) if group.kind is not Kind.PROVIDED]
     why = (*_failures(part), *map(_reason, groups))
     if why:

@@ -21,8 +21,8 @@ from prony.plan.plan import Plan
 from prony.report.aa import COMMAND, OnRecord, fitting
 from prony.report.cell_view import HEADLINE, CellView, TrialView
 from prony.report.result import PartView, ResultView, ServerView, explained
+from prony.report.shape import shared_views
 from prony.report.shapes import SHAPES
-from prony.report.shared import shared_views
 from prony.report.wording import duration, join
 from prony.steady.detector import change_points_ms
 from prony.store import ExperimentRow, Store, StoredTrial, transfer

@@ -301,6 +301,4 @@ def bound_words(cell: CellView, limits: Sequence[tuple[str, float]]) -> str:
     found = cell.figure(HEADLINE)
     reached = "no figure" if found is None else f"{number(found.median)}/s"
     names = ", ".join(name for name, _ in limits) or "none is known"
-    return (
-        f"{cell.cell.server}: {reached}; ceilings: {names}; bound by {cell.bound_by or 'nothing known'}"
-    )
+    return f"{cell.cell.server}: {reached}; ceilings: {names}; bound by {cell.bound_by or 'nothing known'}"
