@@ -36,7 +36,7 @@ from prony.cli import (
 )
 from prony.errors import ExitCode, PronyError
 from prony.report.delivery import silence
-from prony.report.printable import printable
+from prony.report.wording import printable
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EROFS})
 """Faults of a disk, wherever they surface."""

@@ -81,7 +81,7 @@ def _begun(view: ResultView) -> str:
     """A text that is not there yet: its author writes the conclusion above the figures. It names the files
     beside it, and not the folder of who published them.
     """
-    from prony.report.markdown import heading, paragraph
+    from prony.report.published import heading, paragraph
 
     lines = [heading(view.title, 1), "", *([paragraph(view.plan.note), ""] if view.plan.note else [])]
     lines += [f"`{PAGE}` is the report, `{EXPORT}` everything that was measured:", "", "```"]
