@@ -13,6 +13,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,14 +22,11 @@ from pathlib import Path
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.server import COMMIT
-from prony.server import maven, npm, pip
 from prony.server.cache import cache_dir, prune
 from prony.server.catalogue import DEFAULTS_FILE, SERVER_FILE
-from prony.server.commit import commit_of
 from prony.server.jdk import Jdk, choose, find_jdks
-from prony.server.services import find as find_services
-from prony.server.spec import BuildKeys, JdkRange, ServerSpec
-from prony.server.tool import BuildTool
+from prony.server.spec import BuildKeys, JdkRange, ServerSpec, find_services
+from prony.server.tool import BuildTool, Pip, find_maven, find_npm
 
 AGENT = "agent"
 """The agent's directory beside the servers, and the name of its build."""
@@ -54,7 +52,6 @@ key).
 WHOLE = "app"
 """Name of an artifact that is the whole directory."""
 KEPT_PER_NAME = 3
-KEPT_LOGS = 60
 
 OnLine = Callable[[str, str], None]
 """Called with a server's name and a line of progress during its build."""
@@ -148,11 +145,11 @@ def _prepare(
     own = choose(spec.jdk, jdks=there, override=override) if spec.on_jvm else None
     match spec.build.tool if spec.build is not None else None:
         case "maven":
-            return own, maven.find(_compiler(own, spec.jdk, there, override))
+            return own, find_maven(_compiler(own, spec.jdk, there, override))
         case "npm":
-            return own, npm.find()
+            return own, find_npm()
         case "pip":
-            return own, pip.find()
+            return own, Pip()
         case None:
             return own, None
 
@@ -160,7 +157,7 @@ def _prepare(
 def _agent(spec: ServerSpec, own: Jdk, there: Sequence[Jdk], on_line: OnLine) -> Path:
     """The agent's jar: from the catalogue of this server, else from the default ones."""
     keys = BuildKeys(tool="maven", dir=str(_beside(AGENT, spec.folder.parent)), artifact="target/agent.jar")
-    return _build_one(AGENT, keys, maven.find(_compiler(own, JdkRange(min=17), there)), on_line)[0]
+    return _build_one(AGENT, keys, find_maven(_compiler(own, JdkRange(min=17), there)), on_line)[0]
 
 
 def async_profiler(on_line: OnLine) -> tuple[Path, str]:
@@ -168,7 +165,7 @@ def async_profiler(on_line: OnLine) -> tuple[Path, str]:
     source = _beside(ASYNC_PROFILER)
     version = VERSION.search((source / "pom.xml").read_text(encoding="utf-8"))
     keys = BuildKeys(tool="maven", dir=str(source), artifact="target/libraries")
-    tool = maven.find(_compiler(None, JdkRange(min=17), find_jdks()))
+    tool = find_maven(_compiler(None, JdkRange(min=17), find_jdks()))
     return _build_one(ASYNC_PROFILER, keys, tool, on_line)[0], "" if version is None else version[1]
 
 
@@ -295,3 +292,46 @@ def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
             waiting()
             fcntl.flock(held, fcntl.LOCK_EX)
         yield
+
+
+COMMIT_DIGITS = 12
+DIRTY = "-dirty"
+GIT_TIMEOUT_S = 10.0
+"""Where git is slower (a work tree of millions of files, a network file system) the commit is not known."""
+_GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
+"""Set within a hook of git: they would name another repository."""
+
+
+def commit_of(folder: Path) -> str | None:
+    """12 digits of the commit that is checked out, with `-dirty` where one of its files below the folder has
+    changed since (as `git describe --dirty` means it: a file that git does not know, such as a report that a
+    build server leaves there, changes no commit). None without git, outside of a repository, and for a folder
+    that the commit does not have: an ignored one (a package installed within somebody's work tree) or one
+    that was never added.
+    """
+    named = _git(folder, "rev-parse", "HEAD", "HEAD:./")
+    state = (
+        None if named is None else _git(folder, "status", "--porcelain", "--untracked-files=no", "--", ".")
+    )
+    if not named or state is None:
+        return None
+    return named.split()[0][:COMMIT_DIGITS] + (DIRTY if state.strip() else "")
+
+
+def _git(folder: Path, *words: str) -> str | None:
+    """What it printed; None when it failed."""
+    env = {name: value for name, value in os.environ.items() if name not in _GIT_ELSEWHERE}
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *words],
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            stdin=subprocess.DEVNULL,
+            timeout=GIT_TIMEOUT_S,
+            check=False,
+            env=env | {"GIT_OPTIONAL_LOCKS": "0"},  # only looks: takes no lock that somebody else waits for
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout if done.returncode == 0 else None

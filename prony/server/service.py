@@ -16,10 +16,9 @@ from typing import ClassVar
 from prony.evidence.server import ProcessSample, ServiceUse
 from prony.host.affinity import granted_cpus
 from prony.server.command import fill, inherited
-from prony.server.guarded import GuardedProcess
-from prony.server.services import ServiceSpec
+from prony.server.guarded import GuardedProcess, ProcessSpec, log_file, make_scratch, start_guard
 from prony.server.sockets import free_port
-from prony.server.starting import ProcessSpec, log_file, make_scratch, start_guard
+from prony.server.spec import ServiceSpec
 
 READY_TIMEOUT_S = 30.0
 ANSWER_TIMEOUT_S = 1.0

@@ -29,9 +29,8 @@ from prony.plan.target import TlsOptions, Url
 from prony.plan.trial import TrialPlan
 from prony.server import proc, sockets, throttle
 from prony.server.address import Address
-from prony.server.listening import ListenerWatch
+from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count
-from prony.server.spread import connections_by_process
 from prony.server.threads import Readings, allowed_cpus, thread_times
 from prony.targets.base import OnLine, Placement, RunningTarget
 

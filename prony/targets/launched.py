@@ -12,10 +12,8 @@ from prony.plan.load import ClosedLoad
 from prony.plan.target import Launch
 from prony.plan.trial import TrialPlan
 from prony.server.build import Built, build, lacking
-from prony.server.catalogue import Catalogue
-from prony.server.launch import launch
-from prony.server.running import RunningServer, identity_of
-from prony.server.settings import Settings
+from prony.server.catalogue import Catalogue, Settings
+from prony.server.launch import RunningServer, identity_of, launch
 from prony.server.spec import ServerSpec
 from prony.targets.base import OnLine, Placement
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from prony.errors import UsageError
-from prony.server.catalogue import Catalogue
-from prony.server.settings import Settings
+from prony.server.catalogue import Catalogue, Settings
 
 ROOMS = Path(__file__).resolve().parents[2] / "servers"
 
