@@ -18,10 +18,10 @@ from prony.plan.workload import Scenario, Workload
 
 KEPT_REQUESTS = 20
 LONG_REQUESTS = 1_100
-"""More than the limits that servers have by default (Tomcat 100, Grizzly 256, nginx 1,000)."""
+"""More than servers' default limits (Tomcat 100, Grizzly 256, nginx 1,000)."""
 CONCURRENT = 100
 LONGEST_S = 20.0
-"""A check that would take longer, by the workload's own delay, is left out."""
+"""A check that takes longer by the workload's own delay is left out."""
 DELAY_SLACK = 0.01
 """A server's timer may be early by this share."""
 DELAY_LATE_SHARE, DELAY_LATE_MS = 1.5, 50.0
@@ -34,9 +34,7 @@ def keep_alive(subject: Subject) -> CheckOutcome:
 
 
 def closes_after(subject: Subject) -> CheckOutcome:
-    """As many requests as the server declares to take on a connection, twice over; 1,100 on one if it
-    declares nothing.
-    """
+    """Twice the requests that the server declares per connection; 1,100 on one if it declares nothing."""
     declared = subject.closes_after
     requests = LONG_REQUESTS if declared is None else 2 * declared + 1
     wait_s = (subject.workload.delay_ms or 0.0) * requests / 1000
@@ -128,7 +126,7 @@ def _fastest_ms(report: EngineReport) -> float | None:
 
 
 def _single(workload: Workload, scenario: Scenario | None = None) -> Workload:
-    """The workload with one scenario alone (by default the first), so that it is known what a user sends."""
+    """With one scenario alone (default: the first), so that a user's requests are known."""
     chosen = scenario or workload.walks[0]
     return workload.model_copy(
         update={

@@ -18,10 +18,10 @@ from prony.plan.workload import Workload
 
 CLOSE_PATIENCE_S = 5.0
 OVERSIZED_BYTES = (64 << 10, 1 << 20, 4 << 20)
-"""Tried in this order until the server refuses: limits by default are 8 KiB to 1 MiB."""
+"""Up to the first refusal: default limits are 8 KiB to 1 MiB."""
 RESET_ATTEMPTS = 3
 NOT_COMPARED = {"content-length", "transfer-encoding", "connection", "keep-alive", "date", "set-cookie"}
-"""Headers that may differ between HEAD and GET, or that have a check of their own."""
+"""May differ between HEAD and GET, or have a check of their own."""
 
 
 def responses(subject: Subject) -> CheckOutcome:
@@ -170,7 +170,7 @@ def pipelined(subject: Subject) -> CheckOutcome:
 
 
 def headers(subject: Subject) -> CheckOutcome:
-    """The headers of a response: they cost bytes, and servers' defaults differ."""
+    """Response headers cost bytes, and servers' defaults differ."""
     expected = "Date (not judged)"
     try:
         _, request = subject.sample()
@@ -185,7 +185,7 @@ def headers(subject: Subject) -> CheckOutcome:
 
 
 def settings(subject: Subject) -> CheckOutcome:
-    """What the server announces for HTTP/2: its limit of streams makes a client wait."""
+    """HTTP/2 SETTINGS: a limit of streams makes a client wait."""
     expected = "SETTINGS (not judged)"
     if subject.http_version != "2":
         return _left_out("the load is not over HTTP/2")
@@ -227,9 +227,9 @@ def oversized_header(subject: Subject) -> CheckOutcome:
 
 
 def _with_filler(subject: Subject, request: WireRequest, size: int) -> tuple[str, bool]:
-    """What the server says to a request with such a header, and whether that is a refusal: an error status,
-    over HTTP/2 also RST_STREAM or GOAWAY. A refusal may be lost in the reset that follows it when the server
-    closes with bytes unread (RFC 9112, 9.6), so it is asked for again.
+    """The server's answer to such a header, and whether it is a refusal: an error status, over HTTP/2 also
+    RST_STREAM or GOAWAY. A refusal may be lost in the reset that follows (RFC 9112, 9.6), so it is asked for
+    again.
     """
     filled = WireRequest(request.method, request.path, {**request.headers, "X-Filler": "a" * size})
     for attempt in range(1, RESET_ATTEMPTS + 1):
@@ -246,7 +246,7 @@ def _with_filler(subject: Subject, request: WireRequest, size: int) -> tuple[str
 
 
 class _Connection:
-    """A connection that reconnects when the server closed it: keep-alive has a check of its own."""
+    """Reconnects when the server closed it: keep-alive has a check of its own."""
 
     def __init__(self, subject: Subject) -> None:
         self._subject = subject
@@ -266,11 +266,9 @@ class _Connection:
         return response
 
     def unasked(self) -> bytes:
-        """Bytes that arrived without a request."""
         return b"" if self._line is None else self._line.unasked()
 
     def drop(self) -> None:
-        """Close the connection."""
         if self._line is not None:
             self._line.close()
         self._line = None

@@ -1,7 +1,5 @@
-"""The suite's own client connection over HTTP/1: raw bytes out, responses parsed by h11; and what a
-connection of any version is to the checks.
-
-Independent of the engine's parser, and able to send what no well-behaved client sends.
+"""The suite's own connections: HTTP/1 as raw bytes, responses parsed by h11. Independent of the engine's
+parser, and able to send what no well-behaved client sends.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ UNASKED_WITHIN_S = 0.05
 
 
 class WireError(Exception):
-    """No response, or one that is not HTTP. `str()` is the end of a sentence."""
+    """No response, or not HTTP. `str()` is the end of a sentence."""
 
     def __init__(self, message: str, *, hung_up: bool = False, refusal: bool = False) -> None:
         super().__init__(message)
@@ -39,7 +37,7 @@ class WireError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class WireRequest:
-    """One request with nothing left to fill in. `Host` and the body's framing are added."""
+    """Nothing left to fill in; `Host` and the body's framing are added."""
 
     method: str = "GET"
     path: str = "/"
@@ -49,7 +47,6 @@ class WireRequest:
     version: str = "1.1"
 
     def encoded(self, address: Address) -> bytes:
-        """The bytes that go out."""
         lines = [f"{self.method} {self.path} HTTP/{self.version}"]
         named = {name.lower() for name in self.headers}
         if "host" not in named:
@@ -66,7 +63,7 @@ class WireRequest:
 
 @dataclass(frozen=True, slots=True)
 class WireResponse:
-    """A response. Header names are in lower case; values of a repeated header are joined."""
+    """Header names in lower case; repeated headers joined."""
 
     status: int
     version: str
@@ -75,7 +72,6 @@ class WireResponse:
 
     @property
     def announces_close(self) -> bool:
-        """Whether it announces that the connection will be closed."""
         words = {word.strip().lower() for word in self.headers.get("connection", "").split(",")}
         return "close" in words or (self.version == "1.0" and "keep-alive" not in words)
 
@@ -128,7 +124,7 @@ class Wire:
         return self.read(request.method)
 
     def send(self, data: bytes) -> None:
-        """Send these bytes. Raises WireError when the server does not accept them."""
+        """Raises WireError."""
         try:
             self._socket.sendall(data)
         except OSError as fault:
@@ -137,7 +133,7 @@ class Wire:
             ) from fault
 
     def _send_until_answered(self, data: bytes) -> None:
-        """Send these bytes piece by piece until the server responds or closes."""
+        """Piece by piece, until the server responds or closes."""
         at = 0
         while at < len(data) and self._listen(BETWEEN_PIECES_S) is None:
             size = piece_bytes(at)
@@ -177,7 +173,7 @@ class Wire:
         return WireResponse(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
 
     def ended(self, within_s: float) -> bool:
-        """Whether the server closes the connection in this time, with nothing more said."""
+        """Whether the server closes the connection in this time, silently."""
         return self._listen(within_s) == b""
 
     def unasked(self) -> bytes:
@@ -200,8 +196,8 @@ class Wire:
         parser.receive_data(data)
 
     def _listen(self, within_s: float) -> bytes | None:
-        """What comes in this time; nothing (None), or the end (no bytes). With TLS a readable socket means
-        little: there are bytes that are not the server's words.
+        """Bytes that come in this time; None: nothing, empty: the end. With TLS a readable socket may hold
+        none of the server's.
         """
         if self._rest or self._hung_up:
             return self._rest
@@ -232,14 +228,12 @@ class Wire:
 
 
 def piece_bytes(sent: int) -> int:
-    """How much goes out at once after so many bytes: little at first, as a server that refuses and closes
-    with bytes unread resets the connection.
-    """
+    """Small pieces first: a server that refuses and closes with bytes unread resets the connection."""
     return SMALL_PIECE_BYTES if sent < PIECES_SMALL_UP_TO_BYTES else PIECE_BYTES
 
 
 def connected(address: Address, timeout_s: float, alpn: tuple[str, ...]) -> socket.socket:
-    """A connection; over TLS, where the address says so, with these versions by ALPN. Raises WireError."""
+    """Over TLS with these versions by ALPN. Raises WireError."""
     try:
         plain = socket.create_connection((address.host, address.port), timeout_s)
         return _secured(plain, address.host, alpn) if address.tls else plain
@@ -265,7 +259,7 @@ def _headers(head: h11.Response) -> dict[str, str]:
 
 
 def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Fields by name; values of a repeated one are joined."""
+    """By name; repeated fields joined."""
     found: dict[str, str] = {}
     for name, value in pairs:
         found[name] = f"{found[name]}, {value}" if name in found else value

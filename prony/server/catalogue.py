@@ -16,29 +16,27 @@ from prony.server.spec import Ceilings, Layer, ServerSpec, Value, Variant, overl
 SERVER_FILE = "server.yaml"
 DEFAULTS_FILE = "defaults.yaml"
 Lines = dict[tuple[object, ...], int]
-"""The line of each key (`prony.plan.yamlfile.read_mapping`)."""
+"""Of each key, see `prony.plan.yamlfile.read_mapping`."""
 
 
 GENERAL = ("heap", "jdk")
-"""Settings that every server on a JVM has."""
+"""Of every server on a JVM."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Nothing set is the default. Values replace those of the server's `settings` key, flags come after its
-    own.
-    """
+    """Values replace the server's `settings`, flags follow its own."""
 
     values: dict[str, Value] = field(default_factory=dict)
     heap: str | None = None
     jvm_flags: tuple[str, ...] = ()
     jdk: str | None = None
-    """A major version or a JDK's directory."""
+    """Major version or directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """The servers below some directories. Files are read on demand, so a broken one harms no other."""
+    """Servers below some directories. Files are read on demand, so a broken one harms no other."""
 
     roots: tuple[Path, ...]
     files: Mapping[str, Path]
@@ -46,7 +44,7 @@ class Catalogue:
 
     @classmethod
     def load(cls, roots: Sequence[Path] | None = None) -> Catalogue:
-        """The servers of these directories, by default those of `prony.plan.catalogue_roots`."""
+        """By default from `prony.plan.catalogue_roots`."""
         places = tuple(catalogue_roots("servers") if roots is None else roots)
         files: dict[str, Path] = {}
         for root in places:
@@ -55,12 +53,12 @@ class Catalogue:
         return cls(places, files)
 
     def names(self) -> tuple[str, ...]:
-        """All servers, without variants, in alphabetical order."""
+        """Sorted, without variants."""
         return tuple(sorted(self.files))
 
     def specs(self) -> tuple[list[ServerSpec], list[UsageError]]:
-        """Every readable server, each followed by its variants and their combinations; and the errors of the
-        others.
+        """Every readable server, each followed by its variants and their combinations; and the others'
+        errors.
         """
         good: list[ServerSpec] = []
         bad: list[UsageError] = []
@@ -72,11 +70,9 @@ class Catalogue:
         return good, bad
 
     def resolve(self, address: str, settings: Settings | None = None) -> ServerSpec:
-        """The server addressed as `name`, `name:variant`, `name:variant+variant+setting=value`, or likewise
-        by the path of a server.yaml (or of its folder), with further settings.
-
-        Raises UsageError: unknown names come with the known ones and the nearest; faults in a file with file
-        and line.
+        """The server addressed as `name`, `name:variant+variant+setting=value`, or by the path of a
+        server.yaml or its folder. Raises UsageError: unknown names with the nearest known one, faults in a
+        file with its line.
         """
         name, rest = divided(address)
         words = [word for word in rest.split("+") if word]
@@ -131,7 +127,7 @@ class Catalogue:
     def _inherited(
         self, file: Path, keys: Mapping[str, object], lines: Lines, seen: tuple[str, ...]
     ) -> dict[str, object]:
-        """The defaults of the runtime named in `keys` (read from `file`), with what it inherits itself."""
+        """The defaults of the runtime named in `keys`, with what it inherits itself."""
         runtime = keys.get("runtime")
         if not isinstance(runtime, str):
             return {}
@@ -160,9 +156,7 @@ class Catalogue:
 
 
 def _layer(file: Path, data: dict[str, object], lines: Lines) -> dict[str, object]:
-    """These keys, checked by themselves so that an error names the file they stand in, those of each variant,
-    too; every `build.dir` made absolute.
-    """
+    """Checked by themselves, so that an error names the file they are in; every `build.dir` absolute."""
     variants = data.get("variants") or {}
     if not isinstance(variants, dict):
         raise UsageError(
@@ -194,9 +188,7 @@ def _checked(
 
 
 def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Sequence[str]) -> list[str]:
-    """The named variants, in the order of the file. Raises UsageError for unknown ones and for those that
-    exclude each other.
-    """
+    """The named variants, in the order of the file. Raises UsageError for unknown ones and exclusive ones."""
     for word in words:
         if word not in variants:
             listed = f"its variants: {', '.join(sorted(variants))}" if variants else "it has no variants"
@@ -214,15 +206,15 @@ def _chosen(server: str, variants: Mapping[str, Mapping[str, object]], words: Se
 
 
 def parse(words: list[str]) -> Settings:
-    """The settings of an address, each `name=value`."""
+    """From the words `name=value` of an address."""
     pairs = dict(word.split("=", 1) for word in words)
     heap, jdk = pairs.pop("heap", None), pairs.pop("jdk", None)
     return Settings({name: _number(text) for name, text in pairs.items()}, heap=heap, jdk=jdk)
 
 
 def configure(spec: ServerSpec, settings: Settings) -> ServerSpec:
-    """The server with these settings, which its name then includes (flags aside). Raises UsageError for an
-    unknown one. A setting named like a ceiling (`worker_threads`) sets that ceiling, too.
+    """The server with these settings, which its name then includes (flags aside). A setting named like a
+    ceiling sets it, too. Raises UsageError.
     """
     for name in settings.values:
         if name not in spec.settings:
@@ -256,7 +248,7 @@ def configure(spec: ServerSpec, settings: Settings) -> ServerSpec:
 
 
 def bounded(ceilings: Ceilings, values: dict[str, Value]) -> Ceilings:
-    """The server's ceilings, with those that are settings at their values."""
+    """Ceilings that are also settings take their values."""
     declared = ceilings.model_dump(exclude_none=True)
     return ceilings.model_copy(
         update={name: values[name] for name in declared if type(values.get(name)) is int}

@@ -1,6 +1,4 @@
-"""A process below a guard: whether it lives, what it uses, on which CPUs it runs, and that it is gone at the
-end.
-"""
+"""A process below a guard: started with its own directory and log, observed, and gone at the end."""
 
 from __future__ import annotations
 
@@ -34,47 +32,44 @@ KEPT_LOGS = 60
 FINEST_POLL_S = 0.001
 COARSEST_POLL_S = 0.01
 POLLS_PER_ELAPSED = 200
-"""Start-up is polled every 1 to 10 ms, at half a percent of the elapsed time: precise enough, and cheap."""
+"""Start-up is polled every 1 to 10 ms, at half a percent of the elapsed time."""
 LAST_LINES = 20
 STOP_MARGIN_S = 15.0
-"""On top of the grace period: killed processes need time to go (see guard.KILL_PATIENCE_S)."""
+"""On top of the grace period (see guard.KILL_PATIENCE_S)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class GuardedProcess:
-    """One fresh process and its children. Use it in a `with`: it is always stopped at the end."""
+    """One fresh process and its children. Use it in a `with`."""
 
     kind: ClassVar[str] = "process"
-    """Its kind, for messages: `server` or `service`."""
+    """For messages: `server` or `service`."""
 
     name: str
-    """Its name in messages."""
     host: str
     port: int
     command: tuple[str, ...]
     log: Path
-    """Its log file; kept after it has stopped."""
+    """Kept after the stop."""
     scratch: Path
-    """Its working and temporary directories; removed when it stops."""
+    """Working and temporary directories; removed at the stop."""
     guard: subprocess.Popen[bytes]
     pid: int
     started_monotonic_s: float
     """Time of its exec."""
     clean: bool | None = None
-    """Whether nothing was left after the stop; None until it has been stopped."""
+    """Whether nothing was left after the stop; None before."""
     _exited: tuple[int, float] | None = None
     _left: list[int] | None = None
     _said: bytearray = field(default_factory=bytearray)
     _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def pids(self) -> tuple[int, ...]:
-        """All its living processes, the first one first."""
+        """Living processes, the first one first."""
         return proc.descendants(self.guard.pid)
 
     def owns_port(self) -> bool | None:
-        """Whether every socket that listens on the port belongs to this process; None when nobody listens or
-        it cannot be told.
-        """
+        """Whether it owns every listening socket of the port; None: nobody listens, or not known."""
         found = sockets.listeners(self.port, self.host)
         if not found:
             return None
@@ -105,7 +100,6 @@ class GuardedProcess:
         time.sleep(min(COARSEST_POLL_S, max(FINEST_POLL_S, elapsed_s / POLLS_PER_ELAPSED)))
 
     def _other_listener(self) -> str:
-        """The other process that listens on this port, as a clause; empty when there is none."""
         found = sockets.listeners(self.port, self.host)
         owned = sockets.owned_by((listener.inode for listener in found), self.pids()) or set()
         other = next((listener for listener in found if listener.inode not in owned), None)
@@ -116,9 +110,7 @@ class GuardedProcess:
         return f"port {self.port} is taken by {who}"
 
     def set_affinity(self, cpus: Iterable[int]) -> bool:
-        """Put all threads of all its processes on these CPUs and the guard elsewhere; False when this is not
-        permitted.
-        """
+        """Pin all its threads to these CPUs and the guard elsewhere; False when not permitted."""
         wanted = set(cpus)
         others = set(range(os.cpu_count() or 1)) - wanted
         if others:
@@ -127,11 +119,10 @@ class GuardedProcess:
         return bool(wanted) and proc.pin(self.guard.pid, wanted)
 
     def sample(self) -> ProcessSample | None:
-        """CPU, memory, threads, descriptors of all its processes; None when it is gone."""
+        """None when it is gone."""
         return proc.sample(self.pids(), reaper=self.guard.pid)
 
     def alive(self) -> bool:
-        """Whether the launched process still runs."""
         self._listen_to_guard()
         return self._exited is None and self.guard.poll() is None and self.clean is None
 
@@ -150,7 +141,6 @@ class GuardedProcess:
             return f"killed by signal {-code}"
 
     def last_lines(self) -> str:
-        """The end of its output."""
         try:
             with self.log.open("rb") as log:
                 log.seek(max(0, log.seek(0, os.SEEK_END) - 16384))
@@ -160,8 +150,8 @@ class GuardedProcess:
         return "\n".join([line for line in lines if line.strip()][-LAST_LINES:])
 
     def stop(self, grace_s: float = 10.0) -> bool:
-        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the listening socket are gone. May be
-        called twice.
+        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the socket are gone. May be called
+        twice.
         """
         with self._lock:
             if self.clean is None:
@@ -188,7 +178,6 @@ class GuardedProcess:
         return not left and not self._left and not sockets.listeners(self.port, self.host)
 
     def _listen_to_guard(self) -> None:
-        """Read the guard's messages so far."""
         with self._lock:
             assert self.guard.stdout is not None
             while not self.guard.stdout.closed:
@@ -224,20 +213,19 @@ GUARD_ENDS_WITHIN_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessSpec:
-    """What a guard is to start, and where."""
+    """What a guard starts, and where."""
 
     command: Sequence[str]
     env: Mapping[str, str]
     scratch: Path
-    """Its directory from `make_scratch`, which the guard removes at the end."""
+    """From `make_scratch`; the guard removes it at the end."""
     log: Path
     cpus: Sequence[int]
-    """The CPUs it may use for now."""
+    """Where it starts."""
     own_cpus: Sequence[int]
     """Its CPUs in the window: the guard stays off them."""
 
     def line(self) -> bytes:
-        """As the guard reads it."""
         process_spec = {
             "command": list(self.command),
             "env": dict(self.env),
@@ -252,9 +240,7 @@ class ProcessSpec:
 
 
 def make_scratch() -> Path:
-    """A private directory for one run: working directory, temporary directory, the agent's socket. Short, for
-    the socket's sake.
-    """
+    """A private directory for one run. Its path is short, for the agent's socket."""
     places = [None, "/tmp"] if len(tempfile.gettempdir()) > LONGEST_SOCKET_PATH - 40 else [None]
     for place in reversed(places):
         try:
@@ -286,8 +272,8 @@ def log_file(log_dir: Path | None, name: str) -> Path:
 
 
 def start_guard(process_spec: ProcessSpec, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """The guard, and its first message; `name` says in an error what could not be started. `-I -S`: nothing
-    of the user's Python environment gets in, and it starts fast. Raises EnvironmentFault.
+    """The guard, and its first message; `name` is for errors. `-I -S`: no part of the user's Python
+    environment gets in, and it starts fast. Raises EnvironmentFault.
     """
     with process_spec.log.open("ab") as faults:
         process = subprocess.Popen(
@@ -320,7 +306,7 @@ def _write(handle: int, message: bytes) -> None:
 
 
 def _give_up(process: subprocess.Popen[bytes]) -> None:
-    """End the guard, and what it started, by closing its input."""
+    """Closing its input ends the guard and what it started."""
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
             with suppress(BrokenPipeError):

@@ -1,7 +1,4 @@
-"""Starts a built server as a fresh process (its CPUs, its port, its folders, its guard), knows when it is
-ready and what it uses, and that it is gone at the end. Answers what a trial asks of a target
-(`prony.targets.base.RunningTarget`).
-"""
+"""Starts a built server as a fresh process, and observes and stops it (`prony.targets.base.RunningTarget`)."""
 
 from __future__ import annotations
 
@@ -43,9 +40,9 @@ from prony.server.spec import find_services
 from prony.server.threads import Compilers, Readings, thread_times
 
 ASKS_AFTER_S = 0.05
-"""Most of the time between a wrong response and the next request; less where asking takes less."""
+"""Longest pause between a wrong response and the next request."""
 REPORT_PATIENCE_S = 10.0
-"""How long after listening the application may take to print its own figures."""
+"""After listening: time for the application to print its own figures."""
 
 
 def launch(
@@ -156,22 +153,18 @@ def _placeholders(built: Built, cpus: Sequence[int], host: str, port: int, tmp: 
 
 @dataclass(slots=True, kw_only=True)
 class RunningServer(GuardedProcess):
-    """One fresh server process and everything that it started, and the services behind it. Use it in a
-    `with`: it stops them however that ends.
-    """
+    """One fresh server process, everything that it started, and its services. Use it in a `with`."""
 
     kind: ClassVar[str] = "server"
 
     built: Built
     own_cpus: tuple[int, ...] = ()
-    """Its own while it is measured; empty: all that we have."""
+    """For the window; empty: all that are granted."""
     agent: AgentClient | None = None
     ca: Path | None = None
-    """The certificate to trust (PEM) when it speaks HTTPS with a certificate that was made for this run; gone
-    after the stop.
-    """
+    """The certificate to trust (PEM) when one was made for this run; gone after the stop."""
     services: Sequence[RunningService] = ()
-    """Its backing services: started before it and stopped after it; they are not among its processes."""
+    """Backing services: started before it, stopped after it, not among its processes."""
     _owned_at_ready: bool | None = None
     _watch: ListenerWatch = field(init=False)
     _limit_at_ready: int | None = None
@@ -185,29 +178,24 @@ class RunningServer(GuardedProcess):
 
     @property
     def address(self) -> Address:
-        """Where it is reached."""
         return Address(self.host, self.port, self.built.spec.tls)
 
     @property
     def url(self) -> str:
-        """Where it is reached: scheme, host and port."""
         return self.address.url
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """None: connections go to the URL's host."""
         return ()
 
     @property
     def tls(self) -> TlsOptions:
-        """How the engine speaks TLS with it: a certificate of the server's own cannot be checked."""
+        """A certificate of the server's own cannot be checked."""
         return TlsOptions(ca=self.ca, insecure=self.built.spec.tls and self.ca is None)
 
     @property
     def identity(self) -> ServerIdentity:
-        """Which server this is. `owns_port` and the descriptor limit are those at ready (a JVM raises its
-        own limit), those of listeners under load are what `look` saw.
-        """
+        """Port ownership and descriptor limit are those at ready (a JVM raises its own limit)."""
         return identity_of(self.built).model_copy(
             update={
                 "command": self.command,
@@ -224,7 +212,7 @@ class RunningServer(GuardedProcess):
 
     @property
     def own_probe(self) -> Preflight:
-        """The request by which the server says that it is ready (`ready` in its server.yaml)."""
+        """The `ready` request of its server.yaml."""
         ready = self.built.spec.ready
         return status_probe(self.host, self.port, ready.path, ready.status, self.built.spec.tls)
 
@@ -261,15 +249,13 @@ class RunningServer(GuardedProcess):
         )
 
     def look(self) -> None:
-        """Each second under load and at its end: another process may have come to listen on the same port."""
         self._watch.look()
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        """Those that are established now."""
         return connections_by_process(self.pids(), self._listeners() or frozenset(), (self.port,))
 
     def _await_report(self, deadline_s: float) -> dict[str, float]:
-        """The figures that the application prints at ready; empty when it prints none (in time)."""
+        """The figures that the application prints at ready; empty when it prints none in time."""
         word = self.built.spec.reports
         while word is not None:
             found = _reported(self.log, word)
@@ -281,7 +267,7 @@ class RunningServer(GuardedProcess):
         return {}
 
     def jvm(self) -> JvmSnapshot | None:
-        """What the agent says, and the JIT compilers' CPU time; None when there is no agent or no answer."""
+        """The agent's counters and the JIT compilers' CPU time; None without an answer."""
         found = None if self.agent is None else self.agent.snapshot()
         if found is None:
             return None
@@ -289,50 +275,39 @@ class RunningServer(GuardedProcess):
 
     @property
     def descriptor_limit(self) -> int | None:
-        """The soft limit of open files of the first process."""
+        """Soft limit of open files of the first process."""
         return proc.descriptor_limit_soft(self.pid)
 
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
-        """CPU quota counters up to now (`throttle.between` gives the difference); None when they cannot be
-        read.
-        """
         return throttle.throttle(self.pid)
 
     def cpus(self) -> tuple[int, ...]:
-        """Its own while it is measured."""
         return tuple(self.own_cpus or granted_cpus())
 
     def quota_cpus(self) -> float | None:
-        """That of its group, which it shares with whatever started Prony."""
         return cpu_quota(pid=self.pid)
 
     def thread_times(self) -> Readings:
-        """CPU time of each thread of all its processes; not where they may run, which Prony chose."""
+        """Without their CPUs, which Prony chose."""
         return thread_times(self.pids(), where=False)
 
     def request_count(self) -> int | None:
-        """The requests that it has read so far; None when it does not count, or cannot be asked."""
         return request_count(self.address, self.built.spec.counts)
 
     def service_use(
         self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
     ) -> tuple[ServiceUse, ...]:
-        """Its backing services, and what they used between two readings."""
         return tuple(one.use(opened.get(one.name), closed.get(one.name)) for one in self.services)
 
     def service_pids(self) -> set[int]:
-        """All living processes of its services."""
         return {pid for service in self.services for pid in service.pids()}
 
     def service_samples(self) -> Mapping[str, ProcessSample]:
-        """CPU and memory of each service that lives, by its name."""
         read = {service.name: service.sample() for service in self.services}
         return {name: sample for name, sample in read.items() if sample is not None}
 
     def ended_service(self) -> str | None:
-        """`memcached: killed by SIGKILL` once a service has ended before its server was stopped; None while
-        all of them live.
-        """
+        """`memcached: killed by SIGKILL` once a service has ended; None while all live."""
         ended = ((service.name, service.exit_description()) for service in self.services)
         return next((f"{name}: {how}" for name, how in ended if how is not None), None)
 
@@ -355,7 +330,6 @@ class RunningServer(GuardedProcess):
 
 
 def identity_of(built: Built) -> ServerIdentity:
-    """Which server this is, as far as its build tells."""
     spec, jdk = built.spec, built.jdk
     return ServerIdentity(
         name=spec.name,
@@ -368,9 +342,7 @@ def identity_of(built: Built) -> ServerIdentity:
 
 
 def _reported(log: Path, word: str) -> dict[str, float] | None:
-    """The numbers in the JSON object after `word` at the start of a whole line; None when there is no such
-    line yet.
-    """
+    """The numbers in the JSON object after `word` at the start of a whole line; None without such a line."""
     try:
         content = log.read_bytes()
     except OSError:

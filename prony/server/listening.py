@@ -1,7 +1,6 @@
-"""Who listens where a server is reached, while it is under load.
-
-With SO_REUSEPORT another process may listen at the same address at any time, and gets its share of the new
-connections; one that leaves takes the connections with it that it had not accepted yet.
+"""Listening sockets under load, and how connections spread over processes. With SO_REUSEPORT another process
+may listen at the same address at any time and gets its share of new connections; one that leaves takes the
+connections with it that it had not accepted yet.
 """
 
 from __future__ import annotations
@@ -17,28 +16,24 @@ from prony.server import proc, sockets
 
 @dataclass(slots=True)
 class ListenerWatch:
-    """Looks each second. Once a socket of somebody else's was seen it is not forgotten."""
+    """Polled each second. A foreign socket, once seen, is not forgotten."""
 
     find: Callable[[], frozenset[int] | None]
-    """The inodes of the sockets that listen there now; None, no look, where that cannot be read."""
+    """Inodes of the listening sockets; None where they cannot be read."""
     pids: Callable[[], Iterable[int]]
-    """The server's living processes."""
     owned: bool | None = None
-    """Whether all of them were the server's whenever they were looked at; None: it was not looked at, could
-    not be told, or nobody listened.
-    """
+    """Whether all of them were the server's at every poll; None: not known, or nobody listened."""
     other: str | None = None
-    """Who else listened, in words."""
+    """The other listener, in words."""
     most: int = 0
-    """Sockets at the same time, at most ..."""
+    """Sockets at the same time, at most."""
     gone: int = 0
-    """... and how many of those were closed at two later looks in a row, at most."""
+    """Sockets closed at two later polls in a row, at most."""
     _missing: int = 0
-    """At the last look."""
     _known: frozenset[int] = field(default=frozenset())
 
     def look(self) -> None:
-        """Reads the kernel's table of listening sockets; descriptors only when a socket is new."""
+        """Reads the kernel's listening sockets; descriptors only when a socket is new."""
         inodes = self.find()
         if inodes is None:
             return
@@ -72,9 +67,8 @@ def _holder(inodes: Iterable[int]) -> str:
 
 
 MOST_DESCRIPTORS = 2_000
-"""Beyond this many the reading would cost too much of the client's CPU: 9 µs each."""
+"""Beyond this many the reading costs too much of the client's CPU: 9 µs each."""
 MOST_PROCESSES = 256
-"""So would so many directories."""
 
 
 def connections_by_process(
@@ -114,7 +108,6 @@ def connections_by_process(
 
 
 def _inode(pid: int, descriptor: str) -> int | None:
-    """The inode of a socket; None for anything else."""
     try:
         target = os.readlink(f"/proc/{pid}/fd/{descriptor}")  # noqa: PTH115 - a name, not a path
     except OSError:

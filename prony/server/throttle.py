@@ -10,17 +10,14 @@ from prony.host.proc import ROOT
 
 GROUP_FILE = "/proc/{pid}/cgroup"
 Levels = tuple[CgroupThrottle, ...]
-"""Of each level with a quota, the nearest first: any of them may be the one that stops the process."""
+"""Of each level with a quota, nearest first: any of them may stop the process."""
 V1_ROOTS = ("/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/cpuacct,cpu")
 V2_ROOTS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
 
 
 def throttle(pid: int, root: Path = ROOT) -> Levels | None:
-    """The counters since the cgroup exists, of each level that has a quota, the nearest first; one of zeros
-    when no level has one. `root`: of the file system, another one in tests.
-
-    None when they cannot be read. The difference of two readings says what happened in between, see
-    `between`.
+    """Counters since the cgroup exists, of each level with a quota, nearest first; one of zeros when no level
+    has one. None when unreadable. `root`: of the file system, for tests.
     """
     try:
         rows = [
@@ -43,8 +40,8 @@ def _below(root: Path, path: str) -> Path:
 
 
 def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
-    """The difference of two readings, of the level that was throttled longest; None when either is unknown,
-    or a level came or went.
+    """The difference of two readings, of the level throttled longest; None when either is unknown, or a level
+    came or went.
     """
     if not first or not last or len(first) != len(last):
         return None
@@ -76,9 +73,7 @@ def _levels(roots: Sequence[Path], path: str) -> Levels | None:
 
 
 def _has_quota(level: Path) -> bool:
-    """Whether this level limits CPU time; the root of a hierarchy and levels without the
-    controller do not.
-    """
+    """A hierarchy's root and levels without the controller have none."""
     for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
         try:
             return not (level / file).read_text(encoding="ascii").startswith(unlimited)

@@ -1,6 +1,4 @@
-"""Build tools of servers: Maven, npm and pip; each run with its output in a log, live progress, readable
-errors.
-"""
+"""Build tools of servers (Maven, npm, pip): output in a log, live progress, readable errors."""
 
 from __future__ import annotations
 
@@ -23,7 +21,6 @@ from prony.server.jdk import Jdk
 
 LAST_LINES = 20
 ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
-"""Terminal colour codes."""
 _under_way: set[subprocess.Popen[str]] = set()
 
 OnLine = Callable[[str], None]
@@ -34,12 +31,12 @@ class BuildTool:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """The part of the tool's version that decides the build."""
+        """What of the tool decides the build."""
         raise NotImplementedError
 
     @property
     def versions(self) -> dict[str, str]:
-        """Runtime versions for the server's identity, name -> version."""
+        """For the server's identity."""
         return {}
 
     def programs(self, artifact: Path) -> dict[str, str]:  # noqa: ARG002 - the same for every tool
@@ -101,7 +98,7 @@ def run(
 
 
 def end_under_way() -> None:
-    """Ends every tool that this process runs now, from whatever thread: `run` raises EnvironmentFault."""
+    """Kills every running tool, from any thread: `run` raises EnvironmentFault."""
     for process in list(_under_way):
         _kill(process)
 
@@ -115,9 +112,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
 def ask_version(
     command: Sequence[str | Path], pattern: str, advice: str, env: Mapping[str, str] | None = None
 ) -> str:
-    """The first group of `pattern` in what the program prints. Raises EnvironmentFault that ends with
-    `advice`.
-    """
+    """The first group of `pattern` in its output. Raises EnvironmentFault ending with `advice`."""
     program = command[0]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=env)
@@ -173,7 +168,7 @@ class Maven(BuildTool):
 
 
 def find_maven(jdk: Jdk) -> Maven:
-    """The `mvn` on the PATH and its version. Raises EnvironmentFault that says how to get one."""
+    """On the PATH. Raises EnvironmentFault that says how to get it."""
     on_path = shutil.which("mvn")
     if on_path is None:
         raise EnvironmentFault(
@@ -185,7 +180,7 @@ def find_maven(jdk: Jdk) -> Maven:
 
 
 def _maven_version(command: Path, jdk: Jdk) -> str:
-    """Asking costs a JVM start, so the version is cached for as long as the file is unchanged."""
+    """Cached while the file is unchanged: asking costs a JVM start."""
     stat = command.stat()
     identity = f"{command} {stat.st_mtime_ns} {stat.st_size}"
     memory = cache_dir() / "maven-version.json"
@@ -234,7 +229,7 @@ class Npm(BuildTool):
         return {"node": str(self.node)}
 
     def make(self, name: str, folder: Path, args: Sequence[str], log: Path, on_line: OnLine) -> None:
-        """Install what the lock file says, without scripts of packages."""
+        """Without scripts of packages."""
         if not (folder / "package-lock.json").is_file():
             raise EnvironmentFault(
                 f"the build of {name} needs a package-lock.json beside its package.json; make one with "
@@ -251,7 +246,7 @@ class Npm(BuildTool):
 
 
 def find_npm() -> Npm:
-    """The `node` and `npm` on the PATH. Raises EnvironmentFault that says how to get them."""
+    """On the PATH. Raises EnvironmentFault that says how to get them."""
     found = {program: shutil.which(program) for program in ("node", "npm")}
     node, npm = found["node"], found["npm"]
     if node is None or npm is None:

@@ -1,7 +1,5 @@
-"""What a trial asks of a server under test, whichever kind of target it is.
-
-A kind is a pair of classes: `ServerUnderTest` (once for a plan) and `RunningTarget` (once for a trial). What
-a kind cannot answer is None, and the checks that need it say *unknown*.
+"""What a trial asks of a server under test. A kind of target is a pair of classes: `ServerUnderTest` (once
+for a plan) and `RunningTarget` (once for a trial). None means: not known.
 """
 
 from __future__ import annotations
@@ -28,23 +26,21 @@ from prony.server.build import Built
 from prony.server.threads import Readings
 
 OnLine = Callable[[str, str], None]
-"""Called with the name of a server and a line of its build."""
+"""Server's name, a line of its build."""
 
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a server runs that somebody else started. Empty: it is not running, it is ours to place, or it is
-    on another host.
-    """
+    """Where a server runs that somebody else started. Empty: not running, ours to place, or on another host."""
 
     cpus: Mapping[int, frozenset[int]] = field(default_factory=dict)
-    """Of each of its processes on this host that serve requests: on which CPUs it may run."""
+    """Of each serving process on this host: where it may run."""
     hidden: bool = False
-    """It listens on this host, and its process may not be read."""
+    """It listens on this host, but its process cannot be read."""
 
     @property
     def all_cpus(self) -> frozenset[int]:
-        """Of all of them; empty: not known."""
+        """Empty: not known."""
         return frozenset[int]().union(*self.cpus.values())
 
 
@@ -53,7 +49,7 @@ class ServerUnderTest(Protocol):
 
     @property
     def name(self) -> str:
-        """As messages and evidence call it."""
+        """For messages and evidence."""
 
     @property
     def identity(self) -> ServerIdentity:
@@ -81,11 +77,11 @@ class ServerUnderTest(Protocol):
 
     @property
     def closes_after(self) -> int | None:
-        """It closes a connection after this many requests, as it declares; None: nothing is declared."""
+        """Declared requests per connection; None: not declared."""
 
     @property
     def max_connections(self) -> int | None:
-        """It accepts so many connections at a time, as it declares; None: nothing is declared."""
+        """Declared limit of connections at a time; None: not declared."""
 
     @property
     def built(self) -> Built | None:
@@ -97,7 +93,7 @@ class ServerUnderTest(Protocol):
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Those that it says it offers; empty: it says nothing, and any may be tried."""
+        """Declared ones; empty: any may be tried."""
 
     def placement(self) -> Placement:
         """Where it runs now, by somebody else's doing."""
@@ -112,7 +108,7 @@ class ServerUnderTest(Protocol):
         """The limits of this host towards the target."""
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
-        """What bounds its rate besides CPU, on this many CPUs."""
+        """Limits of its rate other than CPU."""
 
     def start(self, partition: CpuPartition) -> RunningTarget:
         """For one trial; it is not ready yet. Raises EnvironmentFault when it cannot be started."""
@@ -142,9 +138,8 @@ class RunningTarget(Protocol):
         """Which server this is."""
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
-        """Wait until it is ready: until `probe` finds a right response, or by its own means without one. A
-        server of somebody else's is asked once. Returns how it started; None: it was running already. Raises
-        EnvironmentFault.
+        """Until `probe` gets a right response, or by its own means without one; a server of somebody else's
+        is asked once. None: it was running already. Raises EnvironmentFault.
         """
 
     def set_affinity(self, cpus: tuple[int, ...]) -> bool:
@@ -192,14 +187,10 @@ class RunningTarget(Protocol):
         """Which backing service ended, and how; None while all of them live."""
 
     def look(self) -> None:
-        """Each second under load and at its end: who listens on its port (another process may have come, and
-        the kernel gives it its share of the new connections). Must cost next to nothing.
-        """
+        """Polls listening sockets, each second under load and at its end. Must cost next to nothing."""
 
     def connections_by_process(self) -> tuple[int, ...] | None:
-        """Of each of its processes now, most first; empty for a single process, None when not known. Reads
-        all its descriptors, so it must not be asked in a window.
-        """
+        """Now, most first; empty for a single process. Reads all descriptors: not within a window."""
 
     def stop(self) -> bool | None:
         """End it; whether it was gone then. None: it is not ours to stop. May be called twice."""

@@ -1,4 +1,4 @@
-"""A server of the catalogue, started fresh by Prony for each trial on CPUs of its own."""
+"""A server of the catalogue, started fresh for each trial on CPUs of its own."""
 
 from __future__ import annotations
 
@@ -20,22 +20,20 @@ from prony.targets.base import OnLine, Placement
 
 @dataclass(slots=True)
 class LaunchedServer:
-    """A server of the catalogue as a target."""
-
     spec: ServerSpec
     built: Built | None = None
     """Set by `prepare`."""
     host: str = "127.0.0.1"
-    """The address on which it listens."""
+    """Listening address."""
     log_dir: Path | None = None
-    """Where its output goes; None: the cache."""
+    """Of its output; None: the cache."""
     owned: bool = True
     unix: str | None = None
     destinations: int = 1
 
     @classmethod
     def of(cls, asked: Launch, catalogue: Catalogue) -> LaunchedServer:
-        """Raises UsageError for an unknown server, or a setting that it does not have."""
+        """Raises UsageError for an unknown server or setting."""
         settings = Settings(dict(asked.settings), asked.heap, asked.jvm_flags, asked.jdk)
         spec = catalogue.resolve(asked.address, settings)
         return cls(spec if asked.known_as is None else spec.model_copy(update={"name": asked.known_as}))
@@ -73,19 +71,16 @@ class LaunchedServer:
         return tuple(self.spec.workloads)
 
     def placement(self) -> Placement:
-        """Its CPUs are chosen for it."""
         return Placement()
 
     def lacking(self) -> str | None:
         return lacking(self.spec)
 
     def prepare(self, on_line: OnLine) -> None:
-        """Build it unless it is in the cache."""
         if self.built is None:
             (self.built,) = build([self.spec], on_line=on_line)
 
     def limits(self, found: Limits) -> Limits:
-        """Those that were found: each process has a port that nobody had before."""
         return found
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
@@ -110,9 +105,7 @@ class LaunchedServer:
         )
 
     def start(self, partition: CpuPartition) -> RunningServer:
-        """Raises EnvironmentFault: a port that is taken, a backing service that is not ready, a program that
-        cannot be executed.
-        """
+        """Raises EnvironmentFault."""
         assert self.built is not None, "prepare() comes first"
         return launch(
             self.built,
