@@ -9,8 +9,7 @@ import ssl
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import hpack
 from h2 import events
@@ -25,6 +24,7 @@ from prony.conformance.wire import (
     LONGEST_BODY_BYTES,
     PIECE_BYTES,
     UNASKED_WITHIN_S,
+    Line,
     WireError,
     WireRequest,
     WireResponse,
@@ -66,7 +66,7 @@ class _Reply:
         return self.ended or self.reset is not None
 
 
-class Http2Wire:
+class Http2Wire(Line):
     """One request under way at a time. Use it in a `with`."""
 
     def __init__(self, address: Address, timeout_s: float = 10.0) -> None:
@@ -91,7 +91,6 @@ class Http2Wire:
             raise
 
     def ask(self, request: WireRequest) -> WireResponse:
-        """Send, and read the response. Raises WireError."""
         try:
             self._stream, reply = self._h2.get_next_available_stream_id(), _Reply()
             self._reply = reply
@@ -107,9 +106,6 @@ class Http2Wire:
         return WireResponse(reply.status, "2", reply.headers, bytes(reply.body))
 
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """Piece by piece until the server refuses: a response, RST_STREAM or GOAWAY. One that closes with
-        bytes unread resets the connection, and its answer would be lost.
-        """
         try:
             while not self._first:
                 self._receive()  # its SETTINGS, whose acknowledgement may not go out between pieces
@@ -241,18 +237,6 @@ class Http2Wire:
                 for event in self._h2.receive_data(data):
                     if isinstance(event, events.ConnectionTerminated):
                         self._goaway = _code(event.error_code)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
 
 
 def _is_h2(connection: socket.socket) -> None:

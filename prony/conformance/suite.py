@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from prony.conformance import offered as by_engine
-from prony.conformance import responses
+from prony.conformance import checks
+from prony.conformance.checks import AS_DECLARED, Check
 from prony.conformance.result import START, CheckOutcome, CheckResult, CheckStatus, Conformance
 from prony.conformance.walk import Subject, walked_once
 from prony.errors import EnvironmentFault, UsageError
@@ -22,27 +22,25 @@ from prony.server.launch import RunningServer, launch
 from prony.server.spec import HttpVersion, ServerSpec
 from prony.trial.preparation import Preparation
 
-Check = Callable[[Subject], CheckOutcome]
 CHECKS: Mapping[str, Check] = {
-    "answers": responses.responses,
-    "further": responses.further,
-    "unknown-path": responses.unknown_path,
-    "head": responses.head,
-    "keep-alive": by_engine.keep_alive,
-    "closes-after": by_engine.closes_after,
-    "concurrent": by_engine.concurrent,
-    "streams": by_engine.streams,
-    "delay": by_engine.delay,
-    "close": responses.close,
-    "http-1.0": responses.http_1_0,
-    "pipelined": responses.pipelined,
-    "headers": responses.headers,
-    "settings": responses.settings,
-    "oversized-header": responses.oversized_header,
+    "answers": checks.responses,
+    "further": checks.further,
+    "unknown-path": checks.unknown_path,
+    "head": checks.head,
+    "keep-alive": checks.keep_alive,
+    "closes-after": checks.closes_after,
+    "concurrent": checks.concurrent,
+    "streams": checks.streams,
+    "delay": checks.delay,
+    "close": checks.close,
+    "http-1.0": checks.http_1_0,
+    "pipelined": checks.pipelined,
+    "headers": checks.headers,
+    "settings": checks.settings,
+    "oversized-header": checks.oversized_header,
 }
 """In running order: what every figure depends on first, what may harm the server last."""
 PREPARE, CLEAN_UP, STOP = "prepare", "clean-up", "stop"
-AS_DECLARED = "every response as the workload declares"
 START_TIMEOUT_S = 60.0
 WRONG_PATIENCE_S = 15.0
 """A server with wrong responses may still be deploying its application."""
@@ -88,7 +86,7 @@ def check_deviations(spec: ServerSpec) -> None:
 def _outcomes(
     built: Built,
     workload: Workload,
-    checks: Mapping[str, Check],
+    wanted: Mapping[str, Check],
     http_version: HttpVersion,
     cpus: Sequence[int],
     on_start: OnStart,
@@ -121,7 +119,7 @@ def _outcomes(
         subject = Subject(
             server.address, workload, closes_after, server.tls, preparation.values, http_version
         )
-        for name, ask in checks.items():
+        for name, ask in wanted.items():
             outcome = ask(subject)
             yield name, outcome
             if outcome.status is CheckStatus.FAILED and _died(server):

@@ -79,7 +79,7 @@ class Subject:
         return ask_once(self._load(workload), self.known)
 
     def sample(self) -> tuple[Step, WireRequest]:
-        """The first GET that should succeed (else the first step), after its predecessors. Raises WireError."""
+        """The first GET that should succeed, else the first step. Raises WireError."""
         scenario, step = sample_step(self.workload)
         return step, self.request(self.workload.walks.index(scenario), scenario.leading.index(step))
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 
 import socket
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 import h11
 
@@ -76,32 +77,39 @@ class WireResponse:
         return "close" in words or (self.version == "1.0" and "keep-alive" not in words)
 
 
-class Line(Protocol):
-    """An open connection, whatever the version of HTTP. Used in a `with`."""
+class Line(ABC):
+    """An open connection, whatever the version of HTTP. Use it in a `with`."""
 
+    _socket: socket.socket
+
+    @abstractmethod
     def ask(self, request: WireRequest) -> WireResponse:
         """Send, and read the response. Raises WireError."""
 
+    @abstractmethod
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """The same with more header bytes than a server takes. Raises WireError, with `refusal` or `hung_up`
-        where the server refuses without a response.
+        """Piece by piece: a server that closes with bytes unread resets the connection, and its answer would
+        be lost. Raises WireError, with `refusal` or `hung_up` where the server refuses without a response.
         """
 
+    @abstractmethod
     def unasked(self) -> bytes:
-        """What the server sends without being asked. Raises WireError."""
+        """Bytes that the server sends without a request. Raises WireError."""
 
     def close(self) -> None:
-        """Close the connection."""
+        self._socket.close()
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    ) -> None:
+        self.close()
 
 
-class Wire:
-    """An open connection over HTTP/1. Use it in a `with`."""
+class Wire(Line):
+    """Over HTTP/1."""
 
     def __init__(
         self, address: Address, timeout_s: float = 10.0, alpn: tuple[str, ...] = ("http/1.1",)
@@ -114,12 +122,10 @@ class Wire:
         self._socket = connected(address, timeout_s, alpn)
 
     def ask(self, request: WireRequest) -> WireResponse:
-        """Send, and read the response. Raises WireError."""
         self.send(request.encoded(self.address))
         return self.read(request.method)
 
     def ask_oversized(self, request: WireRequest) -> WireResponse:
-        """Piece by piece until the server responds or closes; the response. Raises WireError."""
         self._send_until_answered(request.encoded(self.address))
         return self.read(request.method)
 
@@ -177,7 +183,6 @@ class Wire:
         return self._listen(within_s) == b""
 
     def unasked(self) -> bytes:
-        """What the server sends without being asked."""
         return self._listen(UNASKED_WITHIN_S) or b""
 
     def _receive(self, parser: h11.Connection, begun: bool) -> None:
@@ -213,18 +218,6 @@ class Wire:
             self._socket.settimeout(patience_s)
         self._hung_up = not self._rest
         return self._rest
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, fault: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._socket.close()
 
 
 def piece_bytes(sent: int) -> int:

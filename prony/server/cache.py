@@ -10,7 +10,7 @@ from prony.errors import EnvironmentFault
 
 
 def cache_dir(*below: str) -> Path:
-    """`$PRONY_CACHE`, else `$XDG_CACHE_HOME/prony`, else `~/.cache/prony`; created. Raises EnvironmentFault."""
+    """`$PRONY_CACHE`, `$XDG_CACHE_HOME/prony` or `~/.cache/prony`; created. Raises EnvironmentFault."""
     named = os.environ.get("PRONY_CACHE")
     root = (
         Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "prony"

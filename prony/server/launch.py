@@ -1,4 +1,4 @@
-"""Starts a built server as a fresh process, and observes and stops it (`prony.targets.base.RunningTarget`)."""
+"""Starts a built server as a fresh process, observes and stops it (`prony.targets.base.RunningTarget`)."""
 
 from __future__ import annotations
 

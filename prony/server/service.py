@@ -77,7 +77,7 @@ class RunningService(GuardedProcess):
 def start_services(
     specs: Sequence[ServiceSpec], *, host: str, cpus: Sequence[int], shares_server_cpus: bool
 ) -> tuple[RunningService, ...]:
-    """All of them, ready; when one fails, all are stopped. `cpus`: empty means all. Raises EnvironmentFault."""
+    """All of them, ready; if one fails, all are stopped. `cpus`: empty: all. Raises EnvironmentFault."""
     with ExitStack() as until_ready:
         running = []
         for spec in specs:

@@ -271,7 +271,7 @@ class ServiceSpec(Record):
 
 
 def find_services(names: Iterable[str], server: str, beside: Path) -> tuple[ServiceSpec, ...]:
-    """Of `server`, whose catalogue is the folder `beside`. Raises UsageError for an unknown or invalid one."""
+    """Of `server` in the catalogue folder `beside`. Raises UsageError for an unknown or invalid one."""
     files: dict[str, Path] = {}
     for place in (beside, *roots("servers")):
         for file in sorted((place / SERVICES).glob("*.yaml")):

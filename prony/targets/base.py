@@ -31,7 +31,7 @@ OnLine = Callable[[str, str], None]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a server runs that somebody else started. Empty: not running, ours to place, or on another host."""
+    """CPUs of a server that somebody else started. Empty: not running, ours to place, or elsewhere."""
 
     cpus: Mapping[int, frozenset[int]] = field(default_factory=dict)
     """Of each serving process on this host: where it may run."""
