@@ -49,7 +49,7 @@ def _by_children_files(root: int) -> tuple[int, ...] | None:
     todo = [root]
     while todo:
         pid = todo.pop(0)
-        for thread in _thread_ids(pid):
+        for thread in thread_ids(pid):
             children = read_bytes(f"/proc/{pid}/task/{thread}/children")
             if children is None and pid == root and thread == root and alive(root):
                 return None
@@ -176,7 +176,8 @@ def describe(pid: int) -> str:
     return f"{pid} ({name})" if name else str(pid)
 
 
-def _thread_ids(pid: int) -> list[int]:
+def thread_ids(pid: int) -> list[int]:
+    """Empty when it is gone or hidden."""
     try:
         return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
     except OSError:

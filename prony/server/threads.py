@@ -10,10 +10,10 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from prony.evidence.server import ThreadUse
 from prony.host.proc import TICKS_PER_S, read_bytes
+from prony.server.proc import thread_ids
 
 THREADS_MOST = 2000
 """Of a larger tree no thread is read: 10 µs each is the load generator's time."""
@@ -60,10 +60,7 @@ def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKe
     """
     found: dict[ThreadKey, ThreadTime] = {}
     for pid in pids:
-        try:
-            threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-        except OSError:
-            continue
+        threads = thread_ids(pid)
         if len(found) + len(threads) > THREADS_MOST:
             return None
         for thread in threads:
@@ -86,11 +83,7 @@ Readings = Mapping[ThreadKey, ThreadTime] | None
 
 def allowed_cpus(pid: int) -> frozenset[int]:
     """Where any thread of this process may run; empty: it is gone or hidden."""
-    try:
-        threads = [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return frozenset()
-    return frozenset[int]().union(*map(_allowed, threads))
+    return frozenset[int]().union(*map(_allowed, thread_ids(pid)))
 
 
 def _allowed(thread: int) -> frozenset[int]:

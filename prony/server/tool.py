@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from prony.errors import EnvironmentFault
 from prony.server.cache import cache_dir
@@ -26,13 +27,12 @@ _under_way: set[subprocess.Popen[str]] = set()
 OnLine = Callable[[str], None]
 
 
-class BuildTool:
+class BuildTool(Protocol):
     """An installed build tool; `str()` names it with its version."""
 
     @property
     def key(self) -> tuple[str, ...]:
         """What of the tool decides the build."""
-        raise NotImplementedError
 
     @property
     def versions(self) -> dict[str, str]:
@@ -45,7 +45,6 @@ class BuildTool:
 
     def make(self, name: str, folder: Path, args: Sequence[str], log: Path, on_line: OnLine) -> None:
         """Build in `folder`. Raises EnvironmentFault with the error lines."""
-        raise NotImplementedError
 
 
 def run(

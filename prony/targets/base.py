@@ -48,28 +48,24 @@ class ServerUnderTest(Protocol):
     """A target of the plan: what is known of it without a running process, and how to start it."""
 
     @property
-    def name(self) -> str:
-        """For messages and evidence."""
+    def name(self) -> str: ...
 
     @property
-    def identity(self) -> ServerIdentity:
-        """Which server this is, as far as that can be told before it runs."""
+    def identity(self) -> ServerIdentity: ...
 
     @property
     def owned(self) -> bool:
         """Whether Prony starts and stops it and chooses its CPUs."""
 
     @property
-    def https(self) -> bool:
-        """Whether connections are secured."""
+    def https(self) -> bool: ...
 
     @property
     def http_version(self) -> str | None:
         """The version of HTTP that its load is offered in; None: the plan says."""
 
     @property
-    def unix(self) -> str | None:
-        """The path of a Unix socket, where it listens on one."""
+    def unix(self) -> str | None: ...
 
     @property
     def destinations(self) -> int:
@@ -90,16 +86,19 @@ class ServerUnderTest(Protocol):
     @property
     def has_services(self) -> bool:
         """Whether backing services are started with it, which need CPUs of their own."""
+        return False
 
     @property
     def workloads(self) -> tuple[str, ...]:
         """Declared ones; empty: any may be tried."""
+        return ()
 
     def placement(self) -> Placement:
         """Where it runs now, by somebody else's doing."""
 
     def lacking(self) -> str | None:
         """What this host lacks to build and start it, with what to do; None when nothing."""
+        return None
 
     def prepare(self, on_line: OnLine) -> None:
         """Once, before the first trial: find and build what is missing. Raises PronyError."""
@@ -107,8 +106,9 @@ class ServerUnderTest(Protocol):
     def limits(self, found: Limits) -> Limits:
         """The limits of this host towards the target."""
 
-    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
+    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:  # noqa: ARG002
         """Limits of its rate other than CPU."""
+        return ()
 
     def start(self, partition: CpuPartition) -> RunningTarget:
         """For one trial; it is not ready yet. Raises EnvironmentFault when it cannot be started."""
@@ -119,11 +119,10 @@ class RunningTarget(Protocol):
 
     @property
     def url(self) -> str:
-        """Where the engine's requests go: scheme, host and port, or `unix:` and a path."""
+        """Scheme, host and port, or `unix:` and a path."""
 
     @property
-    def tls(self) -> TlsOptions:
-        """How the engine speaks TLS with it."""
+    def tls(self) -> TlsOptions: ...
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -134,8 +133,7 @@ class RunningTarget(Protocol):
         """Where a preflight request is sent; None: it takes none."""
 
     @property
-    def identity(self) -> ServerIdentity:
-        """Which server this is."""
+    def identity(self) -> ServerIdentity: ...
 
     def wait_ready(self, probe: ReadyProbe | None, timeout_s: float) -> StartUp | None:
         """Until `probe` gets a right response, or by its own means without one; a server of somebody else's
@@ -151,31 +149,35 @@ class RunningTarget(Protocol):
     def quota_cpus(self) -> float | None:
         """The CPU quota of its control group, in CPUs; None: there is none, or it cannot be read."""
 
-    def thread_times(self) -> Readings:
-        """The CPU time of each of its threads so far."""
+    def thread_times(self) -> Readings: ...
 
     def pids(self) -> tuple[int, ...]:
-        """Its living processes on this host."""
+        """Living processes on this host."""
 
     def service_pids(self) -> set[int]:
         """The living processes of its backing services on this host."""
+        return set()
 
-    def sample(self) -> ProcessSample | None:
-        """The counters of its process tree now."""
+    def sample(self) -> ProcessSample | None: ...
 
     def jvm(self) -> JvmSnapshot | None:
         """The counters of its runtime now."""
+        return None
 
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
         """CPU quota counters so far, of each level of its cgroup with a quota."""
 
     def service_samples(self) -> Mapping[str, ProcessSample]:
         """The counters of its backing services now, by name."""
+        return {}
 
     def service_use(
-        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
+        self,
+        opened: Mapping[str, ProcessSample],
+        closed: Mapping[str, ProcessSample],  # noqa: ARG002
     ) -> tuple[ServiceUse, ...]:
         """Its backing services, and what they used between two readings."""
+        return ()
 
     def request_count(self) -> int | None:
         """How many requests it has read so far, by its own count. Must not be asked in a window."""
@@ -185,6 +187,7 @@ class RunningTarget(Protocol):
 
     def ended_service(self) -> str | None:
         """Which backing service ended, and how; None while all of them live."""
+        return None
 
     def look(self) -> None:
         """Polls listening sockets, each second under load and at its end. Must cost next to nothing."""

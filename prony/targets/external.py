@@ -7,38 +7,33 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.server import (
     CgroupThrottle,
-    JvmSnapshot,
     Probe,
     ProcessSample,
     ServerIdentity,
-    ServiceUse,
 )
-from prony.evidence.trial import Ceiling
 from prony.host.cgroup import cpu_quota
 from prony.host.resource_limits import towards
 from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions, Url
-from prony.plan.trial import TrialPlan
 from prony.server import proc, sockets, throttle
 from prony.server.address import Address
 from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count
 from prony.server.threads import Readings, allowed_cpus, thread_times
-from prony.targets.base import OnLine, Placement, RunningTarget
+from prony.targets.base import OnLine, Placement, RunningTarget, ServerUnderTest
 
 INIT = 1
 CONNECT_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class ExternalServer:
+class ExternalServer(ServerUnderTest):
     """Nothing to prepare; what it declares is not known."""
 
     at: Url
@@ -68,19 +63,8 @@ class ExternalServer:
     def destinations(self) -> int:
         return max(1, len(self.at.every_address))
 
-    @property
-    def has_services(self) -> bool:
-        return False
-
-    @property
-    def workloads(self) -> tuple[str, ...]:
-        return ()
-
     def placement(self) -> Placement:
         return RunningExternal(self.at).placement()
-
-    def lacking(self) -> str | None:
-        return None
 
     def prepare(self, on_line: OnLine) -> None:
         """Raises UsageError for a Unix socket with addresses."""
@@ -92,10 +76,6 @@ class ExternalServer:
         """On loopback the kernel may give a port out again after a second; a Unix socket has no ports."""
         return found if self.unix is not None else towards(found, self.at.first_address)
 
-    def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
-        del plan, cpus
-        return ()
-
     def start(self, partition: CpuPartition) -> RunningTarget:
         del partition  # it runs where it is
         return RunningExternal(self.at)
@@ -105,7 +85,7 @@ def _not_known(host: str) -> EnvironmentFault:
     return EnvironmentFault(f"the host '{host}' is not known; correct the name, or the resolver")
 
 
-class RunningExternal:
+class RunningExternal(RunningTarget):
     """The processes that hold the listening sockets at a URL's addresses or a Unix socket's path, and their
     descendants: a socket may be shared after a fork, and several may listen at one address (SO_REUSEPORT).
     """
@@ -271,26 +251,11 @@ class RunningExternal:
                 found |= dict.fromkeys((holder, *proc.descendants(holder)))
         return tuple(found)
 
-    def service_pids(self) -> set[int]:
-        return set()
-
     def sample(self) -> ProcessSample | None:
         return proc.sample(self.pids())
 
-    def jvm(self) -> JvmSnapshot | None:
-        return None
-
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
         return throttle.throttle(self._holders[0]) if self._holders else None
-
-    def service_samples(self) -> Mapping[str, ProcessSample]:
-        return {}
-
-    def service_use(
-        self, opened: Mapping[str, ProcessSample], closed: Mapping[str, ProcessSample]
-    ) -> tuple[ServiceUse, ...]:
-        del opened, closed
-        return ()
 
     def request_count(self) -> int | None:
         return None if self.address is None else request_count(self.address, self._at.counts)
@@ -300,9 +265,6 @@ class RunningExternal:
         if not self._holders or any(proc.alive(holder) for holder in self._holders):
             return None
         return f"the process that listened on port {self._port} (PID {self._holders[0]}) has ended"
-
-    def ended_service(self) -> str | None:
-        return None
 
     def look(self) -> None:
         if self._holders:
