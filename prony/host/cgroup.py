@@ -1,11 +1,15 @@
-"""The CPU quota of a process's control group, cgroup v1 and v2."""
+"""CPU quota and throttling of a process's control group, cgroup v1 and v2."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
+from prony.evidence.server import CgroupThrottle
 from prony.host.proc import ROOT, read_int, read_text
+
+Levels = tuple[CgroupThrottle, ...]
+"""Of each level with a quota, nearest first: any of them may stop the process."""
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
@@ -30,6 +34,62 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
         quota, period = read_int(folder / "cpu.cfs_quota_us"), read_int(folder / "cpu.cfs_period_us")
         if quota is not None and period is not None and quota > 0 and period > 0:
             yield quota / period
+
+
+def throttle(pid: int, root: Path = ROOT) -> Levels | None:
+    """Counters since the group exists, of each level with a quota, nearest first; one of zeros when no level has
+    one. None when unreadable.
+    """
+    controller = None if _group(root, str(pid), "cpu") is None else "cpu"
+    folders = tuple(_folders(root, str(pid), controller))
+    limited = [_counters(folder) for folder in folders if _has_quota(folder)]
+    known = tuple(counters for counters in limited if counters is not None)
+    if not folders or len(known) < len(limited):
+        return None
+    return known or (CgroupThrottle(periods=0, throttled_periods=0, throttled_s=0.0),)
+
+
+def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
+    """The difference of two readings, of the level throttled longest; None when either is unknown, or a level
+    came or went.
+    """
+    if not first or not last or len(first) != len(last):
+        return None
+    differences = [
+        CgroupThrottle(
+            periods=end.periods - begin.periods,
+            throttled_periods=end.throttled_periods - begin.throttled_periods,
+            throttled_s=end.throttled_s - begin.throttled_s,
+        )
+        for begin, end in zip(first, last, strict=True)
+    ]
+    return max(differences, key=lambda one: one.throttled_s)
+
+
+def _has_quota(level: Path) -> bool:
+    """A hierarchy's root and levels without the controller have none."""
+    for file, unlimited in (("cpu.max", "max"), ("cpu.cfs_quota_us", "-1")):
+        try:
+            return not (level / file).read_text(encoding="ascii").startswith(unlimited)
+        except OSError:
+            continue
+    return False
+
+
+def _counters(level: Path) -> CgroupThrottle | None:
+    try:
+        pairs = (line.split() for line in (level / "cpu.stat").read_text(encoding="ascii").splitlines())
+        stat = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2}
+    except (OSError, ValueError):
+        return None
+    if "nr_periods" not in stat:
+        return None
+    throttled_s = (
+        stat["throttled_usec"] / 1e6 if "throttled_usec" in stat else stat.get("throttled_time", 0) / 1e9
+    )
+    return CgroupThrottle(
+        periods=stat["nr_periods"], throttled_periods=stat.get("nr_throttled", 0), throttled_s=throttled_s
+    )
 
 
 def _folders(root: Path, who: str, controller: str | None) -> Iterator[Path]:

@@ -23,10 +23,10 @@ from prony.evidence.server import (
     StartUp,
 )
 from prony.host.affinity import granted_cpus
-from prony.host.cgroup import cpu_quota
+from prony.host.cgroup import cpu_quota, throttle
 from prony.load.asked import Preflight, ReadyProbe
 from prony.plan.target import TlsOptions
-from prony.server import certificates, proc, sockets, throttle
+from prony.server import certificates, proc, sockets
 from prony.server.address import Address
 from prony.server.agent import LONGEST_SOCKET_PATH, AgentClient
 from prony.server.build import Built
@@ -279,7 +279,7 @@ class RunningServer(GuardedProcess):
         return proc.descriptor_limit_soft(self.pid)
 
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
-        return throttle.throttle(self.pid)
+        return throttle(self.pid)
 
     def cpus(self) -> tuple[int, ...]:
         return tuple(self.own_cpus or granted_cpus())

@@ -17,11 +17,11 @@ from prony.evidence.server import (
     ProcessSample,
     ServerIdentity,
 )
-from prony.host.cgroup import cpu_quota
+from prony.host.cgroup import cpu_quota, throttle
 from prony.host.resource_limits import towards
 from prony.load.asked import ReadyProbe
 from prony.plan.target import TlsOptions, Url
-from prony.server import proc, sockets, throttle
+from prony.server import proc, sockets
 from prony.server.address import Address
 from prony.server.listening import ListenerWatch, connections_by_process
 from prony.server.probe import request_count
@@ -255,7 +255,7 @@ class RunningExternal(RunningTarget):
         return proc.sample(self.pids())
 
     def throttle(self) -> tuple[CgroupThrottle, ...] | None:
-        return throttle.throttle(self._holders[0]) if self._holders else None
+        return throttle(self._holders[0]) if self._holders else None
 
     def request_count(self) -> int | None:
         return None if self.address is None else request_count(self.address, self._at.counts)

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prony.evidence.profile import Stalls
+from prony.host import cgroup
 from prony.host.proc import ROOT, key_values, now_s, read_text
-from prony.server import throttle
 
 STEP_S = 0.025
 MOST_SHARE = 0.02
@@ -78,7 +78,7 @@ class _Quotas:
     pids: tuple[int, ...]
     """One of each group."""
     root: Path
-    _before: tuple[throttle.Levels | None, ...] = ()
+    _before: tuple[cgroup.Levels | None, ...] = ()
 
     @classmethod
     def of(cls, pids: Iterable[int], root: Path) -> _Quotas:
@@ -91,8 +91,8 @@ class _Quotas:
         """Of the group that was held back longest since the last time, all CPUs together; None where none
         can be read.
         """
-        now = tuple(throttle.throttle(pid, self.root) for pid in self.pids)
-        since = map(throttle.between, self._before, now)
+        now = tuple(cgroup.throttle(pid, self.root) for pid in self.pids)
+        since = map(cgroup.between, self._before, now)
         self._before = now
         return max((one.throttled_s * 1000 for one in since if one is not None), default=None)
 
