@@ -37,8 +37,8 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
 
 
 def throttle(pid: int, root: Path = ROOT) -> Levels | None:
-    """Counters since the group exists, of each level with a quota, nearest first; one of zeros when no level has
-    one. None when unreadable.
+    """Counters since the group exists, of each level with a quota, nearest first; one of zeros without a
+    quota. None when unreadable.
     """
     controller = None if _group(root, str(pid), "cpu") is None else "cpu"
     folders = tuple(_folders(root, str(pid), controller))
@@ -125,7 +125,7 @@ def _group(root: Path, who: str, controller: str | None) -> str | None:
 
 
 def _mounts(root: Path, controller: str | None) -> Iterator[tuple[str, str]]:
-    """(path within the hierarchy, mount point) of its mounts, from /proc/PID/mountinfo."""
+    """(path within the hierarchy, mount point), from /proc/PID/mountinfo."""
     for line in (read_text(root / "proc/self/mountinfo") or "").splitlines():
         left, _, right = line.partition(" - ")
         before, after = left.split(), right.split()

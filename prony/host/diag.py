@@ -1,4 +1,4 @@
-"""TCP sockets from the kernel's sock_diag over netlink, fast enough for 100,000.
+"""TCP sockets and round trips from sock_diag over netlink, fast enough for 100,000; the sums of `ss -s`.
 
 Layouts: linux/netlink.h, linux/sock_diag.h, linux/inet_diag.h.
 """
@@ -8,10 +8,14 @@ from __future__ import annotations
 import ipaddress
 import socket
 import struct
+import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
+from statistics import median
 
-from prony.host.proc import now_s
+from prony.host.net_counters import groups
+from prony.host.proc import ROOT, now_s, read_text
 
 STATES = {
     1: "established",
@@ -177,3 +181,86 @@ def _dump(
                     raise OSError("sock_diag sent a message that cannot be read")
                 yield reply, offset + _HEADER.size
                 offset += (length + 3) & ~3
+
+
+TRIES = 7
+TRY_TIMEOUT_S = 1.0
+PAUSE_S = 0.005
+
+
+def idle_round_trip_ms(address: str, port: int) -> float | None:
+    """Shortest handshake with a listening socket by TCP_INFO: network path and both kernels, without a remote
+    process. None if all fail. Only before a load, as each opens a connection.
+    """
+    times_ms = []
+    for _ in range(TRIES):
+        try:
+            with socket.create_connection((address, port), timeout=TRY_TIMEOUT_S) as connection:
+                info = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, RTT_AT + 4)
+        except OSError:
+            continue
+        times_ms.append(struct.unpack_from("=I", info, RTT_AT)[0] / 1000)
+        time.sleep(PAUSE_S)
+    return min(times_ms, default=None)
+
+
+def load_round_trip_ms(port: int, *, here: bool) -> float | None:
+    """Median of TCP's smoothed round trips of a server port's established connections; None without any, or
+    when the kernel refuses. `here`: the server is on this host.
+
+    An upper bound: an acknowledgement may wait for the response, or the next request, that carries it.
+    """
+    times_us = [time_us for time_us in smoothed_round_trips_us(port, here=here) or () if time_us > 0]
+    return median(times_us) / 1000 if times_us else None
+
+
+DUMP_LIMIT = 100_000
+"""Most sockets for a full dump, to spare the client's CPU; beyond, only the sums."""
+
+
+def socket_sums(root: Path = ROOT) -> dict[str, int] | None:
+    """`total`, `established`, `closed`, `orphaned`, `time_wait` as in `ss -s`; None when unreadable.
+
+    From three counter files, at a constant cost. `total` and `orphaned` cover all network namespaces.
+    `established` includes CLOSE_WAIT (tcpCurrEstab, RFC 4022).
+    """
+    tcp = _counters(root, "sockstat", "TCP")
+    if tcp is None or "alloc" not in tcp:
+        return None
+    tcp6 = _counters(root, "sockstat6", "TCP6") or {}
+    time_wait = tcp.get("tw", 0)
+    hashed = tcp.get("inuse", 0) + tcp6.get("inuse", 0)
+    sums = {
+        "total": tcp["alloc"] + time_wait,
+        "closed": max(0, tcp["alloc"] - (hashed - time_wait)),
+        "orphaned": tcp.get("orphan", 0),
+        "time_wait": time_wait,
+    }
+    established = groups(read_text(root / "proc/net/snmp") or "").get("Tcp", {}).get("CurrEstab")
+    if established is not None:
+        sums["established"] = established
+    return dict(sorted(sums.items()))
+
+
+def sockets(root: Path = ROOT) -> dict[str, int]:
+    """The sums of `socket_sums` and, up to DUMP_LIMIT, every occupied state from sock_diag, which then also
+    gives `established` and `time_wait`. Empty when unreadable.
+    """
+    sums = socket_sums(root) or {}
+    if root != ROOT or sums.get("total", 0) > DUMP_LIMIT:
+        return sums
+    states = count_by_state()
+    if states is None:
+        return sums
+    exact = {state: states.get(state, 0) for state in ("established", "time_wait")}
+    return dict(sorted((sums | states | exact).items()))
+
+
+def _counters(root: Path, file: str, label: str) -> dict[str, int] | None:
+    for line in (read_text(root / "proc/net" / file) or "").splitlines():
+        name, _, rest = line.partition(":")
+        words = rest.split()
+        if name == label:
+            pairs = zip(words[::2], words[1::2], strict=False)
+            return {key: int(value) for key, value in pairs if value.isdecimal()}
+    return None

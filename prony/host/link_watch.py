@@ -15,12 +15,11 @@ from statistics import median
 
 from prony.evidence.host import InterfaceCounts, TcpCounts
 from prony.evidence.hosts import NetworkUse
+from prony.host.diag import load_round_trip_ms
 from prony.host.interfaces import interface_counts
+from prony.host.net_counters import between, dropped_by_cpu, packets_by_cpu, rise, tcp_counts
 from prony.host.proc import ROOT, CpuTicks, cpu_ticks, now_s
-from prony.host.round_trip import load_round_trip_ms
-from prony.host.samples import difference
-from prony.host.softnet import dropped_by_cpu, packets_by_cpu, rise
-from prony.host.tcp_counters import between, tcp_counts
+from prony.host.window import difference
 
 KEPT = 4000
 """Most readings; beyond, the older half is thinned, as in the sampler."""

@@ -9,16 +9,17 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from prony.errors import UsageError
 from prony.evidence.host import CpuPartition, Fingerprint, PortRange
 from prony.host import hardware
-from prony.host.affinity import Pinning, granted_cpus, pin_thread
+from prony.host.affinity import Pinning, Realtime, granted_cpus, pin_thread, realtime
+from prony.host.diag import socket_sums
 from prony.host.fingerprint import fingerprint
-from prony.host.kept_busy import kept_busy
 from prony.host.kmsg import KernelLog
 from prony.host.others import census, others_between
 from prony.host.partition import partition
@@ -32,13 +33,15 @@ from prony.host.proc import (
     read_int,
     read_text,
 )
-from prony.host.realtime import Realtime, realtime
 from prony.host.resource_limits import descriptor_limits, port_range
-from prony.host.sockets import socket_sums
 from prony.host.topology import Topology, topology
 
 ENGINE = "prony-engine"
 _PROBE_TIMEOUT_S = 10.0
+START_S = 0.1
+"""Start of an interpreter."""
+SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(9999))"
+"""Ends with its parent, even if that is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,3 +296,28 @@ def _disk(results: Path | None) -> tuple[Path, int | None]:
         return folder, shutil.disk_usage(folder).free
     except OSError:
         return folder, None
+
+
+@contextmanager
+def kept_busy(cpus: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Process ids of idle-priority (SCHED_IDLE) spinners on these CPUs; fewer where not permitted."""
+    spinning: list[subprocess.Popen[bytes]] = []
+    try:
+        for cpu in cpus:
+            with suppress(OSError):
+                process = subprocess.Popen(
+                    [sys.executable, "-I", "-S", "-c", SPIN, str(os.getpid())],
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                )
+                spinning.append(process)
+                os.sched_setscheduler(process.pid, os.SCHED_IDLE, os.sched_param(0))
+                os.sched_setaffinity(process.pid, {cpu})
+        time.sleep(START_S if spinning else 0)
+        yield tuple(process.pid for process in spinning)
+    finally:
+        for process in spinning:
+            process.kill()
+        for process in spinning:
+            process.wait()

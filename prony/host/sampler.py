@@ -10,7 +10,7 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -19,15 +19,13 @@ from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import ProcessSample
 from prony.host import hardware
 from prony.host.affinity import Pinning, pin_thread
+from prony.host.diag import socket_sums, sockets
 from prony.host.kmsg import KernelLog
-from prony.host.minutes import merged
+from prony.host.net_counters import packets_by_cpu, tcp_counts
 from prony.host.others import census, irq_time_accounted
 from prony.host.own import OwnUse
 from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
-from prony.host.sockets import socket_sums, sockets
-from prony.host.softnet import packets_by_cpu
 from prony.host.sysctls import read_sysctls
-from prony.host.tcp_counters import tcp_counts
 from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
@@ -39,6 +37,11 @@ SHORTEST_ROW = 0.5
 
 MHZ_CPUS = 16
 """Most CPUs with a frequency reading each second."""
+
+SHARES = ("server_cpus_busy", "client_cpus_busy", "server_cpu", "mhz")
+
+TimedRow = tuple[float, HostRow]
+"""(CLOCK_MONOTONIC seconds at the row's end, the row)."""
 
 
 class HostSampler:
@@ -261,3 +264,20 @@ class HostSampler:
             client_cpus=self._client_cpus,
             irq_accounted=self._irq_accounted,
         )
+
+
+def merged(rows: Sequence[TimedRow]) -> TimedRow:
+    """A row over all of these: mean shares, worst steal, sockets and memory at the end."""
+    t_s, last = rows[-1]
+    changes: dict[str, float | None] = {
+        name: _mean([(getattr(row, name), row.duration_ms) for _, row in rows]) for name in SHARES
+    }
+    changes["steal"] = max((row.steal for _, row in rows if row.steal is not None), default=None)
+    changes["duration_ms"] = sum(row.duration_ms for _, row in rows)
+    return t_s, last.model_copy(update=changes)
+
+
+def _mean(values: Sequence[tuple[float | None, float]]) -> float | None:
+    present = [(value, ms) for value, ms in values if value is not None and ms > 0]
+    span_ms = sum(ms for _, ms in present)
+    return sum(value * ms for value, ms in present) / span_ms if span_ms else None

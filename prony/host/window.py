@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from prony.evidence.host import CpuUse, HostWindow, TcpCounts
+from prony.host.net_counters import between, rise
 from prony.host.others import Census, OthersUse, others_between, share_of_others
 from prony.host.proc import TICKS_PER_S, CpuTicks
-from prony.host.samples import difference
-from prony.host.softnet import rise
 from prony.host.sysctls import changed
-from prony.host.tcp_counters import between
 
 NEAR_S = 3.0
 """Largest distance of a mark from the edge for its sockets and frequency."""
+
+Sample = tuple[float, float]
+"""(CLOCK_MONOTONIC seconds, value of the counter)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,3 +202,23 @@ def _mhz(mark: WindowEdge | None, snapshot: Snapshot | None) -> float | None:
     if mark is not None and mark.mhz is not None:
         return mark.mhz
     return snapshot.mhz if snapshot is not None else None
+
+
+def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
+    """The counter at a moment by linear interpolation; None outside of `samples`, which ascend in time."""
+    times = [sample[0] for sample in samples]
+    after = bisect_left(times, t_s)
+    if after == len(samples):
+        return None
+    if samples[after][0] == t_s:
+        return samples[after][1]
+    if after == 0:
+        return None
+    (t0, v0), (t1, v1) = samples[after - 1], samples[after]
+    return v0 + (v1 - v0) * (t_s - t0) / (t1 - t0)
+
+
+def difference(samples: Sequence[Sample], open_s: float, close_s: float) -> float | None:
+    """Rise of the counter between two moments; None when either is outside of the readings."""
+    before, after = interpolate(samples, open_s), interpolate(samples, close_s)
+    return None if before is None or after is None else after - before

@@ -173,7 +173,7 @@ class RunningTarget(Protocol):
 
     def service_use(
         self,
-        opened: Mapping[str, ProcessSample],
+        opened: Mapping[str, ProcessSample],  # noqa: ARG002
         closed: Mapping[str, ProcessSample],  # noqa: ARG002
     ) -> tuple[ServiceUse, ...]:
         """Its backing services, and what they used between two readings."""
