@@ -38,12 +38,10 @@ def pin_self(cpus: Collection[int]) -> Pinning:
 
 
 def pin_thread(cpus: Collection[int]) -> Pinning:
-    """The calling thread."""
     return _pin(0, cpus)
 
 
 def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
-    """All its threads, including new ones."""
     wanted = set(cpus)
     seen: set[int] = set()
     for _ in range(_ROUNDS):

@@ -13,9 +13,7 @@ Levels = tuple[CgroupThrottle, ...]
 
 
 def cpu_quota(root: Path = ROOT, pid: int | None = None) -> float | None:
-    """Smallest CPU quota, in CPUs, from the group of `pid` (default: this process) up to the root; None
-    without one, or when unreadable.
-    """
+    """The smallest, in CPUs, from the group of `pid` (default: this process) up to the root."""
     who = "self" if pid is None else str(pid)
     quotas = [quota for quota in (*_v2(root, who), *_v1(root, who)) if quota is not None]
     return min(quotas, default=None)
@@ -37,9 +35,7 @@ def _v1(root: Path, who: str) -> Iterator[float | None]:
 
 
 def throttle(pid: int, root: Path = ROOT) -> Levels | None:
-    """Counters since the group exists, of each level with a quota, nearest first; one of zeros without a
-    quota. None when unreadable.
-    """
+    """Of each level with a quota, nearest first; one of zeros without a quota. None when unreadable."""
     controller = None if _group(root, str(pid), "cpu") is None else "cpu"
     folders = tuple(_folders(root, str(pid), controller))
     limited = [_counters(folder) for folder in folders if _has_quota(folder)]
@@ -50,9 +46,7 @@ def throttle(pid: int, root: Path = ROOT) -> Levels | None:
 
 
 def between(first: Levels | None, last: Levels | None) -> CgroupThrottle | None:
-    """The difference of two readings, of the level throttled longest; None when either is unknown, or a level
-    came or went.
-    """
+    """Of the level throttled longest; None when either is unknown, or a level came or went."""
     if not first or not last or len(first) != len(last):
         return None
     differences = [
@@ -93,7 +87,6 @@ def _counters(level: Path) -> CgroupThrottle | None:
 
 
 def _folders(root: Path, who: str, controller: str | None) -> Iterator[Path]:
-    """The group's folder in a hierarchy and its mounted parents."""
     group = _group(root, who, controller)
     if group is None:
         return

@@ -43,5 +43,4 @@ class DoctorCheck:
 
 
 def doctor_check(name: str, why: str) -> Callable[[Callable[[Readings], Verdict | None]], DoctorCheck]:
-    """`name` and `why`: as `prony doctor` prints them."""
     return lambda verdict_on: DoctorCheck(name, why, verdict_on)

@@ -12,13 +12,8 @@ STEAL_BAD = 0.01
 OTHERS_BAD = 0.05
 OTHERS_WARN = 0.01
 GOOD_CLOCKS = (
-    "tsc",
-    "arch_sys_counter",
-    "kvm-clock",
-    "hyperv_clocksource_tsc_page",
-    "timebase",
-    "riscv_clocksource",
-)
+    "tsc", "arch_sys_counter", "kvm-clock", "hyperv_clocksource_tsc_page", "timebase", "riscv_clocksource",
+)  # fmt: skip
 """Clocks that are read without a system call."""
 
 

@@ -8,7 +8,6 @@ from prony.host.readings import Readings
 TIME_WAIT_S = 60
 """Time that a closed connection holds its port on Linux (TCP_TIMEWAIT_LEN in include/net/tcp.h)."""
 DEFAULT_PORTS = 28_232
-"""Size of the default range 32768-60999."""
 MANY_USERS = 16_384
 BYTES_PER_USER = 10_000
 """Per connection with both ends on this host: kernel, engine and server (docs/engine.md)."""

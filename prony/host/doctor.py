@@ -17,7 +17,6 @@ CHECKS = [
     for check in vars(module).values()
     if isinstance(check, DoctorCheck)
 ]
-"""In the order of their definition."""
 
 
 def examine(*, extra: Sequence[HostCheck] = ()) -> list[HostCheck]:
@@ -26,6 +25,5 @@ def examine(*, extra: Sequence[HostCheck] = ()) -> list[HostCheck]:
 
 
 def judge_readings(readings: Readings) -> list[HostCheck]:
-    """Every check that applies to these readings."""
     results = [check(readings) for check in CHECKS]
     return [check for check in results if check is not None]

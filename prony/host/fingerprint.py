@@ -21,8 +21,6 @@ from prony.host.topology import numa_nodes, topology
 
 @dataclass(frozen=True, slots=True)
 class HostFacts:
-    """Identity of a host within a set."""
-
     name: str
     role: Literal["server", "load"]
     fingerprint: Fingerprint
@@ -91,8 +89,8 @@ def key_of(fingerprint: Fingerprint) -> str:
 
 
 def of_hosts(hosts: Sequence[HostFacts]) -> Fingerprint:
-    """The fingerprint of a set of hosts: the first server's host (else the first host) plus all by name. The
-    key covers hosts, weights, roles and links.
+    """The first server's host (else the first host) plus all by name; the key covers hosts, weights, roles,
+    links.
     """
     first = next((host for host in hosts if host.role == "server"), hosts[0])
     named = {host.name: _described(host) for host in hosts}

@@ -15,21 +15,15 @@ from prony.evidence.hosts import Link
 from prony.host.proc import ROOT, read_int, read_text
 
 COLUMNS = {
-    "received_bytes": 0,
-    "received_packets": 1,
-    "received_errors": 2,
-    "received_dropped": 3,
-    "sent_bytes": 8,
-    "sent_packets": 9,
-    "sent_errors": 10,
-    "sent_dropped": 11,
-}
+    "received_bytes": 0, "received_packets": 1, "received_errors": 2, "received_dropped": 3,
+    "sent_bytes": 8, "sent_packets": 9, "sent_errors": 10, "sent_dropped": 11,
+}  # fmt: skip
 """Columns of /proc/net/dev (net/core/net-procfs.c). Received drops include the hardware's."""
 
 _SIOCGIFADDR, _SIOCETHTOOL = 0x8915, 0x8946
 _ETHTOOL_GDRVINFO = 0x00000003
 _DRIVER_INFO_BYTES = 196
-"""struct ethtool_drvinfo (linux/ethtool.h): the command, then the driver's name in 32 bytes."""
+"""struct ethtool_drvinfo: the command, then the driver's name in 32 bytes."""
 
 
 def interface_counts(root: Path = ROOT) -> dict[str, InterfaceCounts] | None:
@@ -47,9 +41,7 @@ def interface_counts(root: Path = ROOT) -> dict[str, InterfaceCounts] | None:
 
 
 def interface_towards(address: str) -> str | None:
-    """The interface of the route to a numeric address, without sending a packet; None without a route or a
-    known interface.
-    """
+    """By the route to a numeric address, without sending a packet; None: not known."""
     family = socket.AF_INET6 if ipaddress.ip_address(address).version == 6 else socket.AF_INET
     try:
         with socket.socket(family, socket.SOCK_DGRAM) as way:
@@ -61,7 +53,6 @@ def interface_towards(address: str) -> str | None:
 
 
 def interface_with(address: str) -> str | None:
-    """The interface with this numeric address; None without one."""
     wanted = ipaddress.ip_address(address.partition("%")[0])
     if wanted.version == 6:
         # The address in 32 digits, index, length, scope, flags, name.
@@ -81,9 +72,8 @@ def interface_with(address: str) -> str | None:
 
 
 def read_link(interface: str, declared_bits_per_s: float | None = None, root: Path = ROOT) -> Link:
-    """Speed, MTU and driver of an interface; a declared speed takes precedence.
-
-    The speed of an interface without hardware is ignored: veth always reports 10 Gbit/s.
+    """A declared speed takes precedence; the speed of an interface without hardware is ignored (veth reports
+    10 Gbit/s).
     """
     folder = root / "sys/class/net" / interface
     speed_mbit_per_s = read_int(folder / "speed") if (folder / "device").exists() else None
@@ -98,7 +88,6 @@ def read_link(interface: str, declared_bits_per_s: float | None = None, root: Pa
 
 
 def _driver(interface: str) -> str | None:
-    """By the ioctl of ethtool; None where the interface does not know it (loopback)."""
     info = ctypes.create_string_buffer(struct.pack("=I", _ETHTOOL_GDRVINFO), _DRIVER_INFO_BYTES)
     request = struct.pack("16sP", interface.encode(), ctypes.addressof(info))
     try:

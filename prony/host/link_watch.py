@@ -22,7 +22,6 @@ from prony.host.proc import ROOT, CpuTicks, cpu_ticks, now_s
 from prony.host.window import difference
 
 KEPT = 4000
-"""Most readings; beyond, the older half is thinned, as in the sampler."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +31,10 @@ class LinkReading:
     t_monotonic_s: float
     interface: InterfaceCounts | None = None
     packets: dict[int, int] | None = None
-    """Handled in soft interrupts, by CPU."""
     backlog_dropped: dict[int, int] | None = None
     ticks: dict[int, CpuTicks] | None = None
     tcp: TcpCounts | None = None
     round_trip_ms: float | None = None
-    """Median of TCP's smoothed round trips of the load's connections."""
 
 
 class LinkWatch:
@@ -79,11 +76,10 @@ class LinkWatch:
             self._readings[: KEPT // 2] = self._readings[: KEPT // 2 : 2]
 
     def use(self, open_s: float, close_s: float) -> NetworkUse:
-        """The link between two moments of CLOCK_MONOTONIC."""
         return network_use(tuple(self._readings), open_s, close_s)
 
     def round_trip_ms(self, open_s: float, close_s: float) -> float | None:
-        """Median of the readings within the window; None without connections."""
+        """Median within the window; None without connections."""
         times_ms = [
             reading.round_trip_ms
             for reading in tuple(self._readings)
@@ -93,8 +89,8 @@ class LinkWatch:
 
 
 def network_use(readings: tuple[LinkReading, ...], open_s: float, close_s: float) -> NetworkUse:
-    """The link between two moments: rates interpolated at the edges, rare events between the readings just
-    outside. None without a reading on either side.
+    """Rates interpolated at the edges, rare events between the readings just outside. None without a reading
+    there.
     """
     before = next((r for r in reversed(readings) if r.t_monotonic_s <= open_s), None)
     after = next((r for r in readings if r.t_monotonic_s >= close_s), None)
@@ -132,13 +128,11 @@ def network_use(readings: tuple[LinkReading, ...], open_s: float, close_s: float
 
 
 def _rises(before: dict[int, int] | None, after: dict[int, int] | None) -> dict[int, int]:
-    """Rise by CPU, for CPUs in both readings."""
     rises = {cpu: rise(before, after, cpu) for cpu in after or ()}
     return {cpu: rose for cpu, rose in rises.items() if rose is not None}
 
 
 def _softirq(before: dict[int, CpuTicks] | None, after: dict[int, CpuTicks] | None) -> float | None:
-    """Interrupt share of the busiest CPU."""
     shares = [
         (new.irq - old.irq) / (new.total - old.total)
         for cpu, new in (after or {}).items()

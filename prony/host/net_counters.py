@@ -33,9 +33,7 @@ def between(first: TcpCounts | None, last: TcpCounts | None) -> TcpCounts | None
 
 
 def groups(text: str) -> dict[str, dict[str, int]]:
-    """Group -> name -> counter of `snmp` or `netstat`: pairs of lines (names, values) that start with the
-    group.
-    """
+    """Group -> name -> counter of `snmp` or `netstat`: pairs of lines (names, values)."""
     lines = [line.split() for line in text.splitlines() if line]
     return {
         names[0].rstrip(":"): {
@@ -74,7 +72,7 @@ def _by_cpu(root: Path, column: int) -> dict[int, int] | None:
 
 
 def rise(before: dict[int, int] | None, after: dict[int, int] | None, cpu: int) -> int | None:
-    """Packets of this CPU between two readings; None if either lacks it."""
+    """Of one CPU; None if either lacks it."""
     if before is None or after is None or cpu not in before or cpu not in after:
         return None
     return (after[cpu] - before[cpu]) % 2**32

@@ -31,8 +31,6 @@ UNSURE_SHARE = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """All processes at a moment."""
-
     t_monotonic_s: float
     processes: dict[int, ProcessStat]
     complete: bool | None
@@ -41,8 +39,6 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class OthersUse:
-    """CPU time of all other processes between two censuses."""
-
     cpu_s: float
     busiest: str | None
     complete: bool | None
@@ -57,10 +53,9 @@ def census(root: Path = ROOT) -> Census:
 
 
 def others_between(before: Census, after: Census, own: Collection[tuple[int, int]]) -> OthersUse:
-    """CPU seconds of everything but `own` (pid, start tick), including reaped short-lived children.
-
-    An ended process leaves its time in its parent's reaped time; its use before the first census is
-    subtracted. ksoftirqd, which handles the load's traffic, is excluded.
+    """CPU seconds of everything but `own` (pid, start tick), including reaped children. An ended process
+    leaves its time in its parent's reaped time; its use before the first census is subtracted. ksoftirqd is
+    excluded.
     """
     gained: list[tuple[int, ProcessStat]] = []
     for pid, late in after.processes.items():
@@ -95,7 +90,7 @@ def others_between(before: Census, after: Census, own: Collection[tuple[int, int
 
 
 def _heir(ended: ProcessStat, before: Census, after: Census) -> int:
-    """The nearest living ancestor, whose reaped time holds the ended process's time."""
+    """The nearest living ancestor."""
     pid = ended.parent
     seen: set[int] = set()
     while pid not in after.processes and pid in before.processes and pid not in seen:
@@ -129,9 +124,8 @@ def share_of_others(
     irq_accounted: bool | None,
     capacity_s: float,
 ) -> float | None:
-    """Share of a CPU set (capacity = CPUs × wall) used by others; None without a close bound.
-    `irq_accounted`: whether process time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING), which are then
-    subtracted from busy time.
+    """Share of a CPU set (capacity = CPUs × wall); None without a close bound. `irq_accounted`: process time
+    excludes interrupts, which are then subtracted from busy time.
     """
     if capacity_s <= 0:
         return None

@@ -15,8 +15,8 @@ THREADS_LIMIT = 512
 
 @dataclass(slots=True)
 class OwnUse:
-    """Cumulative CPU seconds on two CPU sets; `update` per reading. A process pinned to a set counts there;
-    others are split by their threads' affinity or last CPU.
+    """Cumulative CPU seconds on two CPU sets. A process pinned to a set counts there; others are split by
+    their threads' affinity or last CPU.
     """
 
     server_cpus: frozenset[int]
@@ -25,13 +25,13 @@ class OwnUse:
     server_s: float = 0.0
     client_s: float = 0.0
     identities: set[tuple[int, int]] = field(default_factory=set)
-    """(pid, start tick) of every own process so far."""
+    """(pid, start tick)."""
     _last: dict[tuple[int, int], int] = field(default_factory=dict)
     _threads: dict[tuple[int, int], int] = field(default_factory=dict)
     _previous_ticks: int | None = None
 
     def update(self, pids: Iterable[int], uptime_ticks: int | None) -> None:
-        """Reads all own processes; new ones count from their start."""
+        """New processes count from their start."""
         current: dict[tuple[int, int], int] = {}
         threads: dict[tuple[int, int], int] = {}
         for pid in pids:
@@ -48,7 +48,7 @@ class OwnUse:
         self._last, self._threads, self._previous_ticks = current, threads, uptime_ticks
 
     def _baseline(self, process: ProcessStat) -> int:
-        """Initial ticks of a new process: zero if it is younger than the last reading."""
+        """Zero if it is younger than the last reading."""
         previous = self._previous_ticks
         return 0 if previous is not None and process.started_ticks >= previous else process.own_ticks
 
@@ -111,7 +111,6 @@ class OwnUse:
 
 
 def _thread_stat(pid: int, thread: int, root: Path) -> tuple[int, int] | None:
-    """(user and system ticks, last CPU) of one thread."""
     raw = read_bytes(f"{root}/proc/{pid}/task/{thread}/stat")
     if not raw:
         return None

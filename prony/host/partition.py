@@ -12,7 +12,7 @@ from prony.host.topology import Core, Topology
 from prony.host.topology import topology as read_topology
 
 CLIENT_SHARE = 0.25
-"""The client's share of the cores: a response costs most servers several times the client's 5 µs."""
+"""A response costs most servers several times the client's 5 µs."""
 
 SMALLEST_NODE_CORES = 4
 """Fewest cores of a NUMA node for server and client; with fewer all nodes are used."""
@@ -92,7 +92,6 @@ def beside(
 
 
 def _with_services(chosen: CpuPartition, cores: list[Core], *, named: bool) -> CpuPartition:
-    """A core for services: an idle one, or the last one of an automatic server set."""
     used = {*chosen.server, *chosen.client}
     idle = [core for core in cores if not used & set(core.cpus)]
     if idle:
@@ -122,7 +121,7 @@ def _check(role: str, named: Sequence[int], topology: Topology, allowed: Collect
 
 
 def _rest(topology: Topology, usable: Sequence[int], named: Sequence[int], role: str) -> list[int]:
-    """CPUs left by one side: whole cores if possible, else hardware threads."""
+    """Whole cores if possible, else hardware threads."""
     touched = {cpu for core in topology.cores if set(core.cpus) & set(named) for cpu in core.cpus}
     rest = [cpu for cpu in usable if cpu not in touched] or [cpu for cpu in usable if cpu not in named]
     if not rest:
@@ -157,7 +156,6 @@ def _split_note(split: Sequence[Core]) -> str:
 
 
 def _cores(topology: Topology, usable: Collection[int]) -> list[Core]:
-    """The usable part of the cores."""
     trimmed = []
     for core in topology.cores:
         cpus = tuple(cpu for cpu in core.cpus if cpu in usable)

@@ -39,15 +39,12 @@ from prony.host.topology import Topology, topology
 ENGINE = "prony-engine"
 _PROBE_TIMEOUT_S = 10.0
 START_S = 0.1
-"""Start of an interpreter."""
 SPIN = "import os, sys\nwhile os.getppid() == int(sys.argv[1]): sum(range(9999))"
 """Ends with its parent, even if that is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class DriverReading:
-    """The engine's probe of a driver."""
-
     works: bool
     reason: str
 
@@ -72,7 +69,7 @@ class Readings:
     memory: Mapping[str, int]
     ports: PortRange | None
     source_addresses: int | None
-    """Number of IPv4 addresses outside 127.0.0.0/8; None when unreadable."""
+    """Outside 127.0.0.0/8."""
     sockets: Mapping[str, int]
     descriptors: tuple[int | None, int | None]
     locked_memory_bytes: int | None
@@ -80,10 +77,8 @@ class Readings:
     conntrack: tuple[int, int] | None
     """(entries, capacity) of the connection tracking table; None without one."""
     engine: str | None
-    """Path of the engine."""
     drivers: Mapping[str, DriverReading] | None
     emulated: str | None
-    """Text, if the engine is emulated."""
     pinning: Pinning
     realtime: Realtime
     kernel_log: bool
@@ -135,7 +130,7 @@ def _partition(found: Topology, granted: tuple[int, ...]) -> CpuPartition | None
 
 
 def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
-    """Kinds by Intel's names, or by arm64's relative capacity."""
+    """By Intel's names, or arm64's capacity."""
     kinds: dict[str, str] = {}
     for kind, label in (
         ("cpu_core", "performance"),
@@ -189,7 +184,7 @@ def _swapped_in(root: Path) -> int | None:
 
 
 def source_addresses(root: Path = ROOT) -> int | None:
-    """Number of possible IPv4 source addresses to another host."""
+    """Possible IPv4 addresses to another host."""
     text = read_text(root / "proc/net/fib_trie")
     if text is None:
         return None
@@ -231,13 +226,12 @@ def io_uring_works() -> bool | None:
 
 
 def probed_drivers(engine: str) -> dict[str, DriverReading] | None:
-    """Drivers by `prony-engine probe`; None when it fails."""
     output = probed(engine)
     return None if output is None else parse_drivers(output)
 
 
 def probed(engine: str) -> str | None:
-    """Output of `prony-engine probe`; None when it fails."""
+    """Of `prony-engine probe`; None when it fails."""
     try:
         return subprocess.run(
             [engine, "probe"],
@@ -252,9 +246,7 @@ def probed(engine: str) -> str | None:
 
 
 def parse_drivers(text: str) -> dict[str, DriverReading] | None:
-    """Drivers from a probe's JSON, a list of `{"driver", "works", "reason"}`, bare or under `drivers`; else
-    None.
-    """
+    """From `{"driver", "works", "reason"}`, bare or under `drivers`; else None."""
     try:
         content = json.loads(text)
         entries = content["drivers"] if isinstance(content, dict) else content
@@ -267,7 +259,7 @@ def parse_drivers(text: str) -> dict[str, DriverReading] | None:
 
 
 def parse_emulated(text: str) -> str | None:
-    """Emulation text from a probe's JSON; else None."""
+    """None: not emulated, or unreadable."""
     try:
         emulated = json.loads(text)["emulated"]
     except (ValueError, KeyError, TypeError):

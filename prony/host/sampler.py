@@ -1,7 +1,5 @@
-"""Samples the host every second during a trial, for its rows and its window.
-
-The thread runs on the client's CPUs. `mark()`, around the window, takes the expensive readings (all
-processes, all sockets, kernel settings).
+"""Samples the host every second during a trial, on the client's CPUs. `mark()`, around the window, takes the
+expensive readings (all processes, all sockets, kernel settings).
 """
 
 from __future__ import annotations
@@ -30,13 +28,13 @@ from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_b
 from prony.thinning import Thinned
 
 KEPT_SNAPSHOTS = 4000
-"""Over an hour of seconds; beyond, the older half except marks is thinned, which bounds memory in a soak."""
+"""Over an hour; beyond, the older half except marks is thinned."""
 
 SHORTEST_ROW = 0.5
-"""Shortest row as a part of the interval; a shorter one, between a mark and a sample, joins the next."""
+"""As a part of the interval; a shorter row joins the next."""
 
 MHZ_CPUS = 16
-"""Most CPUs with a frequency reading each second."""
+"""Most CPUs with a frequency reading."""
 
 SHARES = ("server_cpus_busy", "client_cpus_busy", "server_cpu", "mhz")
 
@@ -45,11 +43,8 @@ TimedRow = tuple[float, HostRow]
 
 
 class HostSampler:
-    """Samples the host until stopped; a context manager.
-
-    `own_pids`: Prony's processes (server tree, engine) besides the laboratory. `watch` adds processes to the
-    samples. A trial calls `mark()` just before and after the window, then `window(open_monotonic_s,
-    close_monotonic_s)` with the engine's times.
+    """`own_pids`: server tree and engine. A trial calls `mark()` just before and after the window, then
+    `window` with the engine's times.
     """
 
     def __init__(
@@ -91,19 +86,18 @@ class HostSampler:
             self._watched[name] = (read, [])
 
     def samples(self, name: str) -> tuple[ProcessSample, ...]:
-        """Values of a watched process so far, oldest first."""
+        """Oldest first."""
         with self._lock:
             return tuple(self._watched[name][1]) if name in self._watched else ()
 
     def start(self) -> HostSampler:
-        """Takes the first mark and sample, then samples in the background."""
         self.mark()
         self._thread = threading.Thread(target=self._run, name="prony-sampler", daemon=True)
         self._thread.start()
         return self
 
     def stop(self) -> None:
-        """Stops sampling; samples stay readable. Idempotent."""
+        """Samples stay readable. Idempotent."""
         self._stopped.put(None)
         if self._thread is not None:
             self._thread.join()
@@ -126,7 +120,6 @@ class HostSampler:
             due_s = max(due_s + self._interval_s, now_s())
 
     def _over(self, within_s: float) -> bool:
-        """Whether it is stopped within this time."""
         try:
             self._stopped.get(timeout=within_s)
         except queue.Empty:
@@ -134,13 +127,11 @@ class HostSampler:
         return True
 
     def sample(self) -> float:
-        """Takes a sample now, from any thread; returns its CLOCK_MONOTONIC seconds."""
+        """From any thread; returns its CLOCK_MONOTONIC seconds."""
         return self._sample(marked=False)
 
     def mark(self) -> float:
-        """Takes a sample with the expensive readings; returns its CLOCK_MONOTONIC seconds. Costs milliseconds
-        of CPU (more with thousands of processes or sockets), so call it outside the window.
-        """
+        """With the expensive readings: milliseconds of CPU, so outside the window."""
         before_s = time.thread_time()
         mark = WindowEdge(
             t_monotonic_s=now_s(),
@@ -210,7 +201,6 @@ class HostSampler:
         )
 
     def _row(self, before: Snapshot, after: Snapshot) -> HostRow:
-        """The row between two snapshots, with `t_ms` on the monotonic clock."""
         duration_s = after.t_monotonic_s - before.t_monotonic_s
         server = self._watched["server"][1][-2:] if "server" in self._watched else []
         server_cpu = None
@@ -237,7 +227,7 @@ class HostSampler:
         )
 
     def series(self, start_monotonic_s: float = 0.0) -> tuple[HostRow, ...]:
-        """The rows since `start_monotonic_s` (the engine's start), the origin of their `t_ms`."""
+        """`t_ms` counts from `start_monotonic_s` (the engine's start)."""
         with self._lock:
             return tuple(
                 row.model_copy(update={"t_ms": (t_s - start_monotonic_s) * 1000})
@@ -246,8 +236,8 @@ class HostSampler:
             )
 
     def window(self, open_monotonic_s: float, close_monotonic_s: float) -> HostWindow:
-        """The host between two moments of CLOCK_MONOTONIC, with counters interpolated at the edges; None
-        where not sampled around it. Takes a mark if none follows the window.
+        """Between two moments of CLOCK_MONOTONIC, with counters interpolated; None where not sampled around
+        it. Takes a mark if none follows.
         """
         if not self._marks or self._marks[-1].t_monotonic_s < close_monotonic_s:
             self.mark()
@@ -267,7 +257,7 @@ class HostSampler:
 
 
 def merged(rows: Sequence[TimedRow]) -> TimedRow:
-    """A row over all of these: mean shares, worst steal, sockets and memory at the end."""
+    """Mean shares, worst steal, sockets and memory at the end."""
     t_s, last = rows[-1]
     changes: dict[str, float | None] = {
         name: _mean([(getattr(row, name), row.duration_ms) for _, row in rows]) for name in SHARES

@@ -13,7 +13,7 @@ from prony.host.proc import TICKS_PER_S, CpuTicks
 from prony.host.sysctls import changed
 
 NEAR_S = 3.0
-"""Largest distance of a mark from the edge for its sockets and frequency."""
+"""Largest distance of a mark from the edge."""
 
 Sample = tuple[float, float]
 """(CLOCK_MONOTONIC seconds, value of the counter)."""
@@ -21,7 +21,7 @@ Sample = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Cheap readings of every second; counters are cumulative."""
+    """Every second; cumulative."""
 
     t_monotonic_s: float
     cpus: dict[int, CpuTicks]
@@ -36,7 +36,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class WindowEdge:
-    """Expensive readings around a window."""
+    """Around a window."""
 
     t_monotonic_s: float
     sysctls: dict[str, str]
@@ -44,7 +44,6 @@ class WindowEdge:
     mhz: float | None
     census: Census
     packets: dict[int, int] | None = None
-    """Handled in soft interrupts, by CPU; cumulative."""
     tcp: TcpCounts | None = None
 
 
@@ -59,9 +58,8 @@ def host_window(
     client_cpus: frozenset[int],
     irq_accounted: bool | None,
 ) -> HostWindow:
-    """The window between `open_s` and `close_s` (CLOCK_MONOTONIC); None where not sampled around it.
-
-    Snapshots and marks ascend in time. `own`: (pid, start tick) of Prony's processes.
+    """Between two moments of CLOCK_MONOTONIC; None where not sampled around it. Snapshots and marks ascend in
+    time. `own`: (pid, start tick) of Prony's processes.
     """
     opened = next((mark for mark in reversed(marks) if mark.t_monotonic_s <= open_s), None)
     closed = next((mark for mark in marks if mark.t_monotonic_s >= close_s), None)
@@ -205,7 +203,7 @@ def _mhz(mark: WindowEdge | None, snapshot: Snapshot | None) -> float | None:
 
 
 def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
-    """The counter at a moment by linear interpolation; None outside of `samples`, which ascend in time."""
+    """Linear; None outside of `samples`, which ascend in time."""
     times = [sample[0] for sample in samples]
     after = bisect_left(times, t_s)
     if after == len(samples):
@@ -219,6 +217,6 @@ def interpolate(samples: Sequence[Sample], t_s: float) -> float | None:
 
 
 def difference(samples: Sequence[Sample], open_s: float, close_s: float) -> float | None:
-    """Rise of the counter between two moments; None when either is outside of the readings."""
+    """None when either moment is outside of the readings."""
     before, after = interpolate(samples, open_s), interpolate(samples, close_s)
     return None if before is None or after is None else after - before

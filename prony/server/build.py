@@ -31,16 +31,8 @@ AGENT = "agent"
 ASYNC_PROFILER = "async-profiler"
 VERSION = re.compile(r"<async-profiler\.version>([\w.]+)<")
 NOT_SOURCES = {
-    "target",
-    "build",
-    "node_modules",
-    "__pycache__",
-    ".venv",
-    ".git",
-    ".idea",
-    ".settings",
-    ".vscode",
-}
+    "target", "build", "node_modules", "__pycache__", ".venv", ".git", ".idea", ".settings", ".vscode",
+}  # fmt: skip
 NOT_BUILT = {SERVER_FILE, DEFAULTS_FILE}
 """They say how to run a server; the keys that matter are in the build key."""
 WHOLE = "app"

@@ -14,17 +14,9 @@ from prony.errors import EnvironmentFault, UsageError
 from prony.server.spec import JdkRange
 
 FOLDERS_OF_JDKS = (
-    "/usr/lib/jvm",
-    "/usr/java",
-    "/opt",
-    "/opt/java",
-    "~/.sdkman/candidates/java",
-    "~/.jdks",
-    "~/.asdf/installs/java",
-    "~/.local/share/mise/installs/java",
-    "~/.jenv/versions",
-    "~/.jabba/jdk",
-)
+    "/usr/lib/jvm", "/usr/java", "/opt", "/opt/java", "~/.sdkman/candidates/java", "~/.jdks",
+    "~/.asdf/installs/java", "~/.local/share/mise/installs/java", "~/.jenv/versions", "~/.jabba/jdk",
+)  # fmt: skip
 """Distributions, SDKMAN, IntelliJ, asdf, mise, jEnv, jabba."""
 HOW_TO_GET = (
     "install one, e.g. `apt-get install openjdk-{major}-jdk-headless` or `sdk install java {major}`, "

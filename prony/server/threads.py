@@ -21,20 +21,9 @@ WORKING_SHARE = 0.01
 """Below this share of its tree's CPU time a thread does none of its work."""
 COMPILERS = ("C1 Compiler", "C2 Compiler", "JVMCI Compiler", "JIT Compilation")
 COLLECTORS = (
-    "GC Thread#",
-    "G1 ",
-    "ParGC Thread#",
-    "VM Thread",
-    "ZWorker",
-    "ZDriver",
-    "ZDirector",
-    "XWorker",
-    "XDriver",
-    "XDirector",
-    "Shenandoah",
-    ".NET Server GC",
-    ".NET BGC",
-)
+    "GC Thread#", "G1 ", "ParGC Thread#", "VM Thread", "ZWorker", "ZDriver", "ZDirector", "XWorker",
+    "XDriver", "XDirector", "Shenandoah", ".NET Server GC", ".NET BGC",
+)  # fmt: skip
 """As the kernel cuts them, to 15 characters. VM Thread is the Serial collector's."""
 SERVE_NOTHING = COMPILERS + COLLECTORS
 """Threads of a runtime that serve no request."""
