@@ -173,7 +173,10 @@ class Wire(Line):
                 self._rest = bytes(parser.trailing_data[0])
                 break
         assert head is not None
-        return WireResponse(head.status_code, head.http_version.decode(), _headers(head), bytes(body))
+        headers = joined(
+            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in head.headers
+        )
+        return WireResponse(head.status_code, head.http_version.decode(), headers, bytes(body))
 
     def ended(self, within_s: float) -> bool:
         """Whether the server closes the connection in this time, silently."""
@@ -242,10 +245,6 @@ def _secured(plain: socket.socket, host: str, alpn: tuple[str, ...]) -> ssl.SSLS
     except OSError:
         plain.close()
         raise
-
-
-def _headers(head: h11.Response) -> dict[str, str]:
-    return joined((name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in head.headers)
 
 
 def joined(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

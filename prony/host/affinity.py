@@ -54,14 +54,10 @@ def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
             return Pinning(True)
         for thread in fresh:
             result = _pin(thread, wanted)
-            if not result.done and _alive(pid, thread):
+            if not result.done and Path(f"/proc/{pid}/task/{thread}").exists():
                 return result
         seen |= fresh
     return Pinning(True)
-
-
-def _alive(pid: int, thread: int) -> bool:
-    return Path(f"/proc/{pid}/task/{thread}").exists()
 
 
 def _pin(thread: int, cpus: Collection[int]) -> Pinning:

@@ -26,13 +26,10 @@ def partition(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """Divides the allowed CPUs (default: those granted to this process) between server and client.
-
-    Hardware threads of a core stay together, the client gets about a quarter of the cores (at least one), and
-    both use a single NUMA node if it is large enough. Given sets are used unchanged. `shared`: a core serves
-    both sides. `services`: reserves an idle core, or one of an automatic server set with several; else
-    services share the server's CPUs. Raises UsageError for missing or forbidden CPUs, empty sets and
-    overlaps.
+    """Divides the allowed CPUs (default: those granted) between server and client: cores stay whole, the
+    client gets about a quarter (at least one), both use a single NUMA node if it is large enough. Given sets
+    are used unchanged. `shared`: a core serves both sides. `services`: reserves an idle core, or one of an
+    automatic server set; else services share the server's. Raises UsageError.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed
@@ -63,11 +60,9 @@ def beside(
     topology: Topology | None = None,
     allowed: Collection[int] | None = None,
 ) -> CpuPartition:
-    """The client's CPUs next to a running server that may use `where` (empty: not known).
-
-    As many cores as `partition` gives the client: the last ones outside `where`, preferably on its NUMA nodes
-    and free of the plan's `others`, so that all servers meet the same client. Without such a core, single
-    hardware threads; if the server may use all CPUs, those of `partition`, with the overlap in `common`.
+    """The client's CPUs next to a running server that may use `where` (empty: not known): as many cores as
+    `partition` gives, the last ones outside `where`, preferably on its NUMA nodes and free of the plan's
+    `others`; else hardware threads; else those of `partition`, with the overlap in `common`.
     """
     topology = read_topology() if topology is None else topology
     allowed = granted_cpus() if allowed is None else allowed

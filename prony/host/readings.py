@@ -93,6 +93,7 @@ def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = R
     with kept_busy(granted if sample_s > 0 and root == ROOT else ()) as spinning:
         steal, others, busiest, swapped = _sample(sample_s, granted, root, (os.getpid(), *spinning))
     engine = _engine()
+    locked, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
     probe = None if engine is None else probed(engine)
     return Readings(
         fingerprint=fingerprint({}, root=root),
@@ -110,12 +111,12 @@ def gather(*, sample_s: float = 3.0, results: Path | None = None, root: Path = R
         source_addresses=source_addresses(root),
         sockets=socket_sums(root) or {},
         descriptors=descriptor_limits(),
-        locked_memory_bytes=_locked_memory(),
+        locked_memory_bytes=None if locked == resource.RLIM_INFINITY else locked,
         conntrack=_conntrack(root),
         engine=engine,
         drivers=None if probe is None else parse_drivers(probe),
         emulated=None if probe is None else parse_emulated(probe),
-        pinning=_may_pin(),
+        pinning=pin_thread(os.sched_getaffinity(0)),  # its own mask again: permitted?
         realtime=realtime(root),
         kernel_log=_reads_kernel_log(root),
         disk=_disk(results),
@@ -197,11 +198,6 @@ def source_addresses(root: Path = ROOT) -> int | None:
     return len(addresses)
 
 
-def _locked_memory() -> int | None:
-    soft, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
-    return None if soft == resource.RLIM_INFINITY else soft
-
-
 def _conntrack(root: Path) -> tuple[int, int] | None:
     base = root / "proc/sys/net/netfilter"
     count, most = read_int(base / "nf_conntrack_count"), read_int(base / "nf_conntrack_max")
@@ -265,11 +261,6 @@ def parse_emulated(text: str) -> str | None:
     except (ValueError, KeyError, TypeError):
         return None
     return None if emulated is None else str(emulated)
-
-
-def _may_pin() -> Pinning:
-    """Sets the calling thread's current mask again, which shows whether pinning is permitted."""
-    return pin_thread(os.sched_getaffinity(0))
 
 
 def _reads_kernel_log(root: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import socket
+from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -52,16 +53,10 @@ def descriptor_limits() -> tuple[int | None, int | None]:
 
 def raise_descriptors() -> int | None:
     """The new soft limit. Children inherit it: not before starting a server under its own defaults."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft != resource.RLIM_INFINITY and soft != hard:
-        aim = hard
-        if aim == resource.RLIM_INFINITY:
-            aim = read_int("/proc/sys/fs/nr_open") or soft
-        if aim > soft:
-            try:
-                resource.setrlimit(resource.RLIMIT_NOFILE, (aim, hard))
-            except (OSError, ValueError):
-                return descriptor_limits()[0]
+    soft, hard = descriptor_limits()
+    if soft is not None and hard is not None and soft < hard:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     return descriptor_limits()[0]
 
 

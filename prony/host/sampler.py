@@ -18,12 +18,11 @@ from prony.evidence.server import ProcessSample
 from prony.host import hardware
 from prony.host.affinity import Pinning, pin_thread
 from prony.host.diag import socket_sums, sockets
+from prony.host.hardware import read_sysctls
 from prony.host.kmsg import KernelLog
 from prony.host.net_counters import packets_by_cpu, tcp_counts
-from prony.host.others import census, irq_time_accounted
-from prony.host.own import OwnUse
+from prony.host.others import OwnUse, census, irq_time_accounted
 from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
-from prony.host.sysctls import read_sysctls
 from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 

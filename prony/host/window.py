@@ -7,10 +7,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from prony.evidence.host import CpuUse, HostWindow, TcpCounts
+from prony.host.hardware import changed
 from prony.host.net_counters import between, rise
 from prony.host.others import Census, OthersUse, others_between, share_of_others
 from prony.host.proc import TICKS_PER_S, CpuTicks
-from prony.host.sysctls import changed
 
 NEAR_S = 3.0
 """Largest distance of a mark from the edge."""

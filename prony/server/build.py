@@ -105,9 +105,7 @@ def _commit(spec: ServerSpec) -> dict[str, str]:
 
 
 def lacking(spec: ServerSpec) -> str | None:
-    """What this host lacks to build and start a server, with the remedy; None when nothing. Raises UsageError
-    for an unknown service.
-    """
+    """A missing JDK, tool or service, with the remedy; None when nothing. Raises UsageError."""
     compiled = spec.build is not None and spec.build.tool == "maven"
     services = find_services(spec.services, spec.name, spec.folder.parent)
     try:
@@ -284,9 +282,8 @@ _GIT_ELSEWHERE = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX")
 
 
 def commit_of(folder: Path) -> str | None:
-    """12 digits of the commit that is checked out, with `-dirty` where a tracked file below the folder has
-    changed (as `git describe --dirty`). None without git, outside of a repository, and for a folder that the
-    commit does not have.
+    """12 digits of the commit, with `-dirty` where a tracked file below the folder has changed. None without
+    git and for a folder that the commit does not have.
     """
     named = _git(folder, "rev-parse", "HEAD", "HEAD:./")
     state = (

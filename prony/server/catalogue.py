@@ -57,9 +57,7 @@ class Catalogue:
         return tuple(sorted(self.files))
 
     def specs(self) -> tuple[list[ServerSpec], list[UsageError]]:
-        """Every readable server, each followed by its variants and their combinations; and the others'
-        errors.
-        """
+        """Every readable server, each followed by its variants and their combinations; and the errors."""
         good: list[ServerSpec] = []
         bad: list[UsageError] = []
         for name in self.names():
@@ -213,8 +211,8 @@ def parse(words: list[str]) -> Settings:
 
 
 def configure(spec: ServerSpec, settings: Settings) -> ServerSpec:
-    """The server with these settings, which its name then includes (flags aside). A setting named like a
-    ceiling sets it, too. Raises UsageError.
+    """With these settings in its name (flags aside). One named like a ceiling sets it, too. Raises
+    UsageError.
     """
     for name in settings.values:
         if name not in spec.settings:

@@ -20,14 +20,11 @@ from pathlib import Path
 from prony.errors import EnvironmentFault, UsageError
 from prony.plan.yamlfile import nearest
 from prony.server.build import Built
-from prony.server.spec import Value
 
 FLAGS = "{jvm}"
 OPTIONS = "{options}"
 INHERITED = ("PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "LD_LIBRARY_PATH")
-"""Everything else (JAVA_TOOL_OPTIONS, SPRING_* …) could change a server without a trace in the results; what
-it needs is in its server.yaml.
-"""
+"""Others (JAVA_TOOL_OPTIONS …) could change a server unseen; what it needs is in its server.yaml."""
 
 
 def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) -> list[str]:
@@ -40,16 +37,14 @@ def expand(built: Built, places: Mapping[str, str], jvm_flags: Sequence[str]) ->
             words += jvm_flags
         elif word == OPTIONS:
             for name, value in spec.options.items():
-                if value is not None and value is not False:
-                    words.append(_option(name, value, known, spec.file))
+                if value is True:
+                    words.append(f"--{name}")
+                elif value is not None and value is not False:
+                    words.append(f"--{name}={fill(str(value), known, spec.file)}")
         else:
             words.append(fill(word, known, spec.file))
     words[0] = _program(words[0], spec.folder, spec.name)
     return words
-
-
-def _option(name: str, value: Value, known: Mapping[str, str], file: Path) -> str:
-    return f"--{name}" if value is True else f"--{name}={fill(str(value), known, file)}"
 
 
 def environment(built: Built, places: Mapping[str, str]) -> dict[str, str]:

@@ -149,9 +149,7 @@ class GuardedProcess:
         return "\n".join([line for line in lines if line.strip()][-LAST_LINES:])
 
     def stop(self, grace_s: float = 10.0) -> bool:
-        """SIGTERM, after `grace_s` SIGKILL. True when all processes and the socket are gone. May be called
-        twice.
-        """
+        """SIGTERM, after `grace_s` SIGKILL. True when processes and socket are gone. Idempotent."""
         with self._lock:
             if self.clean is None:
                 self.clean = self._stop(grace_s)
@@ -190,13 +188,11 @@ class GuardedProcess:
             *lines, rest = bytes(self._said).split(b"\n")
             self._said[:] = rest
             for line in lines:
-                self._note(json.loads(line))
-
-    def _note(self, message: dict[str, Any]) -> None:
-        if message["event"] == "exited":
-            self._exited = (int(message["code"]), message["monotonic_ns"] / 1e9)
-        elif message["event"] == "gone":
-            self._left = [int(pid) for pid in message["left"]]
+                message = json.loads(line)
+                if message["event"] == "exited":
+                    self._exited = (int(message["code"]), message["monotonic_ns"] / 1e9)
+                elif message["event"] == "gone":
+                    self._left = [int(pid) for pid in message["left"]]
 
     def __enter__(self) -> Self:
         return self
@@ -269,8 +265,8 @@ def log_file(log_dir: Path | None, name: str) -> Path:
 
 
 def start_guard(process_spec: ProcessSpec, name: str) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-    """The guard, and its first message; `name` is for errors. `-I -S`: no part of the user's Python
-    environment gets in, and it starts fast. Raises EnvironmentFault.
+    """The guard and its first message; `-I -S`: without the user's Python environment. Raises
+    EnvironmentFault.
     """
     with process_spec.log.open("ab") as faults:
         process = subprocess.Popen(
@@ -282,7 +278,9 @@ def start_guard(process_spec: ProcessSpec, name: str) -> tuple[subprocess.Popen[
         assert process.stdin is not None
         assert process.stdout is not None
         with suppress(BrokenPipeError):
-            _write(process.stdin.fileno(), process_spec.line())
+            message = process_spec.line()
+            while message:
+                message = message[os.write(process.stdin.fileno(), message) :]
         first = process.stdout.readline()
         said = json.loads(first) if first else {"event": "failed", "reason": "its guard process ended"}
         if said["event"] != "started":
@@ -295,11 +293,6 @@ def start_guard(process_spec: ProcessSpec, name: str) -> tuple[subprocess.Popen[
         _give_up(process)
         raise
     return process, said
-
-
-def _write(handle: int, message: bytes) -> None:
-    while message:
-        message = message[os.write(handle, message) :]
 
 
 def _give_up(process: subprocess.Popen[bytes]) -> None:

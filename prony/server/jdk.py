@@ -69,8 +69,7 @@ def choose(
     override: str | None = None,
 ) -> Jdk:
     """The preferred one, else the newest LTS in range, else the newest. `override` (None: `$PRONY_JDK`; "":
-    none) is a major number or a path. Raises UsageError for a wrong override, EnvironmentFault when nothing
-    fits.
+    none): a major number or a path. Raises UsageError or EnvironmentFault.
     """
     there = find_jdks() if jdks is None else tuple(jdks)
     forced = os.environ.get("PRONY_JDK") if override is None else override

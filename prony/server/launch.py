@@ -55,14 +55,10 @@ def launch(
     agent: bool = True,
     log_dir: Path | None = None,
 ) -> RunningServer:
-    """Start a fresh process; it is not ready yet (`RunningServer.wait_ready`).
-
-    `cpus`: those that are its own in the window, told to a JVM as its processor count; empty means all that
-    we have. `service_cpus`: where its services run,
-    which are started first; empty means that they share the server's. `port` None picks a free one, unless
-    the server has an address of its own. `agent=False` leaves the agent out of a JVM. Raises EnvironmentFault
-    (port taken, cannot be executed, no room for its folders, a service without its program or that is not
-    ready) and UsageError (a placeholder or a service that nobody knows).
+    """Start a fresh process; it is not ready yet. `cpus`: its own in the window and a JVM's processor count;
+    empty: all that are granted. `service_cpus`: empty: its services share the server's. `port` None: a free
+    one, unless the server has an address. `agent=False`: no agent in a JVM. Raises EnvironmentFault and
+    UsageError.
     """
     spec = built.spec
     if spec.url is not None:
@@ -123,8 +119,8 @@ def launch(
 def _jvm_flags(
     built: Built, cpus: Sequence[int], scratch: Path, log: Path, socket_path: Path | None
 ) -> list[str]:
-    """The JVM flags that Prony adds. Without the processor count the JVM would size itself for all CPUs:
-    another collector, other pools. Crash reports go beside the log, because the working directory is removed.
+    """Without the processor count a JVM sizes itself for all CPUs. Crash reports go beside the log, because
+    the working directory is removed.
     """
     if built.jdk is None:
         return []
@@ -217,14 +213,10 @@ class RunningServer(GuardedProcess):
         return status_probe(self.host, self.port, ready.path, ready.status, self.built.spec.tls)
 
     def wait_ready(self, probe: ReadyProbe | None = None, timeout_s: float = 60.0) -> StartUp:
-        """Wait until the server listens on its port itself, has printed its figures (if it does) and `probe`
-        (by default `own_probe`) finds a right response.
-
-        The log never tells that a server is ready, only the port and the response do. Its own figures are
-        awaited before the first request, because that request loads classes. `probe` gives None while nobody
-        answers. The agent is asked after the first right response. Raises EnvironmentFault when the server
-        exits, when another process answers on its port, or after `timeout_s` since it was executed, with its
-        last lines.
+        """Wait until the server itself listens, has printed its figures (if it does) and `probe` (default
+        `own_probe`) gets a right response; the log is no evidence. Its figures are awaited before the first
+        request, which loads classes. Raises EnvironmentFault, with its last lines, when it exits, another
+        process answers on its port, or `timeout_s` after its start.
         """
         deadline_s = self.started_monotonic_s + timeout_s
         listening_s = self._await_port(deadline_s)

@@ -13,6 +13,10 @@ from dataclasses import dataclass, field
 from prony.host.diag import established_inodes
 from prony.server import proc, sockets
 
+MOST_DESCRIPTORS = 2_000
+"""Beyond this many the reading costs too much of the client's CPU: 9 µs each."""
+MOST_PROCESSES = 256
+
 
 @dataclass(slots=True)
 class ListenerWatch:
@@ -56,28 +60,18 @@ class ListenerWatch:
             foreign &= still
         self.owned = not foreign
         if foreign:
-            self.other = _holder(foreign)
+            pid = min(sockets.holders(foreign), default=None)
+            self.other = "a process that this user cannot see" if pid is None else f"PID {proc.describe(pid)}"
         else:
             self._known = inodes
-
-
-def _holder(inodes: Iterable[int]) -> str:
-    pid = min(sockets.holders(tuple(inodes)), default=None)
-    return "a process that this user cannot see" if pid is None else f"PID {proc.describe(pid)}"
-
-
-MOST_DESCRIPTORS = 2_000
-"""Beyond this many the reading costs too much of the client's CPU: 9 µs each."""
-MOST_PROCESSES = 256
 
 
 def connections_by_process(
     pids: Iterable[int], listening: Collection[int], ports: Iterable[int]
 ) -> tuple[int, ...] | None:
-    """Established connections to `ports` of each process that serves, most first: it holds one, or a socket
-    of `listening` (inodes) that no other process has. One that holds a shared socket and no connection may be
-    the primary, which accepts none. None where they cannot be read, or there are too many; empty for a
-    single process.
+    """Established connections to `ports` of each serving process, most first: one that holds any, or a socket
+    of `listening` (inodes) alone. None where they cannot be read, or are too many; empty for a single
+    process.
     """
     pids = tuple(pids)
     if len(pids) < 2:

@@ -73,9 +73,9 @@ def _by_parents(root: int) -> tuple[int, ...]:
 
 
 def sample(pids: Iterable[int], reaper: int | None = None) -> ProcessSample | None:
-    """One reading of the whole tree; None when no process may be read. CPU time counts living processes, the
-    children that they waited for, and those that ended up with `reaper`. Its sum has nanosecond resolution,
-    the split into user and system that of the clock tick. Shared pages count in each process.
+    """The whole tree; None when no process may be read. CPU time counts living processes, the children that
+    they waited for, and those that ended with `reaper`; its sum is exact, its split has clock ticks. Shared
+    pages count in each process.
     """
     user_ticks = system_ticks = 0.0
     exact_s = 0.0
@@ -185,9 +185,7 @@ def thread_ids(pid: int) -> list[int]:
 
 
 def pin(root: int, cpus: Iterable[int]) -> bool:
-    """Pin every thread of everything below `root`; False when not permitted. A process forked meanwhile
-    inherits its parent's mask or shows up in the next pass.
-    """
+    """Every thread of everything below `root`; False when not permitted. New processes inherit the mask."""
     wanted = set(cpus)
     seen: set[int] = set()
     while fresh := set(descendants(root)) - seen:

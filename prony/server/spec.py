@@ -121,9 +121,7 @@ class Layer(Record):
 
 class Variant(Layer):
     group: str | None = None
-    """Variants of different groups combine, those of one group exclude each other; without a group a variant
-    stands alone.
-    """
+    """Variants of different groups combine; without a group a variant stands alone."""
 
 
 class ServerSpec(Record):

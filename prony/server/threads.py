@@ -1,7 +1,5 @@
-"""CPU time of the single threads of a process tree, and where they may run: a server of one busy thread uses
-a small share of many CPUs.
-
-From /proc/PID/task/TID/stat, in clock ticks (10 ms): good for a window of a second or more.
+"""CPU time of the threads of a process tree, in clock ticks (10 ms), and where they may run: a server of one
+busy thread uses a small share of many CPUs.
 """
 
 from __future__ import annotations
@@ -44,9 +42,7 @@ class ThreadTime:
 
 
 def thread_times(pids: Iterable[int], *, where: bool = True) -> Mapping[ThreadKey, ThreadTime] | None:
-    """All threads of these processes; None when none can be read, or there are too many. `where`: also the
-    CPUs on which each may run (a system call more per thread).
-    """
+    """None when none can be read, or there are too many. `where`: also CPUs (a system call more each)."""
     found: dict[ThreadKey, ThreadTime] = {}
     for pid in pids:
         threads = thread_ids(pid)
@@ -83,9 +79,7 @@ def _allowed(thread: int) -> frozenset[int]:
 
 
 def busiest(opened: Readings, closed: Readings) -> ThreadUse | None:
-    """The thread that used most CPU between two readings, JIT compilers and collectors aside; None when
-    either is unknown. One that ended in between is not seen.
-    """
+    """Between two readings, JIT compilers and collectors aside; None when either is unknown."""
     used = _used_s(opened, closed)
     serving = {
         key: cpu_s
@@ -119,8 +113,8 @@ def working_cpus(opened: Readings, closed: Readings) -> tuple[int, ...]:
 
 @dataclass(slots=True)
 class Compilers:
-    """The CPU time of a process tree's JIT compilers, from reading to reading. The JVM ends one of their
-    threads when there is little to do, and starts it again: what an ended one had used stays in the sum.
+    """CPU time of a tree's JIT compilers. The JVM ends and restarts their threads: ended ones stay in the
+    sum.
     """
 
     _last: dict[ThreadKey, float] = field(default_factory=dict)

@@ -58,10 +58,9 @@ def run(
     note: Callable[[str], bool] | None = None,
     errors_of: Callable[[Sequence[str]], list[str]] | None = None,
 ) -> None:
-    """Run `command` in `folder`; its whole output goes to the end of `log`. `note` sees every line and says
-    whether it may matter in a failure; `errors_of` picks those that do; without any the last ones are shown.
-
-    Raises EnvironmentFault with them when it fails. An interruption ends the tool, too.
+    """Run `command` in `folder`; all output goes to the end of `log`. `note` sees every line and says whether
+    it may matter in a failure; `errors_of` picks those that do. Raises EnvironmentFault with them, else with
+    the last lines.
     """
     program = shown or Path(command[0]).name
     with log.open("a", encoding="utf-8", errors="replace") as written:
@@ -130,9 +129,7 @@ ADVICE = re.compile(r"\[Help 1\] http|-X switch|-e switch|solutions, please read
 
 @dataclass(frozen=True, slots=True)
 class Maven(BuildTool):
-    """An installed Maven with its JDK. Every version in our POMs is pinned, so Maven asks
-    no registry for what the local repository already has.
-    """
+    """Every version in our POMs is pinned, so Maven asks no registry for what the local repository has."""
 
     command: Path
     version: str
@@ -264,8 +261,8 @@ FETCHED = re.compile(r"\s*(?:Downloading|Using cached) (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class Pip(BuildTool):
-    """The Python that runs Prony makes a virtual environment from hashed requirements. It is moved
-    once it is made, so its programs are reached by `{python} -m`, never by their scripts.
+    """A virtual environment from hashed requirements. It is moved afterwards, so its programs are reached by
+    `{python} -m`.
     """
 
     python: str = sys.executable

@@ -14,8 +14,15 @@ from prony.evidence.host import InterfaceCounts, TcpCounts
 from prony.evidence.hosts import NetworkUse
 from prony.host import diag
 from prony.host.diag import idle_round_trip_ms, load_round_trip_ms
-from prony.host.interfaces import interface_counts, interface_towards, interface_with, read_link
-from prony.host.link_watch import LinkReading, LinkWatch, network_use
+from prony.host.link_watch import (
+    LinkReading,
+    LinkWatch,
+    interface_counts,
+    interface_towards,
+    interface_with,
+    network_use,
+    read_link,
+)
 from prony.host.proc import CpuTicks, now_s
 from tests.host.conftest import Grow
 from tests.ports import refusing
