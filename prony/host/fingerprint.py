@@ -120,17 +120,7 @@ def describe(fingerprint: Fingerprint) -> list[tuple[str, str]]:
         ("CPUs", _cpu_counts(f)),
         ("Frequency", _frequency(f)),
         ("Caches", ", ".join(f"{name} {size}" for name, size in f.caches.items()) or "unknown"),
-        (
-            "Memory",
-            _gib(f.memory_bytes)
-            + (
-                f", swap {_gib(f.swap_bytes)}"
-                if f.swap_bytes
-                else ", no swap"
-                if f.swap_bytes == 0
-                else ", swap unknown"
-            ),
-        ),
+        ("Memory", _gib(f.memory_bytes) + (f", swap {_gib(f.swap_bytes)}" if f.swap_bytes else no_swap)),
         ("Runs on", {"none": "bare metal", None: "unknown"}.get(f.hypervisor, str(f.hypervisor))),
         ("Kernel", f.kernel),
         ("System", f.os),

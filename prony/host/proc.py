@@ -208,3 +208,8 @@ def threads_total(root: Path = ROOT) -> int | None:
         return None if text is None else int(text.split()[3].partition("/")[2])
     except (IndexError, ValueError):
         return None
+
+
+def swapped_in_bytes(root: Path) -> int | None:
+    pages = key_values(read_text(root / "proc/vmstat") or "", " ").get("pswpin")
+    return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None

@@ -24,14 +24,13 @@ from prony.host.kmsg import KernelLog
 from prony.host.others import census, others_between
 from prony.host.partition import partition
 from prony.host.proc import (
-    PAGE_BYTES,
     ROOT,
     cpu_ticks,
     cpus_text,
-    key_values,
     process_stat,
     read_int,
     read_text,
+    swapped_in_bytes,
 )
 from prony.host.resource_limits import descriptor_limits, port_range
 from prony.host.topology import Topology, topology
@@ -156,9 +155,9 @@ def _cpu_kinds(cpus: tuple[int, ...], root: Path) -> dict[str, str]:
 def _sample(
     sample_s: float, granted: tuple[int, ...], root: Path, pids: Sequence[int]
 ) -> tuple[float | None, float | None, str | None, int | None]:
-    ticks, people, swapped = cpu_ticks(root), census(root), _swapped_in(root)
+    ticks, people, swapped = cpu_ticks(root), census(root), swapped_in_bytes(root)
     time.sleep(sample_s)
-    later_ticks, later_people, later_swapped = cpu_ticks(root), census(root), _swapped_in(root)
+    later_ticks, later_people, later_swapped = cpu_ticks(root), census(root), swapped_in_bytes(root)
     steals = []
     for cpu in granted:
         if ticks and later_ticks and cpu in ticks and cpu in later_ticks:
@@ -177,11 +176,6 @@ def _sample(
         use.busiest,
         risen,
     )
-
-
-def _swapped_in(root: Path) -> int | None:
-    pages = key_values(read_text(root / "proc/vmstat") or "", " ").get("pswpin")
-    return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
 
 
 def source_addresses(root: Path = ROOT) -> int | None:

@@ -22,7 +22,7 @@ from prony.host.hardware import read_sysctls
 from prony.host.kmsg import KernelLog
 from prony.host.net_counters import packets_by_cpu, tcp_counts
 from prony.host.others import OwnUse, census, irq_time_accounted
-from prony.host.proc import PAGE_BYTES, ROOT, TICKS_PER_S, cpu_ticks, key_values, now_s, read_text
+from prony.host.proc import ROOT, TICKS_PER_S, cpu_ticks, now_s, swapped_in_bytes
 from prony.host.window import Snapshot, WindowEdge, cpu_use, host_window, mean_busy
 from prony.thinning import Thinned
 
@@ -185,14 +185,13 @@ class HostSampler:
             int(time.clock_gettime(time.CLOCK_BOOTTIME) * TICKS_PER_S) if self._root == ROOT else None
         )
         self._own.update(self._pids | {os.getpid()}, uptime_ticks)
-        pages = key_values(read_text(self._root / "proc/vmstat") or "", " ").get("pswpin")
         used = self._server_cpus | self._client_cpus
         return Snapshot(
             t_monotonic_s=t_s,
             cpus={cpu: value for cpu, value in ticks.items() if cpu in used},
             own_server_s=self._own.server_s,
             own_client_s=self._own.client_s,
-            swapped_in_bytes=int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None,
+            swapped_in_bytes=swapped_in_bytes(self._root),
             kernel_lines=self._log.count(),
             mhz=self._mhz(),
             sockets=socket_sums(self._root),

@@ -166,10 +166,7 @@ class GuardedProcess:
             self.guard.kill()
             self.guard.wait()
         self._listen_to_guard()
-        for pipe in (self.guard.stdin, self.guard.stdout):
-            if pipe is not None:
-                with suppress(BrokenPipeError):
-                    pipe.close()
+        _close_pipes(self.guard)
         shutil.rmtree(self.scratch, ignore_errors=True)  # the guard has done it, unless it was killed
         left = [pid for pid in before if proc.alive(pid)]
         return not left and not self._left and not sockets.listeners(self.port, self.host)
@@ -296,13 +293,16 @@ def start_guard(process_spec: ProcessSpec, name: str) -> tuple[subprocess.Popen[
 
 
 def _give_up(process: subprocess.Popen[bytes]) -> None:
-    """Closing its input ends the guard and what it started."""
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(BrokenPipeError):
-                pipe.close()
+    _close_pipes(process)  # which ends the guard and what it started
     try:
         process.wait(GUARD_ENDS_WITHIN_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(BrokenPipeError):
+                pipe.close()

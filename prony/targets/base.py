@@ -95,6 +95,7 @@ class ServerUnderTest(Protocol):
 
     def placement(self) -> Placement:
         """Where it runs now, by somebody else's doing."""
+        return Placement()
 
     def lacking(self) -> str | None:
         """What this host lacks to build and start it, with what to do; None when nothing."""
@@ -105,6 +106,7 @@ class ServerUnderTest(Protocol):
 
     def limits(self, found: Limits) -> Limits:
         """The limits of this host towards the target."""
+        return found
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:  # noqa: ARG002
         """Limits of its rate other than CPU."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.evidence.host import CpuPartition, Limits
+from prony.evidence.host import CpuPartition
 from prony.evidence.server import ServerIdentity
 from prony.evidence.trial import Ceiling
 from prony.plan.load import ClosedLoad
@@ -15,11 +15,11 @@ from prony.server.build import Built, build, lacking
 from prony.server.catalogue import Catalogue, Settings
 from prony.server.launch import RunningServer, identity_of, launch
 from prony.server.spec import ServerSpec
-from prony.targets.base import OnLine, Placement
+from prony.targets.base import OnLine, ServerUnderTest
 
 
 @dataclass(slots=True)
-class LaunchedServer:
+class LaunchedServer(ServerUnderTest):
     spec: ServerSpec
     built: Built | None = None
     """Set by `prepare`."""
@@ -70,18 +70,12 @@ class LaunchedServer:
     def workloads(self) -> tuple[str, ...]:
         return tuple(self.spec.workloads)
 
-    def placement(self) -> Placement:
-        return Placement()
-
     def lacking(self) -> str | None:
         return lacking(self.spec)
 
     def prepare(self, on_line: OnLine) -> None:
         if self.built is None:
             (self.built,) = build([self.spec], on_line=on_line)
-
-    def limits(self, found: Limits) -> Limits:
-        return found
 
     def ceilings(self, plan: TrialPlan, cpus: int) -> tuple[Ceiling, ...]:
         """Declared workers ÷ declared delay, users ÷ declared delay."""
