@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from prony.evidence.host import HostRow, HostWindow
 from prony.evidence.server import ProcessSample
@@ -106,9 +105,7 @@ class HostSampler:
     def __enter__(self) -> HostSampler:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _run(self) -> None:
