@@ -371,12 +371,8 @@ class _Redaction:
 
     def words(self, given: Iterable[str]) -> list[str]:
         """Of a command line: the value follows `--password`, `-u` and the like."""
-        made: list[str] = []
-        before = ""
-        for word in given:
-            made.append(self._word(before, word))
-            before = word
-        return made
+        words = list(given)
+        return [self._word(before, word) for before, word in zip(["", *words], words, strict=False)]
 
     def _word(self, before: str, word: str) -> str:
         if before in _USER_OPTIONS and ":" in word and "://" not in word:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from prony.host.proc import ROOT, cpus_text, read_int
+from prony.host.proc import ROOT, cpus_text, read_int, thread_ids
 from prony.host.topology import allowed_cpus
 
 _ROUNDS = 8
@@ -45,9 +45,8 @@ def pin_process(pid: int, cpus: Collection[int]) -> Pinning:
     wanted = set(cpus)
     seen: set[int] = set()
     for _ in range(_ROUNDS):
-        try:
-            threads = {int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()}
-        except OSError:
+        threads = set(thread_ids(pid))
+        if not threads:
             return Pinning(False, f"Process {pid} could not be pinned: it is gone.")
         fresh = threads - seen
         if not fresh:

@@ -41,16 +41,12 @@ class KernelLog:
                 return None
             if not record:
                 break
-            self._lines += _warns(record)
+            # `priority,sequence,time,flags;text`; priority = facility * 8 + level, facility 0: kernel
+            priority = record.partition(b",")[0]
+            self._lines += priority.isdigit() and int(priority) <= _WARNING
         return self._lines
 
     def close(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
-
-
-def _warns(record: bytes) -> bool:
-    """Parses `priority,sequence,time,flags;text`; priority = facility * 8 + level, facility 0: kernel."""
-    number = record.partition(b",")[0]
-    return number.isdigit() and int(number) <= _WARNING

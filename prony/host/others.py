@@ -21,6 +21,7 @@ from prony.host.proc import (
     process_stat,
     read_bytes,
     read_text,
+    thread_ids,
     threads_total,
 )
 
@@ -214,7 +215,8 @@ class OwnUse:
 
     def _by_threads(self, process: ProcessStat, threads: dict[tuple[int, int], int]) -> tuple[float, float]:
         weights = [0.0, 0.0, 0.0]
-        for thread in self._thread_ids(process):
+        few = process.threads <= THREADS_LIMIT
+        for thread in thread_ids(process.pid, self.root) if few else [process.pid]:
             stat = _thread_stat(process.pid, thread, self.root)
             if stat is None:
                 continue
@@ -228,15 +230,6 @@ class OwnUse:
             side = self._side(None, process.last_cpu)
             return float(side == 0), float(side == 1)
         return weights[0] / total, weights[1] / total
-
-    def _thread_ids(self, process: ProcessStat) -> list[int]:
-        if process.threads > THREADS_LIMIT:
-            return [process.pid]
-        try:
-            folder = self.root / f"proc/{process.pid}/task"
-            return [int(entry.name) for entry in folder.iterdir() if entry.name.isdecimal()]
-        except OSError:
-            return []
 
     def _side(self, mask: Collection[int] | None, last_cpu: int) -> int:
         """0 server, 1 client, 2 neither."""

@@ -213,3 +213,11 @@ def threads_total(root: Path = ROOT) -> int | None:
 def swapped_in_bytes(root: Path) -> int | None:
     pages = key_values(read_text(root / "proc/vmstat") or "", " ").get("pswpin")
     return int(pages) * PAGE_BYTES if pages is not None and pages.isdecimal() else None
+
+
+def thread_ids(pid: int, root: Path = ROOT) -> list[int]:
+    """Empty when the process is gone or hidden."""
+    try:
+        return [int(entry.name) for entry in (root / f"proc/{pid}/task").iterdir() if entry.name.isdecimal()]
+    except OSError:
+        return []

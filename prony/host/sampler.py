@@ -111,16 +111,12 @@ class HostSampler:
     def _run(self) -> None:
         self.pinning = pin_thread(self._client_cpus)
         due_s = now_s() + self._interval_s
-        while not self._over(max(0.0, due_s - now_s())):
+        while True:
+            with suppress(queue.Empty):
+                self._stopped.get(timeout=max(0.0, due_s - now_s()))
+                return
             self.sample()
             due_s = max(due_s + self._interval_s, now_s())
-
-    def _over(self, within_s: float) -> bool:
-        try:
-            self._stopped.get(timeout=within_s)
-        except queue.Empty:
-            return False
-        return True
 
     def sample(self) -> float:
         """From any thread; returns its CLOCK_MONOTONIC seconds."""

@@ -10,7 +10,15 @@ from pathlib import Path
 
 from prony.evidence.server import ProcessSample
 from prony.host.affinity import pin_process
-from prony.host.proc import PAGE_BYTES, TICKS_PER_S, all_processes, key_values, read_bytes, read_text
+from prony.host.proc import (
+    PAGE_BYTES,
+    TICKS_PER_S,
+    all_processes,
+    key_values,
+    read_bytes,
+    read_text,
+    thread_ids,
+)
 
 _PPID, _UTIME, _CUTIME, _CSTIME, _THREADS, _RSS = 1, 11, 13, 14, 17, 21
 """Places in /proc/PID/stat after the command name, see proc(5)."""
@@ -174,14 +182,6 @@ def describe(pid: int) -> str:
     """`1234 (nginx)`."""
     name = program(pid)
     return f"{pid} ({name})" if name else str(pid)
-
-
-def thread_ids(pid: int) -> list[int]:
-    """Empty when it is gone or hidden."""
-    try:
-        return [int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()]
-    except OSError:
-        return []
 
 
 def pin(root: int, cpus: Iterable[int]) -> bool:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from prony.evidence.server import ThreadUse
-from prony.host.proc import TICKS_PER_S, read_bytes
-from prony.server.proc import thread_ids
+from prony.host.proc import TICKS_PER_S, read_bytes, thread_ids
 
 THREADS_MOST = 2000
 """Of a larger tree no thread is read: 10 µs each is the load generator's time."""
