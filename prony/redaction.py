@@ -22,8 +22,6 @@ PUBLIC = frozenset({"for-this-run"})
 SHORTEST = 6
 """A shorter credential is not searched for in other texts: it occurs by chance."""
 
-# -- names
-
 _ANYWHERE = re.compile(
     r"passw|passphrase|passcode|pwd|secret(?!ar)|credential|authoriz|cookie(?!s)|token(?!s|iz)|csrf|xsrf|jwt|"
     r"(?:api|access|private|secret|signing|encryption|account|subscription)[._-]?key|sess(?:ion)?[._-]?id|"
@@ -50,8 +48,6 @@ def is_credential(name: str, *, of_request: bool = False) -> bool:
         return True
     return of_request and not _WORDS_OF_REQUESTS.isdisjoint(words)
 
-
-# -- forms
 
 _PLACEHOLDER = re.compile(r"(?<!\$)\$\{[^}]*\}|\{\{[^{}]*\}\}")
 """Ours, and other tools'."""
@@ -143,9 +139,6 @@ _HISTOGRAM = "HISTF"
 """Beginning of its longest texts."""
 _PUBLIC_OPTION = re.compile(rf"-[\w.-]+=(?:{'|'.join(map(re.escape, sorted(PUBLIC)))})")
 """Names a credential and holds none."""
-
-
-# -- what is called
 
 
 def text(value: str) -> str:
@@ -298,8 +291,6 @@ class _Redaction:
             found |= {pair.partition("=")[2].strip() for pair in one.split(";")}
         return frozenset(one for one in found if len(one) >= SHORTEST and one not in PUBLIC and one != MARK)
 
-    # -- a single credential
-
     def hidden(self, value: str) -> str:
         """Behind the scheme of an Authorization; placeholders stay."""
         scheme = _SCHEME.match(value)
@@ -331,8 +322,6 @@ class _Redaction:
             return f"{name}={self.hidden(own)}" if equals else self.hidden(pair)
 
         return ";".join(map(one, value.split(";")))
-
-    # -- texts
 
     def text(self, value: str) -> str:
         if value.isalnum() or (len(value) > _LONG and not _suspicious(value)):
@@ -388,8 +377,6 @@ class _Redaction:
             user, colon, password = word.partition(":")
             return user + colon + self.hidden(password)
         return self.text(word)
-
-    # -- values of JSON
 
     def value(self, value: Any, key: str = "", within: str = "") -> Any:
         """`key`: its name; `within`: the name of what it stands in."""
