@@ -11,8 +11,8 @@ from prony.errors import EnvironmentFault
 from prony.evidence.engine import IntervalRow
 from prony.evidence.host import CpuPartition, Fingerprint, Limits
 from prony.evidence.trial import TrialRecord
+from prony.host.hardware import changed, read_sysctls
 from prony.host.partition import beside
-from prony.host.sysctls import changed, read_sysctls
 from prony.judge.finding import Judgement
 from prony.plan.plan import Plan
 from prony.plan.target import Target
