@@ -19,8 +19,6 @@ STEP = 2.0
 
 
 class Outcome(StrEnum):
-    """Outcome of a trial at a rate."""
-
     MET = "met"
     MISSED = "missed"
     UNDECIDED = "undecided"
@@ -32,8 +30,6 @@ class Outcome(StrEnum):
 
 
 class End(StrEnum):
-    """Why the search ended."""
-
     FOUND = "found"
     """The highest rate that held and the lowest that failed are within the resolution."""
     UNDECIDED = "undecided"
@@ -52,8 +48,6 @@ class End(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    """Outcomes of the trials at a rate."""
-
     met: int = 0
     missed: int = 0
     undecided: int = 0
@@ -84,9 +78,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """State of the search. The capacity lies in [held, failed), or in [held, undecided] where nothing failed
-    below it.
-    """
+    """The capacity lies in [held, failed), or in [held, undecided] where nothing failed below it."""
 
     held_per_s: float | None
     """The highest rate tried that met the objective, below every rate that missed it."""
@@ -163,7 +155,6 @@ class CapacitySearch:
 
     @property
     def found(self) -> Found:
-        """The result so far."""
         bracket = self._bracket()
         return Found(
             bracket.held,
@@ -184,7 +175,6 @@ class CapacitySearch:
         return _Bracket(held, limit, None if limit is None else ABOVE[ends[limit]], lowest)
 
     def _next(self) -> tuple[float | None, End | None]:
-        """(next rate, None), or (None, reason for the end)."""
         for rate, tally in sorted(self.tallies.items()):
             if tally.decided is Outcome.UNUSABLE:
                 return None, End.UNUSABLE
@@ -210,6 +200,5 @@ class CapacitySearch:
         return (nxt, None) if self._trials < self.most_trials else (None, End.TRIALS)
 
     def _settled_otherwise(self, rate: float) -> bool:
-        """Whether a rate needs no further trial because a lower one failed."""
         limit = self._bracket().limit
         return limit is not None and limit < rate

@@ -100,9 +100,7 @@ def at_least(ends: Ends) -> float | None:
 
 
 def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
-    """Two-sided p-value of the composite hypothesis that the ratio is within the worst case of 1: the largest
-    over that range. None without a test.
-    """
+    """Two-sided, of the hypothesis that the ratio is within the worst case of 1; None without a test."""
     if found.p_value is None or found.error is None or found.freedom is None:
         return None
     down, up = total(bends)
@@ -116,15 +114,9 @@ def p_value(found: RatioResult, bends: Sequence[Source]) -> float | None:
 
 
 def settles(
-    found: RatioResult,
-    bends: Sequence[Source],
-    level: float,
-    margins: Margins,
-    block_s: float | None,
+    found: RatioResult, bends: Sequence[Source], level: float, margins: Margins, block_s: float | None
 ) -> Settles | None:
-    """Remedy for an open pair: more blocks (by the observed spread) where noise is the obstacle, else the
-    largest source; None where neither settles it.
-    """
+    """More blocks where noise is the obstacle, else the largest source; None where neither settles it."""
     down, up = total(bends)
     centre = math.log(found.ratio)
     against = down if centre > 0 else up

@@ -1,7 +1,4 @@
-"""All pairs of a figure: ratio, interval, sources of bias, and the claim at the worst case.
-
-Never the best of N, never an average of percentiles.
-"""
+"""All pairs of a figure at the worst case. Never the best of N, never an average of percentiles."""
 
 from __future__ import annotations
 
@@ -46,9 +43,7 @@ class Later:
     """Seconds of level rows per trial."""
 
     def of(self, a: str, b: str) -> tuple[float, float]:
-        """Possible fall and rise of a ÷ b until the horizon on the log scale (at least 0; infinite: not
-        bounded), from the difference of both, which had the same protocol.
-        """
+        """Possible fall and rise of a ÷ b on the log scale (at least 0; infinite: not bounded)."""
         mine, other = self.coming.get(a), self.coming.get(b)
         if mine is None or other is None:
             return math.inf, math.inf
@@ -106,7 +101,6 @@ class Pair:
 
     @property
     def differs(self) -> bool:
-        """Whether a difference is shown, at least for the window."""
         return self.claim in {Claim.SHOWN, Claim.SHOWN_FOR_WINDOW}
 
     @property
@@ -119,8 +113,6 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """A figure over all servers."""
-
     figure: str
     family: int
     """Number of pairs tested together."""
@@ -144,11 +136,8 @@ def compare(
 ) -> Comparison:
     """Every pair of servers, with Holm over the testable ones.
 
-    With `looks` (trials are added until the pairs are settled) every interval covers at all looks at once,
-    and pairs share the error equally.
-
-    `later`: residual drift; None where no plateau is claimed. `block_s`: duration of a block, for remedies.
-    `servers`: order (default: of first appearance).
+    With `looks` every interval covers at all looks at once, and pairs share the error equally. `block_s`:
+    duration of a block, for remedies.
     """
     gathered = gather(list(trials), servers)
     options = _Asked(figure, margins, effect_of(gathered), later, block_s)
@@ -190,8 +179,6 @@ def compare(
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """Options shared by all pairs."""
-
     figure: str
     margins: Margins
     position: PositionEffect | None
@@ -200,7 +187,6 @@ class _Asked:
 
     @property
     def higher_is_better(self) -> bool | None:
-        """Of the figure; None where neither direction is better."""
         return FIGURE[self.figure].higher_is_better if self.figure in FIGURE else None
 
 
@@ -264,7 +250,6 @@ LONGEST_S = 3600.0
 
 
 def _more_load_s(later: Later, drift: Source, window: Ends, least: float) -> float | None:
-    """Further seconds of level load per trial after which the drift should no longer open the claim."""
     near = (at_least(window) or 1.0) / (1 + least)
     against = drift.down if window[0] is not None and window[0] > 1 else drift.up
     if near <= 1 or later.seen_s <= 0 or math.isinf(against):
@@ -274,7 +259,6 @@ def _more_load_s(later: Later, drift: Source, window: Ends, least: float) -> flo
 
 
 def _apart(a: ServerValues, b: ServerValues, figure: str) -> Pair:
-    """A pair without a test: no trial with a figure, or another host."""
     seen: float | None = None
     why = "no_trial"
     if a.values and b.values:

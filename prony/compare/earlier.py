@@ -1,8 +1,4 @@
-"""A new experiment compared with earlier ones: the sample is the experiment, not the trial.
-
-Trials of an experiment share its hour, its boot and the host's state, so only the spread between experiments
-shows how much a further one varies.
-"""
+"""A new experiment compared with earlier ones: the sample is the experiment, not the trial."""
 
 from __future__ import annotations
 
@@ -25,13 +21,10 @@ METHOD = "prediction from experiments"
 def against_earlier(
     values: Sequence[float], experiments: Sequence[Sequence[float]], *, confidence: float = 0.95
 ) -> RatioResult:
-    """`values` (of a new experiment) ÷ those of earlier ones, with the interval of a further experiment.
+    """`values` ÷ those of earlier experiments, with the interval of a further one.
 
-    With m₁ … mₖ the mean logarithms of the earlier experiments, m̄ and s their mean and standard deviation, a
-    further experiment of the same build lies within m̄ ± t s √(1 + 1/k), t of k - 1 degrees of freedom: the
-    interval of the ratio has that width. With fewer trials than the earlier ones the additional variance is
-    added. Source: prediction interval, Hahn & Meeker 1991, Statistical Intervals, section 4.3. Raises
-    ValueError for a side without a value, or a value without a logarithm.
+    m̄ ± t s √(1 + 1/k) over the k mean logarithms (Hahn & Meeker 1991, section 4.3), and the variance of
+    fewer trials. Raises ValueError for a side without a value, or a value without a logarithm.
     """
     earlier = [list(series) for series in experiments if series]
     if not values or not earlier:
@@ -62,7 +55,6 @@ def against_earlier(
 
 
 def _fewer(count: int, experiments: Sequence[Sequence[float]]) -> float:
-    """Variance of an experiment of `count` trials minus that at the (harmonic) mean size; at least 0."""
     freedom = sum(len(series) - 1 for series in experiments)
     if not freedom:
         return 0.0

@@ -62,12 +62,10 @@ def false_differences(
     seed: int,
     band: float = BAND,
 ) -> FalseDifferences | None:
-    """Draws experiments of `each` blocks from a server's trials and compares them as `prony compare` does.
+    """Draws experiments of `each` blocks, without replacement, from a server's trials in order of time.
 
-    `trials`: in the order in which they ran. A block is two consecutive trials, named in an order drawn as a
-    plan's (prony.plan.balanced); an experiment is `each` blocks drawn without replacement, in order of time.
-    At most `experiments`, all different. None with fewer than 2 x `each` trials that count, or `each` below
-    FEWEST_EACH.
+    A block is two consecutive trials, named in an order drawn as a plan's. None with fewer than 2 x `each`
+    trials that count, or `each` below FEWEST_EACH.
     """
     counting = sum(trial.conforms and trial.value is not None for trial in trials)
     if each < FEWEST_EACH or counting < 2 * each:
@@ -95,7 +93,6 @@ def false_differences(
 
 
 def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Random) -> list[Sample]:
-    """The trials of an experiment; a block is the trial at its index and the next."""
     orders = islice(drawn_orders(len(NAMES), source), len(blocks))
     return [
         trials[at + place]._replace(server=NAMES[name], block=number, position=place)

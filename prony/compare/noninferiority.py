@@ -1,8 +1,5 @@
-"""Is a candidate no worse than its base: the interval of the ratio compared with a margin, at every look,
-with Holm over the figures.
-
-The question is whether the loss is shown to be smaller than the margin, not whether a difference is
-significant. Source: non-inferiority by the confidence interval, Piaggio et al. 2012, JAMA 308 (CONSORT).
+"""Is a candidate no worse than its base: the ratio's interval against a margin (CONSORT: Piaggio et al.
+2012).
 """
 
 from __future__ import annotations
@@ -74,8 +71,6 @@ class FigureChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """All figures and the overall change."""
-
     change: Change
     figures: tuple[FigureChange, ...]
     notes: tuple[str, ...]
@@ -119,11 +114,10 @@ def changes(
     later: Callable[[str], Later | None] = lambda _figure: None,
     ended: bool = False,
 ) -> Changes:
-    """From round-robin trials of both. `samples`: by figure, in block order.
+    """From round-robin trials of both, after any block. `samples`: by figure, in block order.
 
-    Every interval covers at all of `looks` at once, so this may be called after each block and any outcome
-    may end the trials. `later`: residual drift of a figure; a candidate shown to move away from its base
-    across the margin does not pass. `ended`: no further trials follow.
+    `later`: residual drift of a figure; a candidate shown to move away from its base across the margin does
+    not pass. `ended`: no further trials follow.
     """
     gathered = {figure: _two(samples[figure], asked) for figure in asked.directions}
 
@@ -156,9 +150,7 @@ def changes_from_earlier(
     asked: Asked,
     experiments: Mapping[str, Sequence[Sequence[float]]],
 ) -> Changes:
-    """From trials of the candidate and earlier experiments of the base (figure -> values per experiment). The
-    experiment is the sample: see `prony.compare.earlier`.
-    """
+    """`base`: figure -> values per experiment, which is the sample (`prony.compare.earlier`)."""
     gathered = {figure: _two(samples[figure], asked)[1] for figure in asked.directions}
 
     def measure(figure: str, candidate: ServerValues) -> Measure:
@@ -189,9 +181,8 @@ def changes_from_earlier(
 
 
 def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict[str, RatioResult]:
-    """Holm's step-down over the figures, each tested against the margin from both sides: with r figures left,
-    those whose interval at 1 - alpha / r excludes the margin are decided; the rest go to the next level. Each
-    figure keeps its deciding interval, or the last.
+    """Holm's step-down over the figures, each against the margin from both sides; each keeps its deciding
+    interval, or the last.
     """
     left = list(measured)
     results: dict[str, RatioResult] = {}
@@ -219,9 +210,7 @@ def together(each: Sequence[Change]) -> Change:
 
 
 def smallest_margin(result: RatioResult, level: float) -> float | None:
-    """The margin (a share) at which an unchanged candidate is called no worse with POWER after the last look,
-    at the observed spread: (boundary + power's quantile) × standard error then.
-    """
+    """As a share, at which an unchanged candidate passes with POWER after the last look."""
     if result.looks is None or not result.error or result.n < 2:
         return None
     last = result.looks.most
@@ -236,7 +225,6 @@ def _two(samples: Sequence[Sample], asked: Asked) -> tuple[ServerValues, ServerV
 
 
 def _unmeasurable(base: ServerValues, candidate: ServerValues, looks: Looks, ended: bool) -> str:
-    """Why no further block can decide; empty where one may."""
     if base.values and candidate.values and confounded(base, candidate):
         return "the two were measured on different hosts"
     for side in (base, candidate):
@@ -275,7 +263,6 @@ def _figure(
 
 
 def _moves_across(made: FigureChange, asked: Asked, later: Later) -> bool:
-    """Whether the two are shown to move apart, by the best estimate across the margin by the horizon."""
     mine, other = later.coming.get(asked.candidate), later.coming.get(asked.base)
     if mine is None or other is None or made.ratio is None:
         return False

@@ -27,13 +27,12 @@ def lowest_rate(wanted: Sequence[Objective], window_s: float) -> float:
 
 
 def rounded_up(rate_per_s: float) -> float:
-    """Rounded up to three significant digits."""
+    """To three significant digits."""
     unit = 10.0 ** (math.floor(math.log10(rate_per_s)) - 2)
     return math.ceil(rate_per_s / unit - 1e-9) * unit
 
 
 def search_of(asked: Search, window_s: float, first_per_s: float | None = None) -> CapacitySearch:
-    """A new search, from the first rate or else the lowest."""
     lowest = lowest_rate(objectives(asked.objectives), window_s)
     first = lowest if first_per_s is None else first_per_s
     return CapacitySearch(
@@ -44,10 +43,7 @@ def search_of(asked: Search, window_s: float, first_per_s: float | None = None) 
 def outcome_of(
     record: TrialRecord, judgement: Judgement, figures: Mapping[str, float], wanted: Sequence[Objective]
 ) -> tuple[Outcome, float | None]:
-    """Outcome of a trial, and its pressure: measured ÷ allowed of the tightest objective; None if not known.
-
-    An objective missed while the client was late or saturated is the client's miss, not the server's.
-    """
+    """And the pressure: measured ÷ allowed of the tightest objective; None if not known."""
     if record.failure is not None:
         return Outcome.MISSED, None  # the server ended under this load
     engine = record.evidence.engine
@@ -67,7 +63,6 @@ def outcome_of(
 
 
 def _is_servers(judgement: Judgement, wanted: Sequence[Objective], share: float | None) -> bool:
-    """Whether a missed objective stays missed without the load generator's delay."""
     late = (finding for name in ("client", "schedule") if (finding := judgement.finding(name)) is not None)
     down = sum(max(finding.of(objective.figure).down for objective in wanted) for finding in late)
     return share is None or share * math.exp(-down) >= 1
@@ -76,9 +71,7 @@ def _is_servers(judgement: Judgement, wanted: Sequence[Objective], share: float 
 def held_against(
     wanted: Sequence[Objective], record: TrialRecord, figures: Mapping[str, float]
 ) -> tuple[Outcome, float | None]:
-    """Met when every figure's interval lies below its limit, missed when any lies above, else undecided;
-    unusable without times. And the pressure; None if not known. Failed requests exceed any limit.
-    """
+    """Met when every interval is below its limit, missed when any is above; and the pressure."""
     times = headline_times(record.evidence)
     readings = [None if times is None else measured(reading.figure, times, figures) for reading in wanted]
     complete = [reading for reading in readings if reading is not None]
@@ -97,7 +90,7 @@ def held_against(
 
 
 class Measured(NamedTuple):
-    """A figure of an objective in ms, with its interval."""
+    """A figure in ms."""
 
     value_ms: float
     low_ms: float
@@ -105,9 +98,7 @@ class Measured(NamedTuple):
 
 
 def measured(figure: str, times: Times, figures: Mapping[str, float]) -> Measured | None:
-    """A figure with its interval; None where it was not measured. A maximum has no upper end: a request above
-    the limit misses it, and requests below do not bound the next.
-    """
+    """None where not measured; a maximum has no upper end."""
     if figure in NAMED:
         percentile = times.percentile(NAMED[figure]) if times.supports(NAMED[figure]) else None
         return (

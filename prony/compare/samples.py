@@ -30,8 +30,6 @@ class Sample(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """A trial without a figure."""
-
     block: int
     """From 0."""
     why: str
@@ -42,8 +40,6 @@ class Missing(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ServerValues:
-    """A server's trials, with and without a figure."""
-
     server: str
     values: tuple[float, ...]
     blocks: tuple[int, ...]
@@ -59,7 +55,6 @@ class ServerValues:
 
     @property
     def trials(self) -> int:
-        """Number of trials, with or without a figure."""
         return len(self.values) + len(self.missing)
 
 
@@ -90,7 +85,6 @@ def gather(trials: Sequence[Sample], servers: Sequence[str]) -> list[ServerValue
 
 
 def _cause(trial: Sample) -> str | None:
-    """Why a trial has no figure; None if it has."""
     if not trial.conforms:
         return trial.why or "not conforming"
     if trial.value is None or not math.isfinite(trial.value):
@@ -101,7 +95,6 @@ def _cause(trial: Sample) -> str | None:
 
 
 def _measured(trial: Sample) -> float | None:
-    """The measured value, if it has a logarithm."""
     value = trial.value
     return value if value is not None and math.isfinite(value) and value > 0 else None
 

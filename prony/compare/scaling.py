@@ -74,12 +74,10 @@ class Scaling:
 
     @property
     def poor(self) -> bool:
-        """Whether the law does not describe these points."""
         return self.miss > POOR_FIT
 
     @property
     def peak_seen(self) -> bool:
-        """Whether the peak lies within the measured range."""
         return self.peak.value <= self.most_users
 
     @property
@@ -88,15 +86,13 @@ class Scaling:
         return self.sweet_spot.value > RISING * self.most_users
 
     def per_s(self, users: float) -> float:
-        """The fitted throughput."""
         return float(throughput(np.asarray([users]), self.rate_1.value, self.alpha.value, self.beta.value)[0])
 
 
 def scaling(points: Sequence[Point]) -> Scaling | None:
-    """The law fitted by bounded least squares on logarithms; None below four different N.
+    """The law by bounded least squares on logarithms; None below four different N.
 
-    Profile-likelihood intervals (`scaling_region`) from five different N on. For shared processes the shape
-    is fitted within them, and the spread between them widens the rate of one user; a single process gives no
+    Intervals from five N on. For shared processes the shape is fitted within them; a single process gives no
     interval. Raises ValueError for a point that is not positive.
     """
     if any(not (p.users >= 1 and p.per_s > 0 and math.isfinite(p.per_s)) for p in points):
@@ -139,8 +135,6 @@ def scaling(points: Sequence[Point]) -> Scaling | None:
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Levels of shared processes, on the log scale."""
-
     shifts: Floats
     """Per point; 0 where no process was shared."""
     levels: Floats
@@ -148,11 +142,9 @@ class _Shared:
 
     @property
     def count(self) -> int:
-        """Number of processes; 0 where none was shared."""
         return int(self.levels.size)
 
     def half_width(self) -> float:
-        """Half-width of their mean's interval, by t."""
         if self.count < 2:
             return 0.0
         quantile = float(special.stdtrit(self.count - 1, 0.5 + CONFIDENCE / 2))
@@ -160,7 +152,6 @@ class _Shared:
 
 
 def _processes(points: Sequence[Point]) -> _Shared:
-    """Least squares on logarithms: a level per number of users and per process."""
     names = [p.process for p in points]
     if "" in names:
         return _Shared(np.zeros(len(points)), np.zeros(0))
@@ -177,8 +168,6 @@ def _processes(points: Sequence[Point]) -> _Shared:
 
 
 def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
-    """(rate of one user, α, β), α and β at least 0. Several starting points, as the valley is curved."""
-
     from scipy import optimize as untyped_optimize  # importing it takes 0.25 s
 
     optimize: Any = untyped_optimize
@@ -217,7 +206,6 @@ def _fit(users: Floats, logs: Floats) -> tuple[float, float, float]:
 
 
 def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tuple[Floats, ...]:
-    """(rate of one user, α, β, peak, sweet spot) of fitted laws, one per array element."""
     bends = beta * float(users[-1]) ** 2 > ABSENT
     with np.errstate(divide="ignore", invalid="ignore"):
         peak = np.where(bends, np.sqrt(np.maximum(1 - alpha, 0) / beta), np.inf)
@@ -230,9 +218,6 @@ def _derived(rate_1: Floats, alpha: Floats, beta: Floats, users: Floats) -> tupl
 
 
 def _ranges(laws: Region, users: Floats, between: float = 0.0) -> list[tuple[float, float]]:
-    """Range of each derived value over the region. `between`: additional log half-width of a rate for the
-    spread between processes.
-    """
     derived = _derived(laws.rate_1, laws.alpha, laws.beta, users)
     ranges = [(float(values.min()), float(values.max())) for values in derived]
     ranges[0] = (

@@ -1,7 +1,4 @@
-"""Profile-likelihood region of the Universal Scalability Law: the laws that the points do not contradict.
-
-A bootstrap of such few points covered 83 % instead of 95 %.
-"""
+"""Profile-likelihood region of the law: a bootstrap of such few points covered 83 % instead of 95 %."""
 
 from __future__ import annotations
 
@@ -40,12 +37,8 @@ class Region:
 
 
 def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int = 0) -> Region | None:
-    """Every (α, β) whose residual sum of squares S at its best rate is at most S_min (1 + F / (n - 3)), F the
-    quantile of the F distribution with 1 and n - 3 degrees of freedom.
-
-    The interval of a derived value is its range over the region (profile likelihood: Bates & Watts 1988,
-    Nonlinear Regression Analysis, section 6.1). `taken`: degrees of freedom used elsewhere. None without any
-    left.
+    """Every (α, β) with residual squares S <= S_min (1 + F / (n - 3)), F of 1 and n - 3 degrees of freedom
+    (Bates & Watts 1988, 6.1). `taken`: degrees of freedom used elsewhere. None without any left.
     """
     freedom = users.size - PARAMETERS - taken
     if freedom < 1:
@@ -76,9 +69,6 @@ def region(users: Floats, logs: Floats, best: Law, confidence: float, taken: int
 
 
 def _misfits(users: Floats, logs: Floats, alphas: Floats, bends: Floats) -> tuple[Floats, Floats]:
-    """(residual sum of squares, log of the best rate) of each pair; bends are βN² at the largest N, of the
-    size of α.
-    """
     scale = float(users.max()) ** 2
     left = logs - log_capacity(users, alphas[:, None], bends[:, None] / scale)
     log_rate = left.mean(axis=1)
@@ -89,7 +79,6 @@ Box = tuple[float, float, float, float]
 
 
 def _next_box(box: Box, inside: NDArray[np.bool_], best: tuple[float, float]) -> Box | None:
-    """Wider where the region touches the upper edge, narrower where it fills little; None when it fits."""
     low_a, high_a, low_b, high_b = box
     if not inside.any():  # the region is finer than the grid: zoom in
         half_a, half_b = (high_a - low_a) / 4, (high_b - low_b) / 4

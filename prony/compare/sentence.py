@@ -81,7 +81,6 @@ def floor(factor: float) -> str:
 
 
 def _difference(pair: Pair) -> str:
-    """Text of a difference: the better server first for rates, the larger value first otherwise."""
     larger, smaller = (pair.a, pair.b) if (pair.ratio or 1.0) > 1 else (pair.b, pair.a)
     if pair.figure in RATE_FIGURES:
         return f"{larger} carries more than {smaller}"
@@ -114,7 +113,6 @@ def _remedy(pair: Pair) -> str:
 
 
 def remedy(found: Settles) -> str:
-    """Text of a remedy."""
     if found.what != "blocks":
         return f"the obstacle is {OBSTACLES.get(found.what, found.what)}"
     count = found.blocks or 1
@@ -155,7 +153,6 @@ def _in(pair: Pair) -> str:
 
 
 def basis(pair: Pair, family: int) -> str:
-    """Text of an interval's level, trials and family."""
     each = (
         f"{pair.n} trials each"
         if pair.n_a == pair.n_b == pair.n
@@ -169,9 +166,7 @@ def basis(pair: Pair, family: int) -> str:
 
 
 def numbers(value: float, low: float, high: float) -> str:
-    """Ratio and interval with two decimals, or as many as show the side of 1 of each end; a small ratio with
-    three digits.
-    """
+    """Two decimals, or as many as show the side of 1 of each end; a small ratio has three digits."""
     digits = 2 if value >= SMALL or value <= 0 else 2 - math.floor(math.log10(value))
     while digits < MOST_DIGITS and any(
         (round(end, digits) > 1) != (end > 1) or (round(end, digits) < 1) != (end < 1) for end in (low, high)

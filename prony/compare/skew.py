@@ -1,8 +1,4 @@
-"""Interval of a mean corrected for skewness.
-
-The t interval of a skewed distribution lies too far from the long tail: with an occasional slow start of one
-server it missed the truth in 8 to 10 % of simulated comparisons instead of 5 %.
-"""
+"""Interval of a mean corrected for skewness: the t interval is too far from the long tail."""
 
 from __future__ import annotations
 
@@ -17,11 +13,8 @@ LEVEL = 1e-6
 
 
 def skew_interval(values: Floats, critical: float) -> tuple[float, float]:
-    """Interval of the mean of `values` whose t statistic, with skewness removed, is within ± `critical`.
-
-    With S = (mean - truth) ÷ s and a the sample skewness, S + aS²/3 + a²S³/27 + a/(6n) is closer to normal
-    than S, monotone, and inverted in closed form. Source: Hall 1992, "On the removal of skewness by
-    transformation", Journal of the Royal Statistical Society B 54.
+    """S + aS²/3 + a²S³/27 + a/(6n) within ± `critical`, with S = (mean - truth) ÷ s and a the sample
+    skewness, inverted in closed form. Source: Hall 1992, Journal of the Royal Statistical Society B 54.
     """
     count = values.size
     centre = float(values.mean())

@@ -9,9 +9,7 @@ Floats = NDArray[np.float64]
 
 
 def log_capacity(users: Floats, alpha: float | Floats, beta: float | Floats) -> Floats:
-    """The logarithm of X(N) ÷ X(1) = N ÷ (1 + α(N - 1) + βN(N - 1)). Arrays broadcast. Source: Gunther 1993,
-    "A Simple Capacity Model of Massively Parallel Transaction Systems".
-    """
+    """ln of N ÷ (1 + α(N - 1) + βN(N - 1)); arrays broadcast (Gunther 1993)."""
     return np.asarray(
         np.log(users) - np.log1p(alpha * (users - 1) + beta * users * (users - 1)), dtype=np.float64
     )

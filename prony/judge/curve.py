@@ -42,7 +42,6 @@ class Curve:
         return _curve(histogram, window.completed, without_response(evidence))
 
     def place(self, share: float) -> int | None:
-        """Index of the percentile; None where it falls among requests without a time."""
         at = bisect_left(self.share, share - 1e-9)
         return at if at < len(self.ms) else None
 
@@ -57,8 +56,8 @@ class Curve:
         return float(np.dot(np.diff(shares), self.ms[1:]) / shares[-1]) if shares[-1] > 0 else 0.0
 
     def without(self, p: float, delayed_ms: Callable[[float], float]) -> float:
-        """Lowest possible time (ms) of percentile p without delays. `delayed_ms`: mean delay of a request
-        that takes this long without delays. A request delayed across a point reached at least the next one.
+        """Lowest time (ms) of percentile p without delays; `delayed_ms`: mean delay of a request of that
+        time.
         """
         at = self.place(p) or 0
         while at > 0:

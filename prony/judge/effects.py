@@ -1,8 +1,4 @@
-"""From a disturbance to bounds on figures: the effect of a lost share of CPU, user time or requests on
-throughput, times and CPU per request.
-
-Functions return figure -> Bias, without the figures that are not affected.
-"""
+"""From a disturbance to bounds on figures (figure -> Bias, without those that are not affected)."""
 
 from __future__ import annotations
 
@@ -124,7 +120,6 @@ def _granted(evidence: Evidence, cpus: int) -> float:
 
 
 def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -> Biases:
-    """Effect of a CPU loss on times where the load does not wait for responses."""
     thread, granted = busiest_server_thread_share(evidence) or 0.0, _granted(evidence, cpus)
     busy = 1.0 if used is None else used * cpus / granted
     # A thread busier than the CPUs is the queue, and may have taken all of the loss.
@@ -149,9 +144,7 @@ def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -
 
 
 def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
-    """Longest burst (ms) without the server's CPU: bounded by the longest gap without completions on a single
-    CPU, else by the whole loss.
-    """
+    """Longest burst (ms) without the server's CPU."""
     window = measured(evidence)
     if window is None:
         return math.inf
@@ -162,11 +155,11 @@ def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
 
 
 def user_time_lost(evidence: Evidence, share: float, *, requests: float | None = None) -> Biases:
-    """`share`: user time not spent on the server (connecting, a TCP timer, the client) ÷ all user time in
-    requests. `requests`: share of requests affected, where known.
+    """`share`: user time in requests not spent on the server; `requests`: share of requests affected, if
+    known.
 
-    In a closed loop fewer users then loaded the server. With all of them the other requests would have taken
-    longer: up to an unchanged mean, and no more than a busy queue (M/M/1) at the higher rate.
+    In a closed loop fewer users loaded the server: the others would take longer, by a busy M/M/1 queue at
+    most.
     """
     if share <= 0:
         return {}
@@ -185,13 +178,11 @@ def user_time_lost(evidence: Evidence, share: float, *, requests: float | None =
 
 
 def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biases:
-    """Percentiles without delays that are independent of a request's own time and make up `share` of all
-    request time. `at_risk`: a request's chance of a delay grows with its time.
+    """Percentiles without independent delays that make up `share` of all request time. `at_risk`: a longer
+    request is likelier to be delayed.
 
-    With mean delay L, measured distribution F and x the percentile p without delays, p - F(x) of the requests
-    were moved across x, to at least y, the next observed time. A delay of d hit at most L ÷ d of the requests
-    and moved those above y - d, no more than p - F(y - d). So p - F(x) is at most L times the steepest slope
-    from any (y - d, F(y - d)) up to (y, p). Delays shorter than 2 L are taken as L for all.
+    With mean delay L, p - F(x) is at most L times the steepest slope from any (y - d, F(y - d)) up to (y, p),
+    y the next observed time; delays shorter than 2 L are taken as L for all.
     """
     curve = Curve.of(evidence)
     if share <= 0 or curve is None:
@@ -213,10 +204,7 @@ def sooner(evidence: Evidence, ms: float) -> Biases:
 
 
 def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Biases:
-    """As if `share` of the requests were not the server's, and those the longest: percentile p is at least
-    the measured percentile p - share, the mean that of the rest. `at_random`: independent of their own time,
-    so percentile p is that of the rest.
-    """
+    """As if `share` of the requests were not the server's, and the longest; `at_random`: of any time."""
     curve = Curve.of(evidence)
     if share <= 0 or curve is None or curve.mean_ms <= 0:
         return {}
@@ -232,10 +220,7 @@ def longest(evidence: Evidence, share: float, *, at_random: bool = False) -> Bia
 
 
 def wrong_requests(evidence: Evidence, share: float, answered: float) -> Biases:
-    """`share`: requests that failed or had a wrong response; `answered`: those with a response. The rate may
-    be off by the share either way. All may have been the longest; the answered ones may have been the
-    shortest: percentile p is then the measured percentile p + `answered`.
-    """
+    """`share`: failed or wrong; `answered`: with a response, so they may have been the shortest."""
     curve = Curve.of(evidence)
     if share <= 0:
         return {}

@@ -9,9 +9,7 @@ from prony.judge.finding import Judgement, added
 
 
 def disturbed(judgement: Judgement, failure: str | None) -> bool:
-    """Whether a conforming trial is to be repeated: external bias of its rate, or of both mean and median
-    time, from `isolation_repeat_min`.
-    """
+    """Whether to repeat: external bias of the rate, or of mean and median, from `isolation_repeat_min`."""
     if failure is not None or not judgement.conforms:
         return False
     outside = [finding for finding in judgement.findings if finding.outside]

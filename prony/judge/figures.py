@@ -34,9 +34,8 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """The figures of a trial; names as in FIGURES. Times of an open loop are latencies (from the intended
-    send); of a closed loop response times (from the start of the connect) where requests opened connections.
-    Service times are then given as well.
+    """Names as in FIGURES. Times of an open loop are latencies, of a closed one response times where requests
+    opened connections; then service times are given as well.
     """
 
     requests_per_s: float | None = None
@@ -183,7 +182,6 @@ def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
 
 
 def _load(window: Window) -> dict[str, float | None]:
-    """Correct responses per second, client CPU."""
     right = max(0, window.completed - expectations_missed(window))
     values: dict[str, float | None] = {"requests_per_s": right / window.duration_s}
     busiest = window.busiest_thread_share
@@ -196,7 +194,6 @@ def _load(window: Window) -> dict[str, float | None]:
 
 
 def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
-    """Sessions begun, completed, and their times; empty without sessions."""
     if window.sessions_begun is None or window.sessions_completed is None:
         return {}
     times = times_ms(plain_times(window.session_time), limits)
@@ -209,7 +206,6 @@ def _sessions(window: Window, limits: CheckLimits) -> dict[str, float | None]:
 
 
 def _handshakes(evidence: Evidence) -> dict[str, float | None]:
-    """Counts of the whole run: keep-alive connections are opened before the window."""
     totals = evidence.engine.totals if evidence.engine is not None else None
     if totals is None or totals.tls_handshakes is None or not totals.sent:
         return {}
@@ -221,9 +217,7 @@ def _handshakes(evidence: Evidence) -> dict[str, float | None]:
 
 
 def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str, float | None]:
-    """Mean and extremes of the responses and percentiles of all requests in ms, by their names in FIGURES;
-    empty without responses. None: the sample does not support the percentile, or it falls among failures.
-    """
+    """By figure, in ms; empty without responses. None: too few samples, or among failures."""
     if times is None or not times.responses.count:
         return {}
     confidence = (limits or CheckLimits()).of(SamplesLimits).samples_confidence
@@ -237,7 +231,6 @@ def times_ms(times: Times | None, limits: CheckLimits | None = None) -> dict[str
 
 
 def _server(server: ServerWindow, window: Window | None, rate: float | None) -> dict[str, float | None]:
-    """CPU, memory, collections. CPU per request is a ratio of rates: the windows differ by milliseconds."""
     values: dict[str, float | None] = {
         "peak_rss_mib": None if server.peak_rss_bytes is None else server.peak_rss_bytes / MIB,
         "threads": None if server.threads_end is None else float(server.threads_end),
@@ -266,7 +259,6 @@ def _server(server: ServerWindow, window: Window | None, rate: float | None) -> 
 
 
 def _services(services: Sequence[ServiceUse], window: Window | None) -> dict[str, float | None]:
-    """Sums over all services; absent where any could not be read."""
     if not services:
         return {}
     values: dict[str, float | None] = {}
@@ -309,7 +301,6 @@ def published_mark(evidence: Evidence) -> Mark | None:
 
 
 def _published(evidence: Evidence) -> dict[str, float | None]:
-    """ab's figures: requests ÷ elapsed, and concurrency x elapsed ÷ requests."""
     mark = published_mark(evidence)
     if mark is None:
         return {}

@@ -43,7 +43,6 @@ class Bias(Record):
 
     @property
     def size(self) -> float:
-        """The larger distance, on the log scale."""
         return max(self.down, self.up)
 
     @property
@@ -53,7 +52,6 @@ class Bias(Record):
 
     @property
     def counts(self) -> bool:
-        """Whether it is large enough to print."""
         return self.size >= NEGLIGIBLE
 
     def beyond(self, low: float, high: float) -> tuple[float | None, float | None]:
@@ -68,9 +66,7 @@ NO_BIAS = Bias()
 
 
 def added(parts: Iterable[Bias]) -> Bias:
-    """Sum of all sources at their worst: bounds on systematic effects of unknown sign and dependence are not
-    combined as the root of squares (JCGM 100:2008, F.2.4.5 and E.4).
-    """
+    """Sum of all sources at their worst (JCGM 100:2008, F.2.4.5 and E.4)."""
     biases = list(parts)
     return Bias.of_logs(sum(bias.down for bias in biases), sum(bias.up for bias in biases))
 
@@ -176,11 +172,9 @@ class Judgement(Record):
 
     @property
     def provided(self) -> tuple[Finding, ...]:
-        """Findings with a condition."""
         return tuple(finding for finding in self.findings if finding.conforms and finding.provided)
 
     def finding(self, check: str) -> Finding | None:
-        """The finding of a check; None where it did not apply."""
         return next((finding for finding in self.findings if finding.check == check), None)
 
     def budget(self, figure: str) -> tuple[Line, ...]:
@@ -189,7 +183,6 @@ class Judgement(Record):
         return tuple(sorted((line for line in lines if line.bias.size > 0), key=lambda line: -line.bias.size))
 
     def bias(self, figure: str) -> Bias:
-        """Sum of the figure's budget."""
         return added(line.bias for line in self.budget(figure))
 
     def plateau(self, figure: str) -> Plateau | None:

@@ -1,6 +1,4 @@
-"""From evidence to a judgement. A trial conforms unless a finding says otherwise; other findings bound
-figures or add conditions.
-"""
+"""From evidence to a judgement: a trial conforms unless a finding says otherwise."""
 
 from __future__ import annotations
 

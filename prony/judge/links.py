@@ -32,7 +32,6 @@ LEAST_DROPPED = 10
 
 
 def link_limit(limits: LinkLimits) -> str:
-    """The limits of links as the start of a sentence."""
     return (
         f"links below {percent(limits.network_link_max)} of their speed, soft interrupts below "
         f"{percent(limits.network_softirq_max)} of a CPU, "
@@ -41,8 +40,6 @@ def link_limit(limits: LinkLimits) -> str:
 
 @dataclass(frozen=True, slots=True)
 class FullLink:
-    """The busier direction of a host's link: share of its speed, and text."""
-
     host: str
     share: float
     text: str

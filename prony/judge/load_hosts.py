@@ -10,14 +10,11 @@ from prony.evidence.trial import Evidence
 
 
 def load_hosts(evidence: Evidence) -> tuple[HostEvidence, ...]:
-    """The load hosts; empty where everything ran on one host."""
     return tuple(host for host in evidence.hosts if host.role == "load")
 
 
 def each_load_host(evidence: Evidence) -> tuple[tuple[HostEvidence, Evidence], ...]:
-    """Each load host with its own engine's and host's evidence, without calibration and scaling probe, which
-    cover all hosts together.
-    """
+    """Each with its own engine's and host's evidence, without what covers all hosts together."""
     return tuple(
         (
             host,

@@ -31,8 +31,6 @@ class MoreUsersLimits(DeclaredLimits):
 
 @dataclass(frozen=True, slots=True)
 class Rise:
-    """Rise of the rate under the probe, relative to the window's, with its 95 % interval."""
-
     gain: float
     low: float
     high: float
@@ -59,8 +57,6 @@ def rise(evidence: Evidence) -> Rise | None:
 
 @dataclass(frozen=True, slots=True)
 class Probed:
-    """Result of the scaling probe."""
-
     said: str
     high: float | None = None
     """Upper bound of the rise; None: not bounded ..."""
@@ -88,6 +84,5 @@ def probed(evidence: Evidence, limits: MoreUsersLimits, client_cpu_max: float) -
 
 
 def _squares(rates: Sequence[float]) -> float:
-    """Sum of squared deviations from the mean, as shares of it."""
     mean = fmean(rates)
     return sum((rate / mean - 1) ** 2 for rate in rates)

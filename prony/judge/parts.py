@@ -14,9 +14,7 @@ def gravest_first(parts: Sequence[Finding]) -> list[Finding]:
 
 
 def joined(parts: Sequence[Finding]) -> Finding:
-    """The most severe part comes first and gives the code; biases are added. A harmless whole has code `ok`
-    and no advice.
-    """
+    """The most severe part comes first and gives the code; biases are added; a harmless whole is `ok`."""
     ordered = gravest_first(parts)
     whole = ordered[0].model_copy(
         update={

@@ -1,7 +1,4 @@
-"""Residual drift: bound on the change of a series after its window, to its plateau or up to a horizon.
-
-An undetected change does not prove its absence; this bound limits its size.
-"""
+"""Residual drift: bound on the change of a series after its window, to its plateau or up to a horizon."""
 
 from __future__ import annotations
 
@@ -56,12 +53,10 @@ class Approach:
 
     @property
     def low(self) -> float:
-        """Lower end over all time constants."""
         return min(change - half for change, half in self.coming)
 
     @property
     def high(self) -> float:
-        """Upper end over all time constants."""
         return max(change + half for change, half in self.coming)
 
     @property
@@ -70,9 +65,7 @@ class Approach:
         return max(-self.low, self.high)
 
     def less(self, other: Approach) -> tuple[float, float]:
-        """Interval of this series' change minus that of an independent one, over all time constants of both.
-        Errors add as squares.
-        """
+        """Interval of this change minus an independent one's; errors add as squares."""
         ends = [
             (mine - theirs, math.hypot(half, others_half))
             for mine, half in self.coming
@@ -134,10 +127,7 @@ MOST_ROWS = 3600
 
 
 def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: float) -> int:
-    """Approximate number of one-second rows, including the window's, at which a level series of this noise
-    has a bound below `limit`; at most MOST_ROWS. Without a gap the bound is the standard error at the longest
-    T.
-    """
+    """Approximate one-second rows, window included, for a bound below `limit`; at most MOST_ROWS."""
     low, high = max(FEWEST_ROWS, window_rows + 3), MOST_ROWS
     while low < high:
         middle = (low + high) // 2
@@ -150,8 +140,6 @@ def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: f
 
 @dataclass(frozen=True, slots=True)
 class _Series:
-    """`known`: measured rows; the others are future ones."""
-
     y: Floats
     t: Floats
     inside: NDArray[np.bool_]
@@ -174,7 +162,6 @@ def _grid() -> Floats:
 
 
 def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]) -> _Series:
-    """Averages long regimes over parts of one width; a part is in the window if its first row is."""
     known = ~np.isnan(y)
     width = math.ceil(max(int(np.count_nonzero(part == number)) for number in np.unique(part)) / MAX_POINTS)
     if width == 1:
@@ -216,9 +203,7 @@ def _fit(series: _Series, tau: float, horizon_s: float, beside: float | None = N
 
 
 def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float]:
-    """Remainder of a unit gap at each row (for a straight line its rise), and its decrease from the window's
-    mean to the horizon, averaged over the regimes with a window.
-    """
+    """Remainder of a unit gap at each row, and its decrease from the window's mean to the horizon."""
     if math.isinf(tau):
         unit = float(series.t.max()) or 1.0
         line = series.t / unit
@@ -233,7 +218,6 @@ def _shape(series: _Series, tau: float, horizon_s: float) -> tuple[Floats, float
 
 
 def _line_ahead(t: Floats, horizon_s: float) -> float:
-    """Mean of the window minus the horizon; without one the negative length of the window."""
     return -float(np.ptp(t)) if math.isinf(horizon_s) else float(t.mean() - t.max()) - horizon_s
 
 
@@ -243,14 +227,12 @@ def _mean_over_windows(series: _Series, of: Callable[[NDArray[np.bool_]], float]
 
 
 def _centred(values: Floats, part: NDArray[np.int_]) -> Floats:
-    """Values minus the mean of their regime."""
     counts = np.maximum(np.bincount(part), 1)
     means = np.bincount(part, values) / counts
     return np.asarray(values - means[part], dtype=np.float64)
 
 
 def _autocorrelation(residual: Floats, misfit: float, parameters: int) -> float:
-    """Lag-1, corrected by (parameters + 3 rho) / n for short series (Kendall 1954)."""
     if misfit <= residual.size * ROUNDING**2:
         return 0.0
     raw = float(residual[1:] @ residual[:-1]) / misfit

@@ -53,7 +53,7 @@ class Changes:
 
     @property
     def largest_step(self) -> float:
-        """The largest difference between neighbouring levels, signed; 0 without a change."""
+        """Signed; 0 without a change."""
         steps = [b - a for a, b in pairwise(self.levels)]
         return max(steps, key=abs, default=0.0)
 
@@ -64,9 +64,7 @@ class Changes:
 
 
 def kernel_search() -> Any:
-    """The class of the exact search. Importing its library takes 1 s of CPU: call it before the load begins
-    where rows are judged each second.
-    """
+    """The exact search's class: importing its library takes 1 s of CPU, so call it before a judged load."""
     import ruptures as untyped_ruptures
 
     ruptures: Any = untyped_ruptures
@@ -84,10 +82,10 @@ def log_levels(values: Sequence[float]) -> Floats:
 def find_changes(
     logs: Floats, *, penalty: float, least: float, max_changes_for_variance: int = MAX_CHANGES_FOR_VARIANCE
 ) -> Changes:
-    """Change points by PELT with the l2 cost, and the trend by least squares.
+    """PELT with the l2 cost, and the trend by least squares.
 
-    `penalty` is in units of the residual variance. Neighbouring segments whose levels differ by less than
-    `least` are joined. A series shorter than two segments has no change.
+    `penalty` is in units of the residual variance. Segments whose levels differ by less than `least` are
+    joined.
     """
     count = logs.size
     width = max(1, math.ceil(count / MAX_POINTS))
@@ -103,11 +101,8 @@ def find_changes(
 
 
 def unsettled_rows(logs: Floats) -> int:
-    """Number of leading rows that do not yet belong to the level of the newest half.
-
-    The last rows of a ramp are neither a significant change nor part of the level. The cut k minimises
-    UNSETTLED × k + Σ squared distances of the rows from k on, in variances of the newest half (from its
-    median absolute deviation).
+    """Leading rows not yet at the newest half's level: the cut k minimises UNSETTLED × k + Σ squared
+    distances of the rows from k on, in variances of that half.
     """
     half = logs[logs.size // 2 :]
     if half.size < MIN_SEGMENT_ROWS:
@@ -120,9 +115,7 @@ def unsettled_rows(logs: Floats) -> int:
 
 
 def lone_rows(logs: Floats) -> tuple[int, ...]:
-    """Outlier rows, further than LONE deviations from the median of the five around them, e.g. a silent
-    second. A level has at least three rows.
-    """
+    """Outliers: further than LONE deviations from the median of the five rows around them."""
     if logs.size < LONE_WINDOW:
         return ()
     around = np.lib.stride_tricks.sliding_window_view(
@@ -141,7 +134,6 @@ def _averaged(logs: Floats, width: int) -> Floats:
 
 
 def _cuts(points: Floats, penalty: float, max_changes: int) -> tuple[list[int], float]:
-    """Change points, and the variance around the levels (infinite if too short)."""
     if points.size < 2 * MIN_SEGMENT_ROWS:
         return [], math.inf
     scaled = (points - points.mean())[:, None]
@@ -166,7 +158,6 @@ def _residual(points: Floats, cuts: list[int]) -> float:
 
 
 def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
-    """Drops the cut with the smallest step until every step is at least `least`."""
     kept = list(cuts)
     while kept:
         levels = [float(part.mean()) for part in np.split(points, kept)]
@@ -179,7 +170,6 @@ def _joined(points: Floats, cuts: list[int], least: float) -> list[int]:
 
 
 def _trend(points: Floats) -> tuple[float, float, bool, float]:
-    """Least squares: (total change, inflated standard error, significance, residual variance)."""
     count = points.size
     if count < MIN_SEGMENT_ROWS:
         return 0.0, math.inf, False, math.inf

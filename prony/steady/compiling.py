@@ -6,18 +6,14 @@ from prony.evidence.server import JvmSnapshot
 
 
 def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
-    """CPU time of the compiler threads; if not read, elapsed time of the compilations that ended in between.
-    None: neither is known.
-    """
+    """CPU time of the compiler threads; else elapsed time of compilations that ended in between."""
     if not elapsed_only(before, after):
         return _between(before.compilers_cpu_s, after.compilers_cpu_s)
     return _between(before.jit_time_s, after.jit_time_s)
 
 
 def waited_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
-    """Time in which compilations that ended in between waited for a CPU, summed over compilers. None: the
-    JVM's count or the compilers' CPU time is not known.
-    """
+    """Wait for a CPU of compilations that ended in between, summed over compilers; None: not known."""
     if elapsed_only(before, after):
         return None
     took_s = _between(before.jit_time_s, after.jit_time_s)

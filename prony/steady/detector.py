@@ -60,13 +60,9 @@ def full_rows(
 
 
 def rate_changes(rows: Sequence[IntervalRow], limits: SteadyLimits, max_changes: int = 2) -> Changes:
-    """Changes of throughput."""
     logs = log_levels([row.completed_per_s for row in rows])
     return find_changes(
-        logs,
-        penalty=limits.penalty,
-        least=math.log1p(limits.change),
-        max_changes_for_variance=max_changes,
+        logs, penalty=limits.penalty, least=math.log1p(limits.change), max_changes_for_variance=max_changes
     )
 
 
@@ -93,8 +89,7 @@ def steady_state(
 ) -> SteadyState:
     """Whether the newest `hold_rows` rows are level in throughput and p50 and the JIT compiler is idle.
 
-    Level: no change point, and a trend below `limits.change` or its standard error. Without JVM readings only
-    the rows count. Takes a few milliseconds.
+    Level: no change point, and a trend below `limits.change` or its standard error. Takes a few milliseconds.
     """
     limits = limits or SteadyLimits()
     usable = full_rows(rows)
@@ -122,7 +117,6 @@ def compiling(rows: Sequence[IntervalRow], jvm: Sequence[JvmSnapshot], hold_rows
 
 
 def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
-    """Activity of the JIT compiler over the last `span_s` seconds of readings; None when idle or unread."""
     share, waiting = jit_share(jvm, span_s), waiting_share(jvm, span_s)
     if share is not None and share > JIT_SHARE_MAX:
         return f"JIT compilation takes {percent(share)} of server CPU"
@@ -132,9 +126,7 @@ def _at_work(jvm: Sequence[JvmSnapshot], span_s: float) -> str | None:
 
 
 def waiting_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
-    """Time in which compilations waited for a CPU ÷ the last `span_s` seconds of readings, summed over
-    compilers; None when not known.
-    """
+    """Wait of compilations for a CPU ÷ the last `span_s` s, summed over compilers; None when not known."""
     ends = _ends(jvm, span_s)
     waiting_s = None if ends is None else waited_s(*ends)
     if ends is None or waiting_s is None:
@@ -144,7 +136,6 @@ def waiting_share(jvm: Sequence[JvmSnapshot], span_s: float) -> float | None:
 
 
 def _ends(jvm: Sequence[JvmSnapshot], span_s: float) -> tuple[JvmSnapshot, JvmSnapshot] | None:
-    """The first and the last reading of the last `span_s` seconds; None with fewer than two."""
     if not jvm:
         return None
     newest = jvm[-1]
@@ -175,7 +166,6 @@ def _span_s(rows: Sequence[IntervalRow]) -> float:
 
 
 def _unlevel(rows: Sequence[IntervalRow], limits: SteadyLimits) -> str | None:
-    """Why these rows are not level; None if they are."""
     if not any(row.completed for row in rows):
         return "nothing completed"
     series = (("throughput", rate_changes(rows, limits)), ("p50", median_changes(rows, limits)))
@@ -197,7 +187,6 @@ def level_rows_at_end(rows: Sequence[IntervalRow], limits: SteadyLimits, least: 
 def _stretch(
     rows: Sequence[IntervalRow], limits: SteadyLimits, hold_rows: int, most: int = MAX_STRETCH_ROWS
 ) -> int:
-    """Number of newest rows without a significant change."""
     longest = min(len(rows), most)
     if not _changed(rows[-longest:], limits):
         length = max(hold_rows, longest)
@@ -214,13 +203,11 @@ def _stretch(
 
 
 def _changed(rows: Sequence[IntervalRow], limits: SteadyLimits) -> bool:
-    """Whether throughput or p50 changes significantly."""
     both = (find(rows, limits) for find in (rate_changes, median_changes))
     return any(changes is not None and abs(changes.largest) > limits.change for changes in both)
 
 
 def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> SteadyClass:
-    """Flat if no earlier level differs; else by whether the last is the fastest."""
     if start == 0:
         return "flat"
     levels = rate_changes(rows, limits, CHART_MAX_CHANGES).levels

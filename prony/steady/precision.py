@@ -15,8 +15,7 @@ LEAST_ROWS = 10
 def half_width(values: Sequence[float], least: int = LEAST_ROWS) -> float | None:
     """Half of the 95 % interval of the mean ÷ the mean; None below `least` rows, or for a mean not above 0.
 
-    n rows with lag-1 correlation ρ equal n (1-ρ)/(1+ρ) independent ones. The estimate of ρ from few rows is
-    low by about (1+4ρ)/n (Kendall 1954), which is added.
+    n rows of lag-1 correlation ρ + (1+4ρ)/n (Kendall 1954) equal n (1-ρ)/(1+ρ) independent ones.
     """
     n = len(values)
     mean = math.fsum(values) / n if n else 0.0

@@ -47,10 +47,7 @@ class SteadyWindowLimits(DeclaredLimits):
 
 @check(SteadyWindowLimits, order=150)
 def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
-    """Residual drift of each figure up to the horizon, from the window's rows and the level rows before it:
-    series of throughput (p50 in an open loop), p50 and p99. None where arrival rates change by plan. A fixed
-    protocol has no plateau.
-    """
+    """Residual drift of each figure; None where arrival rates change by plan. A protocol has no plateau."""
     if evidence.load.phased:
         return None
     horizon_s = limits.steady_horizon_s
@@ -106,9 +103,6 @@ def _span(bound: Approach) -> str:
 
 
 def _largest_change(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLimits) -> float | None:
-    """Largest significant change within the window, on the log scale; None if none is above the
-    limit.
-    """
     if len(rows) < limits.steady_min_rows:
         return None
     changes = _changes(rows, series, limits)
@@ -122,7 +116,6 @@ def _changes(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLi
 
 
 def _is_moving(bound: Approach) -> bool:
-    """Whether the interval of residual drift excludes 0."""
     return bound.low > 0 or bound.high < 0
 
 
@@ -145,7 +138,6 @@ def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: Stead
 
 
 def _cut_off(evidence: Evidence) -> str:
-    """Text for a warm-up that its cap ended."""
     warm = evidence.warm_up
     return (
         f"not level within {number(warm.cap_s)} s of warm-up"
@@ -159,7 +151,6 @@ LONG_S = 600.0
 
 
 def _drift(rows: Sequence[IntervalRow], series: Series, duration_s: float, limits: SteadyWindowLimits) -> str:
-    """Text of a long window's trend, scaled to an hour."""
     changes = _changes(rows, series, limits) if duration_s >= LONG_S else None
     return "" if changes is None else f"; {_signed(changes.trend / duration_s * 3600)} per hour"
 
