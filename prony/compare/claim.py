@@ -15,6 +15,21 @@ from prony.compare.ratio import RatioResult
 from prony.compare.sequential import boundaries
 from prony.compare.worst import Source, total
 
+
+def holm_levels(p_values: Sequence[float], alpha: float = 0.05) -> tuple[float, ...]:
+    """Per pair the significance level at which Holm's procedure decided: alpha / (k - r + 1) for the r-th."""
+    count = len(p_values)
+    levels = [0.0] * count
+    level = alpha
+    stopped = False
+    for rank, index in enumerate(sorted(range(count), key=lambda i: p_values[i])):
+        if not stopped:
+            level = alpha / (count - rank)
+            stopped = p_values[index] > level
+        levels[index] = level
+    return tuple(levels)
+
+
 special: Any = untyped_special
 
 EQUIVALENT_WITHIN = 0.05

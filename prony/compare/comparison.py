@@ -15,11 +15,11 @@ from prony.compare.claim import (
     Settles,
     at_least,
     claim_of,
+    holm_levels,
     margin_of,
     p_value,
     settles,
 )
-from prony.compare.family import holm_levels
 from prony.compare.position import PositionEffect, effect_of
 from prony.compare.ratio import RatioResult, ratio, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
@@ -59,27 +59,27 @@ class Pair:
     a: str
     b: str
     figure: str
-    ratio: float | None
-    low: float | None
-    high: float | None
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
     """The statistical interval."""
-    confidence: float | None
+    confidence: float | None = None
     """Of this pair's interval, by Holm's level (with repeated looks an equal share)."""
-    worst_low: float | None
-    worst_high: float | None
+    worst_low: float | None = None
+    worst_high: float | None = None
     """The interval with every source at its worst, for the window."""
-    later_low: float | None
-    later_high: float | None
+    later_low: float | None = None
+    later_high: float | None = None
     """The same up to the horizon after the window; None also where no plateau is claimed."""
-    horizon_s: float | None
-    claim: Claim
-    at_least: float | None
+    horizon_s: float | None = None
+    claim: Claim = Claim.OPEN
+    at_least: float | None = None
     """The near end as a factor above 1, for a claim of difference: of the later interval if shown there, else
     of the window's.
     """
-    within: float | None
+    within: float | None = None
     """The margin, as a share, of an equivalent pair."""
-    settles: Settles | None
+    settles: Settles | None = None
     """For a pair that is open, or shown for the window only."""
     sources: tuple[Source, ...] = ()
     """Sources of bias, largest first; drift to the horizon is named `steady`."""
@@ -268,18 +268,6 @@ def _apart(a: ServerValues, b: ServerValues, figure: str) -> Pair:
         b=b.server,
         figure=figure,
         ratio=seen,
-        low=None,
-        high=None,
-        confidence=None,
-        worst_low=None,
-        worst_high=None,
-        later_low=None,
-        later_high=None,
-        horizon_s=None,
-        claim=Claim.OPEN,
-        at_least=None,
-        within=None,
-        settles=None,
         n=min(len(a.values), len(b.values)),
         n_a=len(a.values),
         n_b=len(b.values),

@@ -1,6 +1,4 @@
-"""Is a candidate no worse than its base: the ratio's interval against a margin (CONSORT: Piaggio et al.
-2012).
-"""
+"""Is a candidate no worse than its base: a ratio against a margin (Piaggio et al. 2012, CONSORT)."""
 
 from __future__ import annotations
 
@@ -10,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
 from scipy import special as untyped_special
 
 from prony.compare.comparison import Later
-from prony.compare.earlier import against_earlier
 from prony.compare.position import effect_of
 from prony.compare.ratio import RatioResult, repeated_ratio
 from prony.compare.samples import Sample, ServerValues, confounded, gather
@@ -150,7 +148,7 @@ def changes_from_earlier(
     asked: Asked,
     experiments: Mapping[str, Sequence[Sequence[float]]],
 ) -> Changes:
-    """`base`: figure -> values per experiment, which is the sample (`prony.compare.earlier`)."""
+    """`base`: figure -> values per experiment, which is the sample: trials share its hour and boot."""
     gathered = {figure: _two(samples[figure], asked)[1] for figure in asked.directions}
 
     def measure(figure: str, candidate: ServerValues) -> Measure:
@@ -298,3 +296,53 @@ def _of(figure: str, asked: Asked, result: RatioResult, bends: tuple[Source, ...
 
 def _none(figure: str, asked: Asked, change: Change, why: str) -> FigureChange:
     return FigureChange(figure, change, None, None, None, None, asked.limit(figure), 0, why=why)
+
+
+FEWEST_EXPERIMENTS = 3
+"""Fewest experiments for an interval."""
+METHOD = "prediction from experiments"
+
+
+def against_earlier(
+    values: Sequence[float], experiments: Sequence[Sequence[float]], *, confidence: float = 0.95
+) -> RatioResult:
+    """`values` ÷ those of earlier experiments, with the interval of a further one.
+
+    m̄ ± t s √(1 + 1/k) over the k mean logarithms (Hahn & Meeker 1991, section 4.3), and the variance of
+    fewer trials. Raises ValueError for a side without a value, or a value without a logarithm.
+    """
+    earlier = [list(series) for series in experiments if series]
+    if not values or not earlier:
+        raise ValueError("a ratio needs at least one trial on each side")
+    if any(not math.isfinite(value) or value <= 0 for series in (list(values), *earlier) for value in series):
+        raise ValueError("a ratio needs positive, finite values: exclude the others and report why")
+    means = np.asarray([np.log(series).mean() for series in earlier])
+    centre = float(np.log(values).mean() - means.mean())
+    count = len(earlier)
+    trials = sum(len(series) for series in earlier)
+    if count < FEWEST_EXPERIMENTS:
+        return RatioResult(math.exp(centre), None, None, confidence, METHOD, len(values), len(values), trials)
+    variance = float(means.var(ddof=1)) * (1 + 1 / count) + _fewer(len(values), earlier)
+    error = math.sqrt(variance)
+    half = float(special.stdtrit(count - 1, 0.5 + confidence / 2)) * error
+    return RatioResult(
+        ratio=math.exp(centre),
+        low=math.exp(centre - half),
+        high=math.exp(centre + half),
+        confidence=confidence,
+        method=METHOD,
+        n=len(values),
+        n_a=len(values),
+        n_b=trials,
+        error=error,
+        freedom=count - 1,
+    )
+
+
+def _fewer(count: int, experiments: Sequence[Sequence[float]]) -> float:
+    freedom = sum(len(series) - 1 for series in experiments)
+    if not freedom:
+        return 0.0
+    squares = sum(float(((np.log(series) - np.log(series).mean()) ** 2).sum()) for series in experiments)
+    usual = len(experiments) / sum(1 / len(series) for series in experiments)
+    return max(0.0, squares / freedom * (1 / count - 1 / usual))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special as untyped_special
 
-from prony.compare.family import holm_levels
+from prony.compare.claim import holm_levels
 from prony.compare.position import FEWEST_FREEDOM, PositionEffect, dummies, position_effect
 from prony.compare.ratio import RatioResult, ratio
 from prony.compare.summary import CONFIDENCE

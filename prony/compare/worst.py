@@ -1,4 +1,4 @@
-"""Bias of a ratio by source, and [L exp(-down), H exp(up)] with all at their worst (JCGM 100:2008, F.2.4.5)."""
+"""Bias of a ratio by source, and the interval with every source at its worst (JCGM 100:2008, F.2.4.5)."""
 
 from __future__ import annotations
 

@@ -19,8 +19,8 @@ from prony.experiment.conclude import Conclusion, conclude, unjudged
 from prony.experiment.conforming import conformance_of
 from prony.experiment.testbed import Progress, Testbed
 from prony.host.affinity import pin_self
-from prony.judge import external_causes
 from prony.judge.checks.steady import SteadyWindowLimits
+from prony.judge.judging import disturbed
 from prony.judge.limits import CheckLimits
 from prony.plan.cell import Cell
 from prony.plan.plan import Plan, ScheduledTrial
@@ -46,7 +46,7 @@ class EndedTrial:
     @property
     def disturbed(self) -> bool:
         """Whether what happened outside of client and server bends it so far that it is worth repeating."""
-        return external_causes.disturbed(self.conclusion.judgement, self.record.failure)
+        return disturbed(self.conclusion.judgement, self.record.failure)
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from prony.judge.limits import CheckLimits
 from prony.judge.percentiles import Times
 from prony.judge.times import NAMED, headline_times, plain_times, supported, window_times
 from prony.judge.window import expectations_missed, measured
-from prony.steady.compiling import compiling_s
+from prony.steady.detector import compiling_s
 
 SESSION_TIMES = ("mean", "p50", "p95", "p99", "min", "max")
 MIB = 2**20
@@ -308,3 +308,28 @@ def _published(evidence: Evidence) -> dict[str, float | None]:
     if evidence.load.users:
         values["published_mean_ms"] = evidence.load.users * mark.elapsed_ms / mark.requests
     return values
+
+
+def cell_figures(evidence: Evidence) -> dict[str, float]:
+    """Figures by name; one whose counters are missing is absent."""
+    window = measured(evidence)
+    figures: dict[str, float] = {}
+    if window is None:
+        return figures
+    ended = window.completed + window.failed
+    if evidence.load.users and window.duration_s > 0:
+        figures["per_user_per_s"] = window.completed / window.duration_s / evidence.load.users
+        if window.user_time_s is not None:
+            figures["users_simulated"] = window.user_time_s / window.duration_s
+    if window.completed and window.connections_opened is not None:
+        figures["connections_per_request"] = window.connections_opened / window.completed
+    if ended:
+        figures["failed_share"] = window.failed / ended
+    figures["completed"] = float(window.completed)
+    if evidence.load.model == "open" and window.offered is not None:
+        figures["offered_requests"] = float(window.offered)
+        figures["blocked"] = float(window.blocked or 0)
+        figures["due_unsent"] = float(window.due_unsent or 0)
+    if window.think_count and window.think_drawn_sum_s and window.think_actual_sum_s is not None:
+        figures["think_actual_share"] = window.think_actual_sum_s / window.think_drawn_sum_s
+    return figures

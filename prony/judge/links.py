@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from prony.evidence.hosts import HostEvidence
@@ -162,3 +163,32 @@ def rate(bits_per_s: float) -> str:
         if bits_per_s >= factor:
             return f"{number(bits_per_s / factor)} {unit}"
     return f"{number(bits_per_s)} bit/s"
+
+
+def load_hosts(evidence: Evidence) -> tuple[HostEvidence, ...]:
+    return tuple(host for host in evidence.hosts if host.role == "load")
+
+
+def each_load_host(evidence: Evidence) -> tuple[tuple[HostEvidence, Evidence], ...]:
+    """Each with its own engine's and host's evidence, without what covers all hosts together."""
+    return tuple(
+        (
+            host,
+            evidence.model_copy(
+                update={
+                    "engine": host.engine,
+                    "host_window": host.host_window,
+                    "host_rows": host.host_rows,
+                    "hosts": (),
+                    "calibration": None,
+                    "scaling_probe": None,
+                }
+            ),
+        )
+        for host in load_hosts(evidence)
+    )
+
+
+def hosts_needed(shares: Sequence[float], limit: float) -> int:
+    """Number of such hosts that keeps each below the limit with the busy time split evenly."""
+    return max(1, math.floor(sum(shares) / limit) + 1)

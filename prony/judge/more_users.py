@@ -12,7 +12,7 @@ from prony.judge.check import DeclaredLimits, NotNegative
 from prony.judge.window import measured
 from prony.numbers import percent
 from prony.steady.detector import full_rows
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 
 CONFIDENCE = 0.95
 INFLATION = 3.0

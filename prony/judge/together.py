@@ -40,7 +40,7 @@ def together(
 
 
 def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Finding | None:
-    """Median CPU clock compared with the highest; the bias is the slowest trial's. None below two readings."""
+    """Median CPU clocks compared; the bias is the slowest trial's. None below two readings."""
     allowed = (limits or HostLimits()).host_frequency_drop
     read = [(median(rows), trial) for trial in trials if (rows := window_mhz(trial.evidence))]
     if len(read) < 2:
@@ -68,7 +68,7 @@ def clock(trials: Sequence[JudgedTrial], limits: HostLimits | None = None) -> Fi
 
 
 def responses(trials: Sequence[JudgedTrial], declared: str = "") -> Finding | None:
-    """Preflight responses per step, without content that varies within a server's trials. None: one server."""
+    """Preflight responses per step, but for content that varies within a server. None: a single server."""
     by_server: dict[str, list[Mapping[str, Probe]]] = {}
     for trial in trials:
         by_server.setdefault(trial.server, []).append({p.step: p for p in trial.evidence.probes})

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from prony.steady.changes import MAX_POINTS, NOISE_FLOOR
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 
 SHORTEST_S, LONGEST_S = 3.0, 300.0
 """Range of time constants. A slower approach looks level over any practical window and is not covered."""

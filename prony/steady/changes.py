@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import t_quantile
 
 MIN_SEGMENT_ROWS = 3
 """Shortest level: two deviating rows are usually noise."""

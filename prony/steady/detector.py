@@ -12,7 +12,6 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.numbers import percent
 from prony.steady.changes import Changes, find_changes, log_levels, unsettled_rows
-from prony.steady.compiling import compiling_s, waited_s
 from prony.steady.limits import SteadyClass, SteadyLimits
 
 HOLD_ROWS = 10
@@ -215,3 +214,28 @@ def _class(rows: Sequence[IntervalRow], start: int, limits: SteadyLimits) -> Ste
         return "flat"
     now = float(np.mean(log_levels([row.completed_per_s for row in rows])[start:]))
     return "slowdown" if max(levels) > now + limits.change else "warm-up"
+
+
+def compiling_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
+    """CPU time of the compiler threads; else elapsed time of compilations that ended in between."""
+    if not elapsed_only(before, after):
+        return _between(before.compilers_cpu_s, after.compilers_cpu_s)
+    return _between(before.jit_time_s, after.jit_time_s)
+
+
+def waited_s(before: JvmSnapshot, after: JvmSnapshot) -> float | None:
+    """Wait for a CPU of compilations that ended in between, summed over compilers; None: not known."""
+    if elapsed_only(before, after):
+        return None
+    took_s = _between(before.jit_time_s, after.jit_time_s)
+    ran_s = _between(before.compilers_cpu_s, after.compilers_cpu_s)
+    return None if took_s is None or ran_s is None else max(0.0, took_s - ran_s)
+
+
+def elapsed_only(before: JvmSnapshot, after: JvmSnapshot) -> bool:
+    """Whether only the JVM's own count is known, which includes waits for a CPU."""
+    return before.compilers_cpu_s is None or after.compilers_cpu_s is None
+
+
+def _between(before: float | None, after: float | None) -> float | None:
+    return None if before is None or after is None else max(0.0, after - before)

@@ -5,8 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
-from prony.steady.quantile import t_quantile
+
+def t_quantile(freedom: float, probability: float) -> float:
+    """Quantile of Student's t with this many degrees of freedom."""
+    from scipy import special as untyped_special
+
+    special: Any = untyped_special
+    return float(special.stdtrit(freedom, probability))
+
 
 LEAST_ROWS = 10
 """Fewest rows of a window: with fewer the autocorrelation is hardly known."""

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from prony.evidence.engine import IntervalRow
 from prony.plan.load import SteadyWindow
 from prony.plan.trial import TrialPlan
-from prony.steady.precision import LEAST_ROWS, half_width
-from prony.steady.quantile import t_quantile
+from prony.steady.precision import LEAST_ROWS, half_width, t_quantile
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from prony.judge.effects import (
     user_time_lost,
 )
 from prony.judge.finding import PERCENTILES, THROUGHPUT, TIMES, Bias, Finding, no_window
-from prony.judge.load_hosts import each_load_host, hosts_needed
+from prony.judge.links import each_load_host, hosts_needed
 from prony.judge.more_users import MoreUsersLimits, probed
 from prony.judge.server_cpu import ServerCpuLimits, headroom, is_exhausted
 from prony.judge.times import plain_times, supported

@@ -16,7 +16,7 @@ from prony.judge.check import DeclaredLimits, Positive, Share, check
 from prony.judge.effects import Biases, both, lost
 from prony.judge.finding import CPU, THROUGHPUT, Finding, Kind, no_window, unread
 from prony.judge.histogram import Decoded, read
-from prony.judge.load_hosts import load_hosts
+from prony.judge.links import load_hosts
 from prony.judge.parts import joined
 from prony.judge.window import measured
 from prony.numbers import milliseconds, percent

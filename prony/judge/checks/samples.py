@@ -38,7 +38,7 @@ class SamplesLimits(DeclaredLimits):
 
 @check(SamplesLimits, order=170)
 def samples(evidence: Evidence, limits: SamplesLimits) -> Finding:
-    """Percentiles that the effective sample does not bound. A histogram that lost samples does not conform."""
+    """Percentiles that the effective sample does not bound; with lost samples the trial does not conform."""
     confidence = limits.samples_confidence
     required = limits.samples_required_percentile
     needed = useful_samples(required, confidence)

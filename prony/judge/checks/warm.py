@@ -13,8 +13,7 @@ from prony.judge.server_cpu import ServerCpuLimits, server_cpu_share
 from prony.judge.times import headline_times
 from prony.judge.window import measured
 from prony.numbers import number, percent
-from prony.steady.compiling import compiling_s, elapsed_only, waited_s
-from prony.steady.detector import WAITING_SHARE_MAX, full_rows
+from prony.steady.detector import WAITING_SHARE_MAX, compiling_s, elapsed_only, full_rows, waited_s
 
 CHECK = "warm"
 SOURCE = "HttpArena#1417"
