@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -57,38 +58,27 @@ class End(StrEnum):
 
 @dataclass(slots=True)
 class Tally:
-    met: int = 0
-    missed: int = 0
-    undecided: int = 0
-    client: int = 0
-    unusable: int = 0
+    outcomes: Counter[Outcome] = field(default_factory=Counter)
     clear: Outcome | None = None
     """Set by a trial far from the limit."""
 
     @property
     def decided(self) -> Outcome | None:
         """The decision for this rate; None while it needs another trial."""
-        if self.client >= AGREEING:
-            return Outcome.CLIENT
-        if self.unusable >= AGREEING:
-            return Outcome.UNUSABLE
-        if self.clear is Outcome.MET and not self.missed:
-            return Outcome.MET
-        if self.clear is Outcome.MISSED and not self.met:
-            return Outcome.MISSED
-        if self.met >= AGREEING:
-            return Outcome.MET
-        if self.missed >= AGREEING:
-            return Outcome.MISSED
-        if self.undecided >= MOST_UNDECIDED:
-            return Outcome.UNDECIDED
-        return None
+        for outcome in (Outcome.CLIENT, Outcome.UNUSABLE):
+            if self.outcomes[outcome] >= AGREEING:
+                return outcome
+        for outcome, other in ((Outcome.MET, Outcome.MISSED), (Outcome.MISSED, Outcome.MET)):
+            if self.clear is outcome and not self.outcomes[other]:
+                return outcome
+        for outcome in (Outcome.MET, Outcome.MISSED):
+            if self.outcomes[outcome] >= AGREEING:
+                return outcome
+        return Outcome.UNDECIDED if self.outcomes[Outcome.UNDECIDED] >= MOST_UNDECIDED else None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The capacity lies in [held, failed), or in [held, undecided] where nothing failed below it."""
-
     held_per_s: float | None
     """The highest rate tried that met the objective, below every rate that missed it."""
     failed_per_s: float | None
@@ -147,20 +137,11 @@ class CapacitySearch:
         """Records the outcome of a trial; `pressure` is measured ÷ allowed, if known."""
         self._trials += 1
         tally = self.tallies.setdefault(rate_per_s, Tally())
-        if outcome is Outcome.MET:
-            tally.met += 1
-            if pressure is not None and pressure <= 1 / CLEAR:
-                tally.clear = tally.clear or Outcome.MET
-        elif outcome is Outcome.MISSED:
-            tally.missed += 1
-            if pressure is None or pressure >= CLEAR:
-                tally.clear = tally.clear or Outcome.MISSED
-        elif outcome is Outcome.UNDECIDED:
-            tally.undecided += 1
-        elif outcome is Outcome.CLIENT:
-            tally.client += 1
-        else:
-            tally.unusable += 1
+        tally.outcomes[outcome] += 1
+        well_met = outcome is Outcome.MET and pressure is not None and pressure <= 1 / CLEAR
+        far_missed = outcome is Outcome.MISSED and (pressure is None or pressure >= CLEAR)
+        if well_met or far_missed:
+            tally.clear = tally.clear or outcome
 
     @property
     def found(self) -> Found:
@@ -226,7 +207,6 @@ def lowest_rate(wanted: Sequence[Objective], window_s: float) -> float:
 
 
 def rounded_up(rate_per_s: float) -> float:
-    """To three significant digits."""
     unit = 10.0 ** (math.floor(math.log10(rate_per_s)) - 2)
     return math.ceil(rate_per_s / unit - 1e-9) * unit
 
@@ -289,8 +269,6 @@ def held_against(
 
 
 class Measured(NamedTuple):
-    """A figure in ms."""
-
     value_ms: float
     low_ms: float
     high_ms: float

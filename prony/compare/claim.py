@@ -61,7 +61,6 @@ class Settles:
     what: str
     """`blocks`, `load` (longer), or the source whose bound is the obstacle (a check's name)."""
     seconds: float | None
-    """Approximate duration; None where time does not settle it."""
     blocks: int | None = None
 
 

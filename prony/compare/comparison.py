@@ -32,8 +32,6 @@ from prony.steady.approach import Approach
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Residual drift of the servers' figures up to a horizon."""
-
     horizon_s: float
     coming: Mapping[str, Approach | None]
     """By server, pooled over its trials; None with too few rows."""
@@ -89,7 +87,6 @@ class Pair:
     n_a: int = 0
     n_b: int = 0
     why: str = ""
-    """Why there is no interval; else empty."""
 
     @property
     def better(self) -> str | None:
@@ -115,13 +112,11 @@ class Pair:
 class Comparison:
     figure: str
     family: int
-    """Number of pairs tested together."""
     servers: tuple[ServerValues, ...]
     pairs: tuple[Pair, ...]
     looks: Looks | None
     """Set when trials were added until the pairs were settled."""
     position: PositionEffect | None = None
-    """Effect of a trial's position in its block; None where not estimable."""
 
 
 def compare(

@@ -19,7 +19,6 @@ MISCOUNTED = 0.01
 IN_FLIGHT = 128
 """Requests of a short run that may be in flight at its end."""
 ONE_THREAD = frozenset({"ab", "wrk", "h2load"})
-"""Tools that run here with a single thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,6 @@ class Run:
     finding: tuple[str, str] | None = None
     """Prony only: (check, reason) that does not conform, else of the largest bias of the rate."""
     identifier: str | None = None
-    """Prony only: the trial in the store."""
 
     @property
     def per_s(self) -> float:
@@ -75,7 +73,6 @@ class Opinion:
 
 
 def own_run(record: TrialRecord, judgement: Judgement, round_: int) -> Run | None:
-    """None without a window."""
     engine = record.evidence.engine
     window = None if engine is None else engine.window
     if window is None:

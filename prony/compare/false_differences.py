@@ -21,7 +21,6 @@ special: Any = untyped_special
 
 NAMES = ("a", "b")
 FEWEST_EACH = 3
-"""Fewest trials per name for an interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +35,6 @@ class FalseDifferences:
     trials. Over all draws it varies no more than over disjoint ones (Hoeffding 1948, U-statistics).
     """
     trials: int
-    """Trials that count."""
     each: int
     """Trials per name in an experiment."""
     half_width: float | None
@@ -44,13 +42,11 @@ class FalseDifferences:
 
     @property
     def share(self) -> float:
-        """different ÷ experiments."""
         return self.different / self.experiments
 
     @property
     def independent(self) -> int:
-        """Number of disjoint experiments in these trials."""
-        return _independent(self.trials, self.each)
+        return self.trials // (2 * self.each)
 
 
 def false_differences(
@@ -86,7 +82,7 @@ def false_differences(
         different += pair.differs
         if pair.low and pair.high:
             widths.append(math.sqrt(pair.high / pair.low) - 1)
-    alone = _independent(counting, each)
+    alone = counting // (2 * each)
     low, high = clopper_pearson(different / len(drawn) * alone, alone)
     middle = sorted(widths)[len(widths) // 2] if widths else None
     return FalseDifferences(len(drawn), different, low, high, counting, each, middle)
@@ -99,7 +95,3 @@ def _named(trials: Sequence[Sample], blocks: Sequence[int], source: random.Rando
         for number, (at, order) in enumerate(zip(blocks, orders, strict=True))
         for place, name in enumerate(order)
     ]
-
-
-def _independent(trials: int, each: int) -> int:
-    return trials // (2 * each)

@@ -25,13 +25,11 @@ class Levels:
     between: float
     """Of processes about their server's level; 0 where windows explain it."""
     windows: int
-    """Per process."""
     processes: int
     window_s: float
     process_s: float
     """Cost of a further process without windows (start, warm-up, stop); `window_s`: of a further window."""
     between_low: float = 0.0
-    """Lower end of the 95 % interval of `between`."""
     of_one_window: bool = False
     """The windows are equal parts of a process's only window."""
 

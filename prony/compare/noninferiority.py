@@ -31,9 +31,7 @@ class Change(StrEnum):
     """Result for the candidate, of a figure or of all."""
 
     NO_WORSE = "no worse"
-    """The loss is smaller than the margin."""
     WORSE = "worse"
-    """The loss is larger than the margin."""
     CANNOT_TELL = "cannot tell"
     NOT_MEASURABLE = "not measurable"
     """Further trials would not help: see `why`."""
@@ -58,7 +56,6 @@ class FigureChange:
     worst_high: float | None = None
     """The interval with every source at its worst, which decides. None: not bounded."""
     sources: tuple[Source, ...] = ()
-    """Sources of bias, largest first."""
     why: str = ""
     """Why it is not decided or not measurable; the end of a sentence."""
     smallest_margin: float | None = None
@@ -72,7 +69,6 @@ class Changes:
     change: Change
     figures: tuple[FigureChange, ...]
     notes: tuple[str, ...]
-    """Trials without a figure, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +80,6 @@ class Asked:
     directions: Mapping[str, bool]
     margin: float
     margins: Mapping[str, float] = field(default_factory=dict)
-    """Own margins of figures."""
 
     def limit(self, figure: str) -> float:
         """The margin as a ratio, at the same log distance from 1 in either direction."""
@@ -101,7 +96,6 @@ class Asked:
 
 
 Measure = Callable[[float], RatioResult]
-"""Ratio of a figure with its interval at a confidence."""
 
 
 def changes(
@@ -200,7 +194,6 @@ def settled(measured: Mapping[str, Measure], asked: Asked, alpha: float) -> dict
 
 
 def together(each: Sequence[Change]) -> Change:
-    """Worse or not measurable if any figure is; no worse only if all are."""
     for decisive in (Change.WORSE, Change.NOT_MEASURABLE, Change.CANNOT_TELL):
         if decisive in each:
             return decisive
@@ -299,7 +292,6 @@ def _none(figure: str, asked: Asked, change: Change, why: str) -> FigureChange:
 
 
 FEWEST_EXPERIMENTS = 3
-"""Fewest experiments for an interval."""
 METHOD = "prediction from experiments"
 
 

@@ -29,7 +29,6 @@ class PositionEffect:
     high: float
     """The interval of `ratio`, 95 %."""
     p_value: float
-    """Two-sided p-value for no effect."""
     trials: int
 
     @property
@@ -37,7 +36,6 @@ class PositionEffect:
         return not self.low <= 1 <= self.high
 
     def moves(self, places: float) -> tuple[float, float]:
-        """Lowest and highest factor on the ratio of two servers whose mean positions differ by `places`."""
         ends = (self.low**places, self.high**places)
         return min(ends), max(ends)
 

@@ -47,7 +47,6 @@ class RatioResult:
     looks: Looks | None = None
     """Set when the interval covers at all looks at once."""
     paired: bool = False
-    """Whether trials were paired by block."""
 
 
 def ratio(

@@ -26,7 +26,6 @@ class Sample(NamedTuple):
     position: int | None = None
     """Position within the block, from 0; None where not known."""
     budget: Mapping[str, Bias] = NO_BUDGET
-    """Bias of this figure by source."""
 
 
 class Missing(NamedTuple):
@@ -45,7 +44,6 @@ class ServerValues:
     blocks: tuple[int, ...]
     hosts: frozenset[str]
     missing: tuple[Missing, ...]
-    """The others."""
     missing_values: tuple[float, ...]
     """Values of non-conforming trials, which show how far a trial may lie."""
     positions: tuple[int | None, ...]

@@ -135,8 +135,6 @@ ABSENT = 1e-4
 
 
 class Point(NamedTuple):
-    """A trial: users, and requests per second."""
-
     users: float
     per_s: float
     process: str = ""
@@ -183,7 +181,6 @@ class Scaling:
 
     @property
     def rising(self) -> bool:
-        """Whether throughput rises up to the end of the measured range: a sweet spot would lie beyond."""
         return self.sweet_spot.value > RISING * self.most_users
 
     def per_s(self, users: float) -> float:

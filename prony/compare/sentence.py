@@ -32,7 +32,6 @@ OBSTACLES = {
     POSITION: "the position of a trial in its block",
     DRIFT: "residual drift",
 }
-"""Names of sources in sentences."""
 
 
 def sentence(pair: Pair) -> str:
@@ -43,7 +42,6 @@ def sentence(pair: Pair) -> str:
 
 
 def for_window(pair: Pair) -> str:
-    """The claim, limited to the window if shown only there."""
     if pair.ratio is None:
         return f"{pair.a} and {pair.b}: no comparison, one of them has no trial with a figure"
     if pair.why == "other_host":
@@ -68,7 +66,6 @@ def for_window(pair: Pair) -> str:
 
 
 def percent_up(share: float) -> str:
-    """Rounded up to a tenth of a per cent."""
     return f"{math.ceil(share * 1000 - 1e-9) / 10:g} %"
 
 

@@ -31,9 +31,7 @@ class LoadSample(NamedTuple):
     process: str
     load: str
     value: float
-    """Positive."""
     place: int
-    """Position of the load within the process, from 0."""
     after: str = ""
     """The load before it in the process; empty for the first."""
 
@@ -53,14 +51,11 @@ class LoadRatio:
     confidence: float
     """Of this interval, by Holm's level over the neighbouring loads of all servers."""
     processes: int
-    """Processes with both loads."""
     paired: bool
 
 
 @dataclass(frozen=True, slots=True)
 class CarryOver:
-    """Effect of the preceding load, over all servers."""
-
     p_value: float
     """F test of an effect of the preceding load."""
     after: str

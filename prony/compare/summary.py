@@ -13,9 +13,7 @@ from scipy import special as untyped_special
 special: Any = untyped_special
 
 CONFIDENCE = 0.95
-"""Of every interval over trials."""
 FEWEST = 3
-"""Fewest trials for an interval."""
 
 
 @dataclass(frozen=True, slots=True)

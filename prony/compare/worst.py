@@ -49,7 +49,7 @@ def sources(
     position: PositionEffect | None,
     higher_is_better: bool | None = None,
 ) -> tuple[Source, ...]:
-    """Sources of bias of a ÷ b, largest first."""
+    """Largest first."""
     pairs = _pairs(a, b) if found.paired else None
     names = dict.fromkeys(name for side in (a, b) for budget in side.budgets for name in budget)
     candidates = [_source(name, a, b, pairs) for name in names]

@@ -16,7 +16,6 @@ from prony.evidence.engine import IntervalRow
 Floats = NDArray[np.float64]
 FEWEST_ROWS = 5
 LAG_ROWS = 15
-"""Fewest rows for a lag-1 correlation."""
 MOST_CORRELATION = 0.9
 FEWEST_INDEPENDENT = 3.0
 """Lower bound on the rows behind t: its series does not hold below."""

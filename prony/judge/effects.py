@@ -123,7 +123,6 @@ def wider(one: Biases, other: Biases) -> Biases:
 
 
 def both(figures: Iterable[str], down: float = 0.0, up: float = 0.0) -> Biases:
-    """The same bound, on the log scale, for several figures."""
     return {name: Bias.of_logs(down, up) for name in figures}
 
 
@@ -225,7 +224,6 @@ def _queueing(evidence: Evidence, share: float, used: float | None, cpus: int) -
 
 
 def _burst_ms(evidence: Evidence, share: float, cpus: int) -> float:
-    """Longest burst (ms) without the server's CPU."""
     window = measured(evidence)
     if window is None:
         return math.inf
@@ -278,7 +276,6 @@ def delayed(evidence: Evidence, share: float, *, at_risk: bool = False) -> Biase
 
 
 def sooner(evidence: Evidence, ms: float) -> Biases:
-    """Percentiles shorter by `ms`."""
     curve = Curve.of(evidence)
     values = {} if curve is None else {name: curve.at(percentile / 100) for name, percentile in NAMED.items()}
     return {name: Bias.of_logs(down=lost(ms / at)) for name, at in values.items() if at < math.inf and ms > 0}

@@ -15,7 +15,6 @@ from prony.steady.detector import full_rows
 from prony.steady.precision import half_width
 
 FEWEST_ROWS = 5
-"""Fewest seconds of a window for an interval of its rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +30,6 @@ class Uncertainty:
 
     @property
     def worst(self) -> tuple[float | None, float | None]:
-        """Both together at their worst, relative; the interval left out where it is not known."""
         return Bias(low=self.bias_low, high=self.bias_high).beyond(self.low or 0.0, self.high or 0.0)
 
 
@@ -64,7 +62,6 @@ class Estimate:
 
 
 def estimates(evidence: Evidence, judgement: Judgement, figures: Mapping[str, float]) -> dict[str, Estimate]:
-    """A trial's finite figures by name."""
     intervals = _intervals(evidence, judgement, figures)
     return {
         name: _estimate(name, value, judgement, *intervals.get(name, (None, None)))

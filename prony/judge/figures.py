@@ -87,7 +87,6 @@ class Figures:
     """The application's own report at ready, for keys in REPORTED."""
 
     def numbers(self) -> dict[str, float]:
-        """The known figures by their names in FIGURES and REPORTED."""
         named = ((f.name, getattr(self, f.name)) for f in fields(self) if f.name != "reported")
         return {name: float(value) for name, value in named if value is not None} | self.reported
 
@@ -148,7 +147,6 @@ REPORTED = {
 """Key that an application prints at ready (`reports` in its server.yaml) -> figure and divisor."""
 
 FIGURE: Mapping[str, Figure] = {figure.name: figure for figure in FIGURES}
-"""FIGURES by name."""
 
 
 def figures(evidence: Evidence, limits: CheckLimits | None = None) -> Figures:
@@ -311,7 +309,6 @@ def _published(evidence: Evidence) -> dict[str, float | None]:
 
 
 def cell_figures(evidence: Evidence) -> dict[str, float]:
-    """Figures by name; one whose counters are missing is absent."""
     window = measured(evidence)
     figures: dict[str, float] = {}
     if window is None:

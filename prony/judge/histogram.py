@@ -52,7 +52,6 @@ class Decoded:
 
     @staticmethod
     def rank(percentile: float, count: float) -> int:
-        """Rank (from 1) of a percentile among `count` samples."""
         return max(1, math.ceil(count * min(percentile, 100.0) / 100 - 1e-9))
 
     def at_rank_ns(self, rank: float) -> float:

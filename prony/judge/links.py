@@ -47,13 +47,12 @@ class FullLink:
 
 
 def link_uses(evidence: Evidence) -> tuple[FullLink, ...]:
-    """Links with known speed and traffic, fullest first."""
+    """Fullest first."""
     uses = [use for host in evidence.hosts if (use := _use(host)) is not None]
     return tuple(sorted(uses, key=lambda use: -use.share))
 
 
 def full_link(evidence: Evidence, limits: LinkLimits) -> FullLink | None:
-    """The link that bounds the trial; None if no link does."""
     fullest = link_uses(evidence)[:1]
     return fullest[0] if fullest and fullest[0].share >= limits.network_link_max else None
 
@@ -106,7 +105,6 @@ NOT_FULL = "no link was full"
 
 
 def dropped(evidence: Evidence) -> tuple[int, str]:
-    """Number of packets that the hosts' links dropped or corrupted, and text."""
     lost, texts = 0, []
     for host in evidence.hosts:
         use = host.network
@@ -144,7 +142,6 @@ def most_retransmitted(evidence: Evidence) -> str:
 
 
 def round_trips(evidence: Evidence) -> list[str]:
-    """Text of each load host's round trip, idle and under load."""
     texts = []
     for host in evidence.hosts:
         link = host.link
@@ -158,7 +155,6 @@ def round_trips(evidence: Evidence) -> list[str]:
 
 
 def rate(bits_per_s: float) -> str:
-    """In the usual unit of link speeds."""
     for factor, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
         if bits_per_s >= factor:
             return f"{number(bits_per_s / factor)} {unit}"

@@ -18,7 +18,6 @@ CONFIDENCE = 0.95
 INFLATION = 3.0
 """Variance factor of a mean of seconds for an autocorrelation of 0.5, as in `steady`."""
 LEAST_ROWS = 2
-"""Fewest seconds on either side."""
 FAILED_MOST = 0.01
 
 
@@ -61,7 +60,6 @@ class Probed:
     high: float | None = None
     """Upper bound of the rise; None: not bounded ..."""
     level: bool = False
-    """The rate does not rise with more users."""
     rising: bool = False
     """The rate rises. Neither: undecided."""
     client_busy: bool = False

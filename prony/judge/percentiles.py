@@ -6,7 +6,8 @@ For requests that share a queue the sample is divided by the design effect (cove
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 
@@ -30,8 +31,6 @@ FEWEST = 6
 
 @dataclass(frozen=True, slots=True)
 class Ranks:
-    """The order statistics (from 1) that bound a percentile; `high` is None where no sample bounds it."""
-
     low: int
     high: int | None
 
@@ -161,8 +160,8 @@ def rank_interval(count: int, percentile: float, confidence: float = CONFIDENCE)
         raise ValueError(f"p{percentile:g} of {count} samples has no interval")
     share, tail = percentile / 100, (1 - confidence) / 2
     # The largest l with P(B <= l - 1) <= tail, and the smallest u with P(B <= u - 1) >= 1 - tail.
-    low = _first(count, lambda rank: _cdf(rank, count, share) > tail)
-    high = _first(count, lambda rank: _cdf(rank, count, share) >= 1 - tail) + 1
+    low = bisect_left(range(count), True, key=lambda rank: _cdf(rank, count, share) > tail)
+    high = bisect_left(range(count), True, key=lambda rank: _cdf(rank, count, share) >= 1 - tail) + 1
     return Ranks(max(1, low), high if high <= count else None)
 
 
@@ -196,14 +195,3 @@ def _cdf(successes: int, count: int, share: float) -> float:
     from scipy import special  # importing it takes 0.25 s
 
     return float(special.bdtr(successes, count, share))
-
-
-def _first(count: int, holds: Callable[[int], bool]) -> int:
-    low, high = 0, count
-    while low < high:
-        middle = (low + high) // 2
-        if holds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low

@@ -27,7 +27,6 @@ def server_cpu_share(evidence: Evidence) -> float | None:
 
 
 def server_cpus(evidence: Evidence) -> int:
-    """Number of CPUs that the server may run on; 1 where not known."""
     window, sides = evidence.server_window, evidence.partition
     cpus = len(sides.server) if sides is not None else 0
     if window is not None:

@@ -19,7 +19,6 @@ NAMED: dict[str, float] = {
     "p99_ms": 99.0,
     "p999_ms": 99.9,
 }
-"""Figure name -> percentile."""
 
 UNLIKE = 0.05
 """Latencies whose variance exceeds that of service times by more than this need rows of their own."""
@@ -114,14 +113,12 @@ def read_times(histogram: Histogram | None, completed: int, failed: int) -> Time
 
 
 def percentiles(evidence: Evidence, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
-    """Supported percentiles by figure name."""
     requests = supported(headline_times(evidence), confidence)
     sessions = supported(session_times(evidence), confidence)
     return requests | {f"session_{name}": sessions[name] for name in OF_SESSIONS if name in sessions}
 
 
 def supported(times: Times | None, confidence: float = CONFIDENCE) -> dict[str, Percentile]:
-    """Percentiles of NAMED with enough requests."""
     if times is None:
         return {}
     return {

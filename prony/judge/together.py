@@ -22,7 +22,6 @@ DECLARED = (
     "the ratio includes each server's own response: for equal work compare them on a request with one "
     "response for all"
 )
-"""Advice where the workload declares the difference."""
 
 
 class JudgedTrial(NamedTuple):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,6 @@ MOST_CORRELATED = 0.9
 """Autocorrelation above which a series of minutes is indistinguishable from a random walk."""
 FEWEST_ROWS = 8
 ROUNDING = 1e-9
-"""Residuals of this size are rounding."""
 
 Floats = NDArray[np.float64]
 
@@ -61,7 +61,6 @@ class Approach:
 
     @property
     def bound(self) -> float:
-        """Largest difference between the level at the horizon and the window's mean, either way."""
         return max(-self.low, self.high)
 
     def less(self, other: Approach) -> tuple[float, float]:
@@ -104,7 +103,8 @@ def approach(
     if np.count_nonzero(~np.isnan(y)) < FEWEST_ROWS or not inside.any():
         return None
     series = _thinned(y, t - t.min(), inside, part)
-    fits = [fit for tau in (*_grid(), math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
+    grid = np.geomspace(SHORTEST_S, LONGEST_S, TIME_CONSTANTS)
+    fits = [fit for tau in (*grid, math.inf) if (fit := _fit(series, tau, horizon_s)) is not None]
     if not fits:
         return None
     best = min(fits, key=lambda fit: fit.misfit)
@@ -128,14 +128,12 @@ MOST_ROWS = 3600
 
 def rows_needed(noise: float, autocorrelation: float, window_rows: int, limit: float) -> int:
     """Approximate one-second rows, window included, for a bound below `limit`; at most MOST_ROWS."""
-    low, high = max(FEWEST_ROWS, window_rows + 3), MOST_ROWS
-    while low < high:
-        middle = (low + high) // 2
-        if _level_bound(noise, autocorrelation, window_rows, middle) < limit:
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    least = max(FEWEST_ROWS, window_rows + 3)
+
+    def suffice(rows: int) -> bool:
+        return _level_bound(noise, autocorrelation, window_rows, rows) < limit
+
+    return least + bisect_left(range(least, MOST_ROWS), True, key=suffice)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +153,6 @@ class _Fit:
     misfit: float
     freedom: int
     rho: float
-
-
-def _grid() -> Floats:
-    return np.asarray(np.geomspace(SHORTEST_S, LONGEST_S, TIME_CONSTANTS), dtype=np.float64)
 
 
 def _thinned(y: Floats, t: Floats, inside: NDArray[np.bool_], part: NDArray[np.int_]) -> _Series:

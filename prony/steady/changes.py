@@ -16,7 +16,6 @@ from prony.steady.precision import t_quantile
 MIN_SEGMENT_ROWS = 3
 """Shortest level: two deviating rows are usually noise."""
 MAX_CHANGES_FOR_VARIANCE = 2
-"""Most changes of the partition that the residual variance comes from."""
 LONG_RUN_FACTOR = 3.0
 """(1 + rho) / (1 - rho) for rho = 0.5: inflation of the variance of a mean."""
 TREND_CONFIDENCE = 0.995
@@ -29,7 +28,6 @@ MAX_POINTS = 240
 NOISE_FLOOR = 0.0005
 """Standard deviation of an exact series: half the resolution of three significant digits."""
 NORMAL_MAD = 0.6744897501960817
-"""Median absolute deviation of the standard normal distribution."""
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +37,6 @@ class Changes:
     """Changes in a series, as differences of log levels: 0.02 is about 2 %."""
 
     cuts: tuple[int, ...]
-    """Indices into the original series at which a new segment begins."""
     levels: tuple[float, ...]
     """Mean log level per segment: one more than cuts."""
     trend: float
@@ -53,7 +50,6 @@ class Changes:
 
     @property
     def largest_step(self) -> float:
-        """Signed; 0 without a change."""
         steps = [b - a for a, b in pairwise(self.levels)]
         return max(steps, key=abs, default=0.0)
 

@@ -17,7 +17,6 @@ from prony.steady.limits import SteadyClass, SteadyLimits
 HOLD_ROWS = 10
 """Newest rows that must be level: long enough for a garbage collection or two."""
 MAX_STRETCH_ROWS = 120
-"""Longest steady stretch."""
 JIT_SHARE_MAX = 0.02
 """Compilation ÷ process CPU over the newest rows, above which the server is warming up."""
 WAITING_SHARE_MAX = 0.25

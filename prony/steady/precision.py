@@ -9,7 +9,6 @@ from typing import Any
 
 
 def t_quantile(freedom: float, probability: float) -> float:
-    """Quantile of Student's t with this many degrees of freedom."""
     from scipy import special as untyped_special
 
     special: Any = untyped_special

@@ -43,7 +43,6 @@ class Stretch:
         return float(np.median(np.diff(self.at_s))) if self.at_s.size > 1 else 1.0
 
     def ahead(self, window_s: float) -> Stretch:
-        """The same rows followed by a future window of this length."""
         more = max(1, round(window_s / self.row_s))
         coming = self.at_s[-1] + self.row_s * np.arange(1, more + 1)
         return Stretch(
@@ -56,8 +55,6 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class LevelRows:
-    """The window's rows and those before it without a significant change in between, for all series."""
-
     rows: Sequence[IntervalRow]
     before: int
     """Number of leading rows on other CPUs than the window's."""
@@ -88,25 +85,14 @@ def level_up_to(
     opens_ms: float | None = None,
     limits: SteadyLimits | None = None,
 ) -> LevelRows:
+    """`own`: full rows on the window's CPUs, up to its end; `elsewhere`: earlier ones, of which the last
+    level counts. `opens_ms`: None if in the future.
+    """
     limits = limits or SteadyLimits()
-    inside = sum(1 for row in own if opens_ms is not None and _starts_ms(row) >= opens_ms - 0.5)
+    inside = sum(1 for row in own if opens_ms is not None and row.t_ms - row.duration_ms >= opens_ms - 0.5)
     level = level_rows_at_end(own, limits, max(inside, min(HOLD_ROWS, len(own))))
     before = level_rows_at_end(elsewhere, limits, HOLD_ROWS) if len(elsewhere) >= HOLD_ROWS else ()
     return LevelRows([*before, *level], len(before), inside)
-
-
-def stretch(
-    own: Sequence[IntervalRow],
-    elsewhere: Sequence[IntervalRow] = (),
-    *,
-    opens_ms: float | None = None,
-    series: Series = "rate",
-    limits: SteadyLimits | None = None,
-) -> Stretch | None:
-    """`own`: full rows on the window's CPUs, up to its end; `elsewhere`: earlier ones, of which the last
-    level counts. `opens_ms`: None if in the future. None without own rows, or where too many lack a value.
-    """
-    return level_up_to(own, elsewhere, opens_ms=opens_ms, limits=limits).of(series)
 
 
 _VALUES: dict[Series, Callable[[IntervalRow], float]] = {
@@ -128,10 +114,6 @@ def still_to_come(stretches: Sequence[Stretch], *, horizon_s: float = math.inf) 
         np.concatenate(regimes),
         horizon_s=horizon_s,
     )
-
-
-def _starts_ms(row: IntervalRow) -> float:
-    return row.t_ms - row.duration_ms
 
 
 def _without_lone(made: Stretch) -> Stretch:

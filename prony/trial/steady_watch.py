@@ -11,7 +11,7 @@ from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
 from prony.steady.detector import SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
-from prony.steady.stretch import Series, still_to_come, stretch
+from prony.steady.stretch import Series, level_up_to, still_to_come
 
 MARGIN = 0.7
 """Of the limit: the window opens when its bound can be expected to be this far below it, since the window's
@@ -34,7 +34,7 @@ class ComingWindow:
     def still_to_come(self, rows: Sequence[IntervalRow], limits: SteadyLimits) -> float | None:
         """The bound to expect for the window (0.03 is 3 %), should it open now; None with too few rows."""
         own = full_rows([*self.same_cpus, *rows])
-        level = stretch(own, full_rows(self.other_cpus), series=self.series, limits=limits)
+        level = level_up_to(own, full_rows(self.other_cpus), limits=limits).of(self.series)
         found = still_to_come([level.ahead(self.length_s)]) if level is not None else None
         return None if found is None else found.bound
 

@@ -30,7 +30,7 @@ class ArrivalsLimits(DeclaredLimits):
 
 @check(ArrivalsLimits, order=120)
 def arrivals(evidence: Evidence, limits: ArrivalsLimits) -> Finding | None:
-    """Kolmogorov-Smirnov test of the gaps between sends; only for Poisson arrivals."""
+    """Only for Poisson arrivals."""
     if evidence.load.model != "open" or evidence.load.arrivals != "poisson":
         return None
     limit = f"p at least {limits.arrivals_alpha:g} (Kolmogorov-Smirnov against exponential gaps)"

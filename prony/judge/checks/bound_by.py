@@ -42,8 +42,6 @@ class BoundLimits(ClientLimits, LinkLimits, StreamsLimits):
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """The bottleneck, the server's CPU share (None when not read), and a sentence."""
-
     name: str
     cpu_share: float | None
     text: str

@@ -98,7 +98,6 @@ class Signal:
 
 
 def signals(evidence: Evidence, limits: ClientLimits) -> tuple[list[Signal], float | None]:
-    """The readable signals, and the CPU share of the busiest engine thread."""
     window = measured(evidence)
     if window is None:
         return [], None
@@ -223,10 +222,6 @@ def thread_tells(evidence: Evidence, limits: ClientLimits) -> bool:
     return probe is not None and probe.level
 
 
-def _room(evidence: Evidence, limits: ClientLimits) -> float | None:
-    return headroom(evidence, by_thread=thread_tells(evidence, limits))
-
-
 def _saturated(
     found: Sequence[Signal], evidence: Evidence, limits: ClientLimits, claimed: frozenset[MovedFigure]
 ) -> list[Signal]:
@@ -267,7 +262,7 @@ def _bias(evidence: Evidence, window: Window, limits: ClientLimits) -> Biases:
         return bias
     beside = min(1.0, (window.clipped_turnaround_s or 0.0) / users_s) if users_s else 0.0
     within = share * min(1.0, in_requests_s / users_s) if users_s else share
-    room = _room(evidence, limits)
+    room = headroom(evidence, by_thread=thread_tells(evidence, limits))
     gain = math.expm1(lost(min(1.0, beside + within)))
     busy = (window.busiest_thread_share or 0.0) >= limits.client_cpu_max
     if busy and not all(_is_stamped(thread) for thread in window.threads):

@@ -66,7 +66,6 @@ def _kept(load: LoadFacts, sent: int, totals: Counters) -> float | None:
 
 @check(ConnectionsLimits, order=140)
 def connections(evidence: Evidence, limits: ConnectionsLimits) -> Finding:
-    """Opened ÷ expected, extra ones ÷ requests, and the user time spent connecting."""
     limit = (
         f"opened ÷ expected at most {limits.connections_ratio_max:g}, or the extra ones at most "
         f"{percent(limits.connections_share_max)} of the requests"

@@ -27,7 +27,6 @@ class ContentLimits(DeclaredLimits):
 
 @check(ContentLimits, order=180)
 def content(evidence: Evidence, limits: ContentLimits) -> Finding:
-    """Responses that missed an expectation or, undeclared, differ from the preflight response."""
     declared = evidence.load.content_declared
     limit = (
         f"at most {percent(limits.content_share_max)} of the responses not as declared"

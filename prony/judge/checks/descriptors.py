@@ -122,7 +122,6 @@ def _client_need(users: int, direct: bool, soft: int | None, limits: Descriptors
 
 @check(DescriptorsLimits, order=70)
 def descriptors(evidence: Evidence, limits: DescriptorsLimits) -> Finding:
-    """During the run: EMFILE on the client, the server's descriptors in use, the forecast."""
     report = evidence.engine
     if report is None:
         return UNTOLD("the engine reported nothing")

@@ -124,8 +124,6 @@ def _is_busy(row: HostRow) -> bool:
 
 
 class Slower(NamedTuple):
-    """A drop of the clock, and the part of the window that it covers, as shares."""
-
     drop: float
     share: float
     text: str

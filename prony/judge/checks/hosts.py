@@ -24,7 +24,6 @@ from prony.numbers import milliseconds, percent
 CHECK = "hosts"
 SOURCE = "one-second rows on a common clock; two-sample Kolmogorov-Smirnov test"
 ROW_S = 1.0
-"""Length of a row."""
 LEVEL = 0.01
 """Chance that any of several equal hosts is named: each is tested at this ÷ hosts (Bonferroni)."""
 LEAST_ERRORS = 5
@@ -192,7 +191,6 @@ def _outliers(times: dict[str, Decoded], limit: float) -> list[tuple[str, float]
 
 
 def cumulative(times: Sequence[Decoded]) -> NDArray[np.float64]:
-    """Cumulative counts on the union of all buckets: distributions x buckets."""
     if not times:
         return np.empty((0, 0))
     at = np.unique(np.concatenate([sample.high_ns for sample in times]))

@@ -42,7 +42,6 @@ class Taken(NamedTuple):
 
 @check(IsolationLimits, order=40)
 def isolation(evidence: Evidence, limits: IsolationLimits) -> Finding:
-    """CPU time of the server's CPUs lost to anything but the server."""
     limit = f"repeated from a possible bias of {percent(limits.isolation_repeat_min)}"
     if evidence.server_window is None and not evidence.server.owned:
         reason = "the server's CPUs are not known: Prony did not launch it"

@@ -32,8 +32,6 @@ class PortsLimits(DeclaredLimits):
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """Ports in use or in TIME_WAIT at the same time, and those available."""
-
     ports: float
     available: float
     hold_s: float

@@ -184,9 +184,6 @@ class _Sends:
         return float(self.lags.counts[self.lags.high_ns > self.allowed_ms * 1e6].sum()) / self.lags.count
 
     def without_ms(self, percentile: float) -> float:
-        """Lower bound (ms) of a percentile for a punctual client: with a share of sends later than x, the
-        percentile p - share less x, or that from the actual send (late ones apart: they came in a bunch).
-        """
         bounds_ms = [
             _ms(self.latency, percentile - (100 - level)) - _ms(self.lags, level) for level in LAG_LEVELS
         ]

@@ -72,13 +72,12 @@ def least_ms(p99_ms: float, limits: StallLimits) -> float:
 
 
 def stalls(window: Window, p99_ms: float, limits: StallLimits) -> list[Gap]:
-    """Gaps that are stalls, longest first."""
+    """Longest first."""
     least = least_ms(p99_ms, limits)
     return sorted((g for g in window.gaps if g.duration_ms > least), key=lambda g: -g.duration_ms)
 
 
 def client_stalls(window: Window, found: list[Gap], least: float) -> list[ClientStall]:
-    """Threads that stalled alone, with loop lag or run delay as explanation."""
     if len(window.threads) == 1:
         return []
     of_all = [(gap.start_ms, gap.start_ms + gap.duration_ms) for gap in found]

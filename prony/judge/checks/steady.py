@@ -39,7 +39,6 @@ class SteadyWindowLimits(DeclaredLimits):
 
     @property
     def steady(self) -> SteadyLimits:
-        """These limits for the detector in `prony.steady`."""
         return SteadyLimits(
             change=self.steady_change, remaining=self.steady_remaining, penalty=self.steady_penalty
         )
@@ -78,7 +77,7 @@ def steady(evidence: Evidence, limits: SteadyWindowLimits) -> Finding | None:
     elif bound is None:
         code, texts = "too_short", [f"{len(rows)} level rows: residual drift is not bounded"]
     else:
-        code = "moving" if _is_moving(bound) else "level"
+        code = "moving" if bound.low > 0 or bound.high < 0 else "level"
         texts = [f"{name} may change by {_span(bound)} within {number(horizon_s)} s"]
     if moved is not None:
         code = "stepped" if code in {"level", "too_short"} else code
@@ -115,10 +114,6 @@ def _changes(rows: Sequence[IntervalRow], series: Series, limits: SteadyWindowLi
     return rate_changes(rows, limits.steady) if series == "rate" else median_changes(rows, limits.steady)
 
 
-def _is_moving(bound: Approach) -> bool:
-    return bound.low > 0 or bound.high < 0
-
-
 def _advice(code: str, bound: Approach | None, evidence: Evidence, limits: SteadyWindowLimits) -> str:
     if code == "protocol":
         return "for a claim beyond the window, measure a steady one"
@@ -147,7 +142,6 @@ def _cut_off(evidence: Evidence) -> str:
 
 
 LONG_S = 600.0
-"""Shortest window with a drift per hour."""
 
 
 def _drift(rows: Sequence[IntervalRow], series: Series, duration_s: float, limits: SteadyWindowLimits) -> str:
