@@ -5,10 +5,8 @@ from __future__ import annotations
 import typer
 
 from prony.cli import options
-from prony.cli.command import measures
-from prony.cli.common import Common
-from prony.cli.launched import AskedTrial
-from prony.cli.targets import LAUNCHED
+from prony.cli.common import Common, measures
+from prony.cli.targets import LAUNCHED, AskedTrial
 from prony.errors import UsageError
 
 TRIALS, QUICK_TRIALS = 20, 12

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from prony.cli import options
+from prony.cli import measure, options
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
     from prony.plan.cell import Cell
     from prony.plan.part import Part, Sharing
     from prony.plan.plan import Plan
+
 
 ONE_END = "--windows have a fixed length, which --within would end early: give one of them"
 DEFAULT_LAST_LOOK = 20
@@ -40,7 +42,7 @@ GOES_WITH_RESUME = (
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Of each command those that apply to it (`prony.cli.command`)."""
+    """Of each command those that apply to it (`prony.cli.common`)."""
 
     resume: Annotated[
         str | None,
@@ -310,3 +312,87 @@ def _why_not_share(plan: Plan, part: Part, sharing: Sharing) -> str | None:
 def _compares(plan: Plan, part: Part) -> bool:
     """Whether it has two servers; a part that follows another has that one's, once it has begun."""
     return part.follows is not None or len({cell.server for cell in plan.of(part.name)}) > 1
+
+
+PLAN = "plan"
+"""The parameter that names a plan file."""
+
+
+def measures(
+    *,
+    without: tuple[str, ...] = (),
+    beside_resume: tuple[str, ...] = (),
+    continued: Callable[..., Mapping[str, Any]] = dict,
+) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Gives a command its options. A parameter whose type is a dataclass stands for an option per field, but
+    for those that cannot apply; every such command has `common: Common`. With --resume the command itself is
+    not called: the stored plan is continued, and of its own parameters only those `beside_resume` may be
+    given, which `continued` turns into arguments of `measure.resume`.
+    """
+
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        hints = get_type_hints(command, include_extras=True)
+        parameters: list[inspect.Parameter] = []
+        groups: dict[str, tuple[type, list[str]]] = {}
+        for one in inspect.signature(command).parameters.values():
+            hint = hints[one.name]
+            if isinstance(hint, type) and is_dataclass(hint):
+                made = [option for option in _options_of(hint) if option.name not in without]
+                groups[one.name] = (hint, [option.name for option in made])
+                parameters += made
+            else:
+                parameters.append(one.replace(annotation=hint))
+
+        def run(**given: Any) -> int:
+            common = Common(**{name: given.pop(name) for name in groups["common"][1]})
+            named = [
+                one
+                for one in parameters
+                if one.name in given
+                and is_given(given[one.name], getattr(one.default, "default", one.default))
+            ]
+            if common.resume is None or (
+                _says_what(named, beside_resume) and measure.wants_all_again(common)
+            ):
+                made = {
+                    group: kind(**{name: given.pop(name) for name in names})
+                    for group, (kind, names) in groups.items()
+                    if group != "common"
+                }
+                return command(**given, **made, common=common)
+            others = {_option_of(one): given[one.name] for one in named if one.name not in beside_resume}
+            taken = {name: given[name] for name in beside_resume}
+            return measure.resume(common, others, **continued(**taken))
+
+        run.__signature__ = inspect.Signature(parameters, return_annotation=int)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in parameters} | {"return": int}
+        run.__doc__, run.__name__ = command.__doc__, command.__name__
+        return run
+
+    return decorate
+
+
+def _says_what(named: list[inspect.Parameter], beside_resume: tuple[str, ...]) -> bool:
+    """Whether the parameters that are given say what is measured, and not only how it is shown."""
+    return any(one.name == PLAN or one.name not in beside_resume for one in named)
+
+
+def _options_of(group: type) -> list[inspect.Parameter]:
+    """A parameter for each field of the dataclass."""
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for one in inspect.signature(group).parameters.values()
+    ]
+
+
+def _option_of(parameter: inspect.Parameter) -> str:
+    """As it is typed, such as `--set`; the plain name of one without dashes."""
+    described = (parameter.default, *getattr(parameter.annotation, "__metadata__", ()))
+    # Within Annotated the parser's library has the first of the names where a default stands otherwise.
+    words = [
+        word
+        for one in described
+        for word in (getattr(one, "default", None), *(getattr(one, "param_decls", None) or ()))
+    ]
+    return next((word for word in words if str(word).startswith("--")), parameter.name)

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from prony.cli import options
-from prony.cli.launched import AskedTrial
-from prony.cli.targets import LAUNCHED, Server, server
+from prony.cli.targets import LAUNCHED, AskedTrial, Server, server
 from prony.errors import UsageError
 
 if TYPE_CHECKING:
@@ -168,8 +167,8 @@ def _against_stored(
     tag: str,
     common: Common,
 ) -> Plan:
-    from prony.cli.testbed import prepare
-    from prony.experiment.baseline import stored_base
+    from prony.experiment.stored import stored_base
+    from prony.experiment.testbed import prepare
     from prony.plan.part import GateTest
     from prony.plan.plan import one_part
     from prony.store import Store

@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
-from prony.cli.against import exported
 from prony.cli.common import Common
+from prony.cli.showing import exported
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from prony.experiment.experiment import Experiment
-    from prony.experiment.targets import Targets
-    from prony.experiment.testbed import Hosts, Progress, Testbed
+    from prony.experiment.testbed import Progress, Targets, Testbed
     from prony.plan.plan import Plan, Skipped
     from prony.report.result import ResultView
     from prony.store import ExperimentRow, Store
 
-    Also = Callable[[ResultView], None]
+
+Also = Callable[["ResultView"], None]
 Where = Callable[[str, str], str]
 """(part, server) -> where a plan file names it."""
 
@@ -89,7 +89,7 @@ def _measured(
     plan: Plan,
     common: Common,
     progress: Progress,
-    hosts: Hosts | None,
+    hosts: Testbed | None,
     *,
     skip_unmeetable: bool | None,
     where: Where | None,
@@ -124,11 +124,11 @@ def _measured(
 
 
 def _checked(
-    plan: Plan, common: Common, where: Where | None, hosts: Hosts | None
+    plan: Plan, common: Common, where: Where | None, hosts: Testbed | None
 ) -> tuple[Plan, list[Skipped], Targets, Testbed]:
     """The plan as the options want it, what this host lacks for it, its servers, and the host."""
     from prony.experiment import requirements
-    from prony.experiment.targets import Targets
+    from prony.experiment.testbed import Targets
 
     plan = common.applied(plan if hosts is None else hosts.placed(plan))
     targets = Targets(hosted=None if hosts is None else hosts.target)
@@ -139,7 +139,7 @@ def _checked(
 
 
 def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
-    from prony.cli.dry_run import show_dry_run
+    from prony.cli.showing import show_dry_run
     from prony.experiment import requirements
 
     with attached_hosts(common) as hosts:
@@ -206,7 +206,7 @@ def resumed(
     stored: Plan,
     store: Store,
     common: Common,
-    hosts: Hosts | None,
+    hosts: Testbed | None,
     dry_run: bool,
     also: Also | None,
     theirs: ResultView | None,
@@ -214,7 +214,7 @@ def resumed(
     from prony.cli.showing import progress_for
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment, remaining
-    from prony.experiment.targets import Targets
+    from prony.experiment.testbed import Targets
 
     targets = Targets(hosted=None if hosts is None else hosts.target)
     requirements.find_targets(stored, targets)
@@ -227,7 +227,7 @@ def resumed(
             "and put both beside each other with prony compare-results"
         )
     if dry_run:
-        from prony.cli.dry_run import show_dry_run
+        from prony.cli.showing import show_dry_run
 
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
@@ -257,7 +257,9 @@ def _shown(store: Store, which: str, common: Common, also: Also | None, against:
 
 
 @contextmanager
-def attached_hosts(common: Common, say: Callable[[str], None] = lambda _line: None) -> Iterator[Hosts | None]:
+def attached_hosts(
+    common: Common, say: Callable[[str], None] = lambda _line: None
+) -> Iterator[Testbed | None]:
     """The hosts of --hosts for the time of the command; None without it. Raises PronyError."""
     if common.hosts is None:
         yield None
@@ -268,14 +270,12 @@ def attached_hosts(common: Common, say: Callable[[str], None] = lambda _line: No
         yield hosts
 
 
-def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Hosts | None) -> Testbed:
+def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Testbed | None) -> Testbed:
     """These hosts; without them this one, with the CPUs that the options or the plan name."""
     if hosts is not None:
-        from prony.experiment.testbed import Testbed
-
-        return Testbed(hosts.partition, hosts.limits, hosts.fingerprint, hosts)
-    from prony.cli.testbed import prepare
+        return hosts
     from prony.experiment.requirements import servers_of
+    from prony.experiment.testbed import prepare
 
     servers = servers_of(plan, targets)
     return prepare(
@@ -299,7 +299,7 @@ def listening(common: Common, progress: Progress, store: Store) -> Iterator[Prog
     """The screen, and whoever else hears of an experiment while it runs, as one. Raises PronyError before
     anything is measured.
     """
-    from prony.experiment.listeners import Listeners
+    from prony.experiment.testbed import Listeners
 
     more = seams.found(seams.HOOKS, "listeners")
     if more is None:

@@ -15,9 +15,8 @@ from prony.load import reference
 from prony.load.reference import MOST_CONNECTIONS, Certificate, ReferenceLoad, calibrate
 from prony.plan.trial import TrialPlan
 from prony.server import certificates
-from prony.trial.observer import TrialObserver
-from prony.trial.places import Local, Places
 from prony.trial.run import usual_bytes
+from prony.trial.surroundings import Surroundings, TrialObserver
 
 START_S = 0.5
 AGAIN = 2
@@ -39,19 +38,19 @@ class Calibrations:
         return None if found is None or (_over(found, evidence) and not found.exceeded) else found
 
     def measure(
-        self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver, places: Places | None = None
+        self, trial: TrialPlan, evidence: Evidence, progress: TrialObserver, around: Surroundings
     ) -> Calibration | None:
         """Measured now; None where the reference server cannot stand in for this load. One that the trial
         exceeded is measured a second time, and marked where that changes nothing. Raises EnvironmentFault.
         """
-        asked, places = reference_load(trial, evidence), places or Local()
+        asked = reference_load(trial, evidence)
         if asked is None:
             return None
         progress.phase("calibrate", reference.WARM_S + reference.MEASURED_S + START_S)
-        found = _calibrate(asked, 1, places)
+        found = _calibrate(asked, 1, around)
         if _over(found, evidence):
             progress.note("the trial was faster than the load generator's ceiling: measuring that again")
-            found = _calibrate(asked, AGAIN, places)
+            found = _calibrate(asked, AGAIN, around)
             if _over(found, evidence):
                 progress.note("faster again: the ceiling is none, and says nothing of the load generator")
                 found = found.model_copy(update={"exceeded": True})
@@ -105,10 +104,10 @@ def _over(found: Calibration, evidence: Evidence) -> bool:
     return window.completed / window.duration_s > ceiling
 
 
-def _calibrate(asked: ReferenceLoad, times: int, places: Places) -> Calibration:
-    measure = partial(calibrate, asked, start=places.engine, server=places.reference_server)
+def _calibrate(asked: ReferenceLoad, times: int, around: Surroundings) -> Calibration:
+    measure = partial(calibrate, asked, start=around.engine, server=around.reference_server)
     if not asked.tls:
         return measure(None, times)
     with tempfile.TemporaryDirectory(prefix="prony-calibration-") as folder:
-        made = certificates.make(Path(folder) / "tls", places.server_address)
+        made = certificates.make(Path(folder) / "tls", around.server_address)
         return measure(Certificate(made.ca, made.cert, made.key), times)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -14,22 +16,20 @@ from prony import seams
 from prony.errors import EnvironmentFault
 from prony.experiment import requirements
 from prony.experiment.budget import Budget, kind_of_cell
-from prony.experiment.cell_progress import Settled
-from prony.experiment.processes import Processes
-from prony.experiment.recording import begin, ready, until_ended
-from prony.experiment.targets import Targets
-from prony.experiment.testbed import Progress, Testbed
-from prony.experiment.trials import EndedTrial, Trials, index_of
+from prony.experiment.testbed import Progress, Targets, Testbed
+from prony.experiment.trials import EndedTrial, Settled, Trials, index_of
+from prony.host.affinity import pin_self
 from prony.plan.cell import Cell
 from prony.plan.part import Part
 from prony.plan.plan import Plan, ScheduledTrial, Skipped
-from prony.store import Store, StoredTrial
+from prony.store import ExperimentStatus, Store, StoredTrial
 from prony.trial.load_run import INTERRUPTED
-from prony.trial.profiling import Profilers
+from prony.trial.process import Processes
+from prony.trial.surroundings import Profilers
 
 if TYPE_CHECKING:
-    from prony.experiment.blocks import Group
-    from prony.experiment.clear import Watch
+    from prony.experiment.blocks import Group, Watch
+
 
 CLOCK_AHEAD_S = 60.0
 """Clocks of hosts differ by less where anybody looks after them."""
@@ -68,11 +68,11 @@ class Experiment:
         self._announce(self.plan.order())
         self._look_at_the_clock()
         self._prepare(self.plan.cells)
-        self.identifier = begin(
-            self.store,
-            self.testbed,
+        self._ready()
+        self.identifier = self.store.create_experiment(
             name=self.plan.title,
             spec=self.plan.as_stored(),
+            fingerprint=self.testbed.fingerprint,
             seed=self.plan.seed,
             quick=self.plan.quick,
         )
@@ -87,11 +87,19 @@ class Experiment:
         self._announce(left, len(self.plan.order()) - len(left))
         needed = {one.cell for one in left}
         self._prepare([cell for cell in self.plan.cells if cell.id in needed])
-        ready(self.store, self.testbed)
+        self._ready()
         self.store.resume_experiment(identifier)
         self.progress.stored_as(identifier, self.plan.title)
         self._run_parts()
         return identifier
+
+    def _ready(self) -> None:
+        """After the builds, which may use every CPU, keep to the client's CPUs; and see that results can be
+        kept before hours of measuring.
+        """
+        if self.testbed.here:
+            pin_self(self.testbed.partition.client)
+        self.store.check_writable()
 
     def _announce(self, left: tuple[ScheduledTrial, ...], ended: int = 0) -> None:
         self.progress.experiment_started(len(left) + self.plan.growth, self.plan.remaining_s(left), ended)
@@ -234,8 +242,10 @@ class Experiment:
         """What of this part may get further blocks; nothing of one with a fixed number of trials."""
         if part.until_clear is None:
             return []
-        from prony.experiment.blocks import groups  # a third of a second: few plans need statistics here
-        from prony.experiment.clear import watches
+        from prony.experiment.blocks import (
+            groups,  # a third of a second: few plans need statistics here
+            watches,
+        )
 
         cells = self.plan.of(part.name)
         watched = watches(part, cells)
@@ -376,3 +386,19 @@ def _key(trial: StoredTrial) -> Key:
 
 def _scheduled(one: ScheduledTrial) -> Key:
     return one.cell, one.block, one.kind
+
+
+@contextmanager
+def until_ended(store: Store, identifier: str) -> Iterator[None]:
+    """Whatever ends the trials is noted: *finished* when all have ended, else *interrupted*; an experiment
+    that could not begin leaves nothing.
+    """
+    status: ExperimentStatus = "interrupted"
+    try:
+        yield
+        status = "finished"
+    except EnvironmentFault:
+        store.drop_empty(identifier)
+        raise
+    finally:
+        store.finish_experiment(identifier, status)

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from prony.errors import EnvironmentFault, UsageError
 from prony.evidence.host import Limits
 from prony.evidence.trial import LoadFacts
-from prony.experiment.targets import Targets
-from prony.experiment.testbed import Testbed
+from prony.experiment.testbed import Targets, Testbed
 from prony.host.proc import cpus_text
 from prony.judge.checks.descriptors import DescriptorsLimits, forecast_descriptors
 from prony.judge.checks.ports import PortsLimits, forecast_ports
@@ -141,7 +140,7 @@ def roaming(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
     """A sentence for each server at a URL that may run on the client's CPUs, with the command that pins it;
     and for each whose CPUs this user may not read.
     """
-    running = [one for one in servers_of(plan, targets) if not one.owned and testbed.hosts is None]
+    running = [one for one in servers_of(plan, targets) if not one.owned and testbed.here]
     return [sentence for sentence in (_roaming(one, testbed) for one in running) if sentence is not None]
 
 

@@ -17,8 +17,8 @@ from prony.load.base import Engine, HostLost
 from prony.server import throttle
 from prony.server.threads import Readings, busiest, working_cpus
 from prony.targets.base import RunningTarget
-from prony.trial.observer import TrialObserver
 from prony.trial.steady_watch import SteadyWatch
+from prony.trial.surroundings import TrialObserver
 
 LOOK_EVERY_S = 0.25
 """How often the server's life is checked while the engine is silent."""

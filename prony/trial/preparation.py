@@ -7,15 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
 
-from prony.evidence.trial import StageReport
+from prony.evidence.engine import EngineReport
+from prony.evidence.trial import LoadFacts, ScalingProbe, StageReport
 from prony.load.base import StartEngine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
-from prony.load.short import WalkedOnce, walk_once
+from prony.load.short import GRACE_S, WalkedOnce, complaint, walk_once
 from prony.plan import captured_values
+from prony.plan.load import ClosedLoad
 from prony.plan.script import Script
+from prony.plan.stage import Stage
+from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
+from prony.steady.detector import full_rows
 
 
 @dataclass(slots=True)
@@ -60,3 +67,78 @@ class Preparation:
     def _keep(self, name: str, walked: WalkedOnce) -> None:
         if walked.report is not None and walked.report.script is not None:
             self.called.append(StageReport.model_validate({"name": name, "report": walked.report}))
+
+
+def offer_stage(
+    around: EngineLoad, stage: Stage, name: Literal["before", "after"], start: StartEngine = EngineRun
+) -> StageReport:
+    """Run it to its end, towards the same server and over connections of the same kind as the load that it
+    stands beside. Raises EnvironmentFault when the engine cannot do it.
+    """
+    load = around.unmeasured(
+        stage.bound_s,
+        workload=stage.workload,
+        load=stage.loads,
+        script=None,
+        log=None if around.log is None else stage_log(around.log, name),
+    )
+    return StageReport(name=name, report=start(load).run_to_end(stage.bound_s + GRACE_S))
+
+
+def stage_log(log: Path, name: str) -> Path:
+    """Where the rows of a stage's requests are written: beside those of the measured load."""
+    return log.with_name(f"{log.stem}.{name}{log.suffix}")
+
+
+def stage_notes(stages: tuple[StageReport, ...]) -> tuple[str, ...]:
+    """What must be said of them: nothing when every request was answered as declared."""
+    wrong = ((stage.name, complaint(stage.report)) for stage in stages)
+    return tuple(f"the load {name} the measured one failed: {why}" for name, why in wrong if why is not None)
+
+
+MORE_USERS = 1.5
+
+
+def probed(plan: TrialPlan, facts: LoadFacts, *, owned: bool) -> bool:
+    """Whether this trial ends with a probe: it claims a capacity, of a server that Prony launched. To
+    somebody else's server no more users are sent than were asked for.
+    """
+    return owned and facts.claim == "capacity" and plan.probe_s > 0
+
+
+def scaling_probe(load: EngineLoad, seconds: float, start: StartEngine) -> ScalingProbe:
+    """Run it; the rows from the second one on count, as connections are opened in the first. Raises
+    EnvironmentFault when the engine cannot do it.
+    """
+    assert isinstance(load.load, ClosedLoad), "only a closed load claims a capacity"
+    users = max(load.load.users + 1, round(load.load.users * MORE_USERS))
+    bounds = {
+        "load": ClosedLoad(users=users),
+        "after_s": seconds,
+        "total_requests": None,
+        "iterations_per_user": None,
+        "window": "all",
+        "marks": (),
+        "rate_groups": None,
+        "parts": False,
+        "log": None,
+    }
+    report = start(load.model_copy(update=bounds)).run_to_end(seconds + GRACE_S)
+    rows = full_rows(report.rows)[1:]
+    return ScalingProbe(
+        users=users,
+        rates_per_s=tuple(row.completed_per_s for row in rows),
+        failed_share=_failed_share(report),
+        client_cpu=_client_cpu(report),
+    )
+
+
+def _client_cpu(report: EngineReport) -> float | None:
+    threads = report.window.threads if report.window is not None else ()
+    shares = [share for thread in threads if (share := thread.busy_share) is not None]
+    return max(shares) if shares and len(shares) == len(threads) else None
+
+
+def _failed_share(report: EngineReport) -> float:
+    ended = report.totals.completed + report.totals.failed
+    return report.totals.failed / ended if ended else 1.0

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from prony.errors import EnvironmentFault
 from prony.evidence.trial import ProcessFacts
 from prony.load.asked import ReadyProbe
+from prony.plan.plan import ScheduledTrial
 from prony.targets.base import RunningTarget
 
 ASK_EVERY_S = 0.05
@@ -93,3 +94,29 @@ def _lives(server: RunningTarget) -> bool:
         return server.exit_description() is None and server.ended_service() is None
     except EnvironmentFault:  # its host is lost
         return False
+
+
+@dataclass(slots=True)
+class Processes:
+    """Keeps a process between the trials that share it, and ends it before anything else is run."""
+
+    _key: str | None = None
+    _process: SharedProcess | None = None
+
+    def of(self, scheduled: ScheduledTrial, following: ScheduledTrial | None) -> SharedProcess | None:
+        """The process of this trial; None where it has one of its own. `following`: what is run after it, as
+        far as that is known.
+        """
+        if self._process is None or scheduled.process != self._key:
+            self.end()
+            if scheduled.process is None:
+                return None
+            self._key, self._process = scheduled.process, SharedProcess()
+        self._process.keeps = following is not None and following.follows_in_process(scheduled)
+        return self._process
+
+    def end(self) -> None:
+        """Nothing more is run in the process that is kept."""
+        process, self._key, self._process = self._process, None, None
+        if process is not None:
+            process.end()

@@ -43,15 +43,10 @@ from prony.trial.load_run import (
     WindowEdges,
     over_window,
 )
-from prony.trial.observer import TrialObserver
-from prony.trial.places import Local, Sampler
-from prony.trial.precise import PreciseEnough
-from prony.trial.preparation import Preparation
+from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
 from prony.trial.process import SharedProcess, answers_again
-from prony.trial.profiling import ProfileCollector
-from prony.trial.scaling_probe import probed, scaling_probe
-from prony.trial.stages import offer_stage, stage_notes
-from prony.trial.surroundings import Surroundings
+from prony.trial.steady_watch import PreciseEnough
+from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, TrialObserver
 from prony.trial.warming import Phases, Warming, warm_up_cpus
 
 START_ESTIMATE_S = 5.0
@@ -193,7 +188,7 @@ class _Trial:
         if self.under_test.owned:
             self._phases = Phases(self.surroundings.partition.server)
         server = self._server = self._process()
-        load, single = self._load(server), self.surroundings.places.single
+        load, single = self._load(server), self.surroundings.single
         self._preparation = Preparation(load, single, self.plan.script)
         preflight = Preflight(load, single)
         if self.plan.preflight and preflight.possible:
@@ -272,10 +267,10 @@ class _Trial:
             t_quantile(1, 0.5)
         if not self.under_test.owned:
             theirs = server.cpus()
-            client, apart = self.surroundings.partition.client, self.surroundings.places.apart
+            client, apart = self.surroundings.partition.client, self.surroundings.apart
             self._sides = CpuPartition(server=theirs, client=client, apart=apart) if theirs else None
         before, after = around(self.plan.beside, self.seed)
-        places = self.surroundings.places
+        places = self.surroundings
         sampled = _sampled(self._sides or self.surroundings.partition)
         with places.sampler(*sampled, self._own_pids, server.url) as sampler:
             sampler.watch("server", server.sample)
@@ -381,7 +376,7 @@ class _Trial:
         self.listener.phase("published", PUBLISHED_S)
         most_s = self.plan.published_cap_s
         load = self._load(server).unmeasured(most_s, total_requests=requests, marks=(requests,))
-        report = self.surroundings.places.engine(load).run_to_end(most_s + DRAIN_S, self.listener.row)
+        report = self.surroundings.engine(load).run_to_end(most_s + DRAIN_S, self.listener.row)
         return next(iter(report.marks), None)
 
     def _warm_closed(self, server: RunningTarget) -> None:
@@ -402,7 +397,7 @@ class _Trial:
         """A load for so long, of which nothing is measured: that of the trial, but for these changes."""
         self.listener.phase("warm-up", length_s)
         load = self._load(server).unmeasured(length_s, **changes)
-        self.surroundings.places.engine(load).run_to_end(length_s + DRAIN_S, self.listener.row)
+        self.surroundings.engine(load).run_to_end(length_s + DRAIN_S, self.listener.row)
 
     def _measure(self, run: LoadRun, sampler: Sampler) -> None:
         """The window, or everything from the first request to the last; the server is on its own CPUs."""
@@ -431,7 +426,7 @@ class _Trial:
         if opened.process and closed.process:
             return opened.process.t_monotonic_s, closed.process.t_monotonic_s
         ready = self._engine.ready if self._engine is not None else None
-        if ready is None or isinstance(self.surroundings.places, Local):
+        if ready is None or type(self.surroundings) is Surroundings:
             return None
         started_s = ready.started_monotonic_ns / 1e9
         return started_s + opened.t_ms / 1000, started_s + closed.t_ms / 1000
@@ -444,7 +439,7 @@ class _Trial:
         self.listener.phase("probe", self.plan.probe_s)
         try:
             self._scaling_probe = scaling_probe(
-                self._load(server), self.plan.probe_s, self.surroundings.places.engine
+                self._load(server), self.plan.probe_s, self.surroundings.engine
             )
         except EnvironmentFault as fault:
             self._note(f"the scaling probe after the window failed: {fault}")
@@ -463,7 +458,7 @@ class _Trial:
             self._note(note)
 
     def _stage(self, server: RunningTarget, stage: Stage, name: Literal["before", "after"]) -> StageReport:
-        return offer_stage(self._load(server), stage, name, self.surroundings.places.engine)
+        return offer_stage(self._load(server), stage, name, self.surroundings.engine)
 
     def _clean_up(self) -> None:
         """Take back what was prepared; what goes wrong there is noted."""
@@ -591,7 +586,7 @@ class _Trial:
             beside=self._beside,
             profile=self._profile,
             clean_stop=clean_stop,
-            hosts=self.surroundings.places.evidence(),
+            hosts=self.surroundings.evidence(),
         )
 
 

@@ -9,8 +9,12 @@ from dataclasses import dataclass, field
 
 from prony.evidence.engine import IntervalRow
 from prony.evidence.server import JvmSnapshot
+from prony.plan.load import SteadyWindow
+from prony.plan.trial import TrialPlan
 from prony.steady.detector import SteadyState, compiling, full_rows, steady_state
 from prony.steady.limits import SteadyLimits
+from prony.steady.precision import LEAST_ROWS, half_width
+from prony.steady.quantile import t_quantile
 from prony.steady.stretch import Series, still_to_come, stretch
 
 MARGIN = 0.7
@@ -110,3 +114,31 @@ def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -
     if not (same_cpus and last.steady):
         return None
     return steady_state([*first.rows, *last.rows], last.jvm, last.limits, last.hold_rows).since_ms
+
+
+@dataclass(slots=True)
+class PreciseEnough:
+    """Told each row of the window: throughput in a closed loop; p50 in an open one, whose schedule sets its
+    throughput.
+    """
+
+    precision: float
+    by_p50: bool
+    _values: list[float] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plan: TrialPlan) -> PreciseEnough | None:
+        """None where the plan fixes how long is measured."""
+        measured = plan.measured
+        if not isinstance(measured, SteadyWindow) or measured.precision is None:
+            return None
+        t_quantile(LEAST_ROWS, 0.975)  # what it imports costs CPU: now, and not in the window
+        return cls(measured.precision, by_p50=plan.load.model == "open")
+
+    def __call__(self, row: IntervalRow) -> bool:
+        """Whether the figure is as precise as it was asked for, this row included."""
+        value = row.p50_ns if self.by_p50 else row.completed_per_s
+        if value is not None:
+            self._values.append(float(value))
+        half = half_width(self._values)
+        return half is not None and half <= self.precision

@@ -10,9 +10,8 @@ from prony.plan.trial import TrialPlan, WarmUpPlan
 from prony.steady.detector import HOLD_ROWS
 from prony.steady.limits import SteadyLimits
 from prony.trial.load_run import LoadRun
-from prony.trial.observer import TrialObserver
 from prony.trial.steady_watch import ComingWindow, SteadyWatch, steady_since_ms
-from prony.trial.surroundings import Surroundings
+from prony.trial.surroundings import Surroundings, TrialObserver
 
 
 def warm_up_cpus(asked: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, tuple[int, ...]]:

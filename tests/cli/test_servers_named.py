@@ -15,7 +15,7 @@ from prony.cli import main, measure, servers, targets
 from prony.conformance.result import CheckResult, CheckStatus, Conformance
 from prony.errors import ExitCode, UsageError
 from prony.experiment.requirements import find_targets
-from prony.experiment.targets import Targets
+from prony.experiment.testbed import Targets
 from prony.plan.plan import Plan
 from prony.plan.target import Launch, Url
 from prony.plan.workload import Workload

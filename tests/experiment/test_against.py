@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from prony.cli.against import exported
-from prony.cli.showing import show
+from prony.cli.showing import exported, show
 from prony.errors import UsageError
 from prony.plan.load import ClosedLoad
 from prony.plan.part import Part

@@ -12,7 +12,7 @@ from prony.analysis import questions
 from prony.cli.common import Common
 from prony.compare import Claim, Looks, Margins
 from prony.errors import UsageError
-from prony.experiment.clear import UntilClear
+from prony.experiment.blocks import UntilClear
 from prony.judge.finding import Judgement
 from prony.plan import workload
 from prony.plan.cell import cell_of

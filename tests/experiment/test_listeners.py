@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from prony.experiment.listeners import Listeners
+from prony.experiment.testbed import Listeners
 from prony.judge.finding import Judgement
 from prony.report.progress_state import SilentProgress
 

@@ -1,5 +1,5 @@
 """The parts of one trial on several hosts: engines on the load hosts, a sampler on each, the reference server
-on the server's host. What `prony.trial.places.Local` is on one.
+on the server's host. What `prony.trial.surroundings.Surroundings` is on one.
 """
 
 from __future__ import annotations
@@ -9,11 +9,13 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from prony.errors import EnvironmentFault
+from prony.evidence.host import CpuPartition, Limits
 from prony.evidence.hosts import HostEvidence
 from prony.host.proc import read_text
 from prony.load.base import Engine, HostLost
 from prony.load.contract import EngineLoad
 from prony.load.reference import Certificate
+from prony.trial.surroundings import Surroundings
 from prony_hosts import files
 from prony_hosts.actors import BOOT_ID
 from prony_hosts.load.clock import ClockEstimate
@@ -54,12 +56,26 @@ class RemoteEngine:
             self.host.call("close", self._number, timeout_s=EVENTS_GRACE_S)
 
 
-class HostedPlaces:
+def apart(server: Reached | None, loads: Sequence[Reached]) -> bool:
+    """Hosts that are one machine (network namespaces, containers) share its CPUs. A server at a URL can be
+    read on the laboratory's host only.
+    """
+    boot = read_text(BOOT_ID) if server is None else server.facts.boot_id
+    return boot is not None and all(one.facts.boot_id != boot for one in loads)
+
+
+class HostedPlaces(Surroundings):
     """For one trial. `server`: the host of a server that Prony launches; None: a server at a URL."""
 
     def __init__(
-        self, server: Reached | None, loads: Sequence[Reached], lost: Callable[[], Mapping[str, str]]
+        self,
+        partition: CpuPartition,
+        limits: Limits,
+        server: Reached | None,
+        loads: Sequence[Reached],
+        lost: Callable[[], Mapping[str, str]],
     ) -> None:
+        super().__init__(partition, limits)
         self.server, self.loads, self._lost = server, tuple(loads), lost
         self.measured: EnginesTogether | None = None
         """The engines of the measured load."""
@@ -74,11 +90,7 @@ class HostedPlaces:
 
     @property
     def apart(self) -> bool:
-        """Hosts that are one machine (network namespaces, containers) share its CPUs. A server at a URL can
-        be read on the laboratory's host only.
-        """
-        boot = read_text(BOOT_ID) if self.server is None else self.server.facts.boot_id
-        return boot is not None and all(one.facts.boot_id != boot for one in self.loads)
+        return apart(self.server, self.loads)
 
     @property
     def server_address(self) -> str:

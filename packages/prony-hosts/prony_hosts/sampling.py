@@ -1,4 +1,4 @@
-"""The samplers of all hosts of a trial as one: `prony.trial.places.Sampler` over their actors."""
+"""The samplers of all hosts of a trial as one: `prony.trial.surroundings.Sampler` over their actors."""
 
 from __future__ import annotations
 

@@ -164,17 +164,17 @@ def _run(setup: Setup, seed: int) -> Evidence:
         outcome = run_trial(plan, target, surroundings, listener, seed=seed)
     if outcome.failure is not None:
         raise EnvironmentFault(outcome.failure)
-    return _calibrated(setup, plan, outcome.evidence)
+    return _calibrated(setup, plan, outcome.evidence, surroundings)
 
 
 _calibrations = Calibrations()
 
 
-def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence) -> Evidence:
+def _calibrated(setup: Setup, plan: TrialPlan, evidence: Evidence, around: Surroundings) -> Evidence:
     """With the client's ceiling, where the set-up asks for it; an experiment always does."""
     if not setup.calibrated:
         return evidence
-    found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent())
+    found = _calibrations.known(plan, evidence) or _calibrations.measure(plan, evidence, Silent(), around)
     return evidence.model_copy(update={"calibration": found})
 
 
