@@ -141,6 +141,8 @@ def _connections(keys: dict[str, Any]) -> Connections:
         raise UsageError(
             "both --connection-per-request and --requests-per-connection were given; give one of them"
         )
+    if keys.get("max_requests", 0) > 2**31:
+        raise UsageError(f"--requests-per-connection is {keys['max_requests']}; expected at most 2^31")
     found = _fits("connections", lambda: Connections.model_validate(keys))
     if found.pipeline > 1 and (not found.keep_alive or found.http_version == "1.0"):
         raise UsageError(

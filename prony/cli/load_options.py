@@ -286,9 +286,9 @@ def in_options(fault: ValidationError, section: str) -> str:
     """What a model of the plan file says of its keys, in the words of the options that gave them."""
     error = fault.errors(include_url=False)[0]
     names = KEYS[section] | KEYS["loads"] if section == "measured" else KEYS[section]
-    said = str(error["msg"]).removeprefix("Value error, ").replace("session: user", "session")
+    said = str(error["msg"]).removeprefix("Value error, ").replace("session: user", "session").replace("'2'", "2")
     said = re.sub(r" and (populations|count)\b", "", said)  # keys that are no options
-    said = re.sub(r"\b[a-z_]+\b(?!')", lambda word: names.get(word[0], word[0]), said)
+    said = re.sub(r"\b[a-z_]+\b(?! time)", lambda word: names.get(word[0], word[0]), said)
     said = said.replace("Input should", "it should")
     option = names.get(str(error["loc"][-1])) if error["loc"] else None
     return said if option is None else f"{option} is {error['input']}; {said}"

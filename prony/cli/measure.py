@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
-from prony.cli.common import Common
 from prony.cli.showing import exported
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from prony.cli.common import Common
     from prony.experiment.experiment import Experiment
     from prony.experiment.testbed import Progress, Targets, Testbed
     from prony.plan.plan import Plan, Skipped
