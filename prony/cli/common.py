@@ -161,10 +161,10 @@ class Common:
         cells = tuple(self._applied(cell) for cell in plan.cells)
         if self.jdk is not None and not any(with_jdk(cell.target, self.jdk) for cell in cells):
             raise UsageError("--jdk applies to servers that Prony launches; this one is already running")
-        if self.within is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
-            raise UsageError("--within ends a steady window, and this plan fixes what is measured")
-        if self.windows is not None and not any(cell.trial.measured.kind == "steady" for cell in cells):
-            raise UsageError("--windows repeats a steady window, and this plan fixes what is measured")
+        if not any(cell.trial.measured.kind == "steady" for cell in cells):
+            for given, what in ((self.within, "--within ends"), (self.windows, "--windows repeats")):
+                if given is not None:
+                    raise UsageError(f"{what} a steady window, and this plan fixes what is measured")
         plan = plan.model_copy(update={"cells": cells, "repeat_disturbed": self.repeat_disturbed})
         plan = self._looking(self._sharing(plan))
         if self.budget is None:
@@ -184,30 +184,23 @@ class Common:
                 "--until-clear adds trials until every pair of servers is clear, and this plan has no part "
                 "with two servers: leave it out"
             )
-        parts = tuple(
-            part.model_copy(update={"until_clear": last}) if part.name in comparing else part
-            for part in plan.parts
-        )
-        return plan.model_copy(update={"parts": parts})
+        return _with_parts(plan, until_clear={name: last for name in comparing})
 
     def _sharing(self, plan: Plan) -> Plan:
-        """With the loads, or the workloads, of a server in one process, or each in its own. Raises UsageError
-        where none can.
-        """
+        """With loads or workloads in one process, or each in its own. Raises UsageError where none can."""
         if self.share_process is None:
             return plan
+        from prony.plan.processes import why_not
+
         kinds: dict[str, Sharing | None] = {"loads": "loads", "workloads": "workloads", "none": None}
         asked = kinds[options.one_of(self.share_process, "--share-process", tuple(kinds))]
         whys = {
-            part.name: None if asked is None else _why_not_share(plan, part, asked) for part in plan.parts
+            part.name: asked and why_not(plan.of(part.name), asked, grows=part.search is not None)
+            for part in plan.parts
         }
         if all(whys.values()):
             raise UsageError(f"--share-process {asked} does not apply: {next(iter(whys.values()))}")
-        parts = tuple(
-            part.model_copy(update={"share_process": asked if whys[part.name] is None else None})
-            for part in plan.parts
-        )
-        return plan.model_copy(update={"parts": parts})
+        return _with_parts(plan, share_process={name: None if why else asked for name, why in whys.items()})
 
     def _check_repeats(self) -> None:
         from prony.plan.load import MOST_WINDOWS
@@ -266,9 +259,7 @@ class Common:
         return most
 
     def continuing(self, stored: Plan) -> Common:
-        """With the hosts of a plan that is continued: those of the file that is named now, else of the one it
-        was begun with. Raises UsageError where one run has hosts and the other has none.
-        """
+        """With the hosts of a stored plan: of the file named now, else of the one that began it."""
         if not stored.hosts:
             if self.hosts is not None:
                 raise UsageError("this experiment was begun on one host; continue it there, without --hosts")
@@ -282,9 +273,7 @@ class Common:
         return replace(self, hosts=known)
 
     def check_resume(self, others: Mapping[str, object]) -> None:
-        """Raises UsageError for anything that the stored plan already says, and for a value out of range.
-        `others`: what else was given to the command, by the name of its option.
-        """
+        """Raises UsageError for what the stored plan already says. `others`: further options, by name."""
         self._check_repeats()
         given = [
             f"--{field.name.replace('_', '-')}"
@@ -303,10 +292,13 @@ def is_given(value: object, default: object) -> bool:
     return value != default and value not in ([], ())
 
 
-def _why_not_share(plan: Plan, part: Part, sharing: Sharing) -> str | None:
-    from prony.plan.processes import why_not
-
-    return why_not(plan.of(part.name), sharing, grows=part.search is not None)
+def _with_parts(plan: Plan, **changes: Mapping[str, object]) -> Plan:
+    """With these fields changed: field -> part -> value."""
+    parts = (
+        part.model_copy(update={field: of[part.name] for field, of in changes.items() if part.name in of})
+        for part in plan.parts
+    )
+    return plan.model_copy(update={"parts": tuple(parts)})
 
 
 def _compares(plan: Plan, part: Part) -> bool:
@@ -378,7 +370,6 @@ def _says_what(named: list[inspect.Parameter], beside_resume: tuple[str, ...]) -
 
 
 def _options_of(group: type) -> list[inspect.Parameter]:
-    """A parameter for each field of the dataclass."""
     hints = get_type_hints(group, include_extras=True)
     return [
         one.replace(annotation=hints[one.name], kind=inspect.Parameter.KEYWORD_ONLY)

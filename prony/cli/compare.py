@@ -59,7 +59,6 @@ def command(
 
 
 def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTrial, *, seed: int) -> Plan:
-    """A comparison of these servers."""
     from prony.experiment.stored import history_of
     from prony.plan.plan import one_part
 
@@ -82,7 +81,6 @@ def _plan(servers: list[Server], trial: TrialPlan, trials: int, asked: AskedTria
 
 
 def _latency_parts(capacity: Part) -> list[Part]:
-    """Latency at given rates, which follow from the capacity."""
     from prony.plan.part import Follow
 
     share = f"{SHARE * 100:.0f} %"
@@ -103,7 +101,6 @@ def _latency_parts(capacity: Part) -> list[Part]:
 
 
 def _machines(common: Common) -> int:
-    """On how many machines each server is measured."""
     if common.hosts is None:
         return 1
     count: int = seams.need(seams.HOOKS, "hosts", "--hosts").machines(common.hosts)

@@ -59,7 +59,6 @@ def advice(check: HostCheck) -> str:
 
 
 def _toolchain() -> list[HostCheck]:
-    """What is needed to build and run the Java servers."""
     import shutil
 
     from prony.host.check import HostCheck

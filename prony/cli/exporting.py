@@ -1,6 +1,4 @@
-"""`prony results export` and its short form `prony results csv`: a stored experiment in another program's
-format.
-"""
+"""`prony results export`, and in short `prony results csv`: a result in another program's format."""
 
 from __future__ import annotations
 
@@ -131,9 +129,7 @@ def _write(made: exports.Exported, output: Path | None) -> None:
 
 
 def only(view: ResultView, wanted: list[str]) -> ResultView:
-    """The result with these trials alone, each named by its id or the end of it. Raises UsageError for one
-    that is not there, or not the only one.
-    """
+    """The result with these trials alone, named by id or its end. Raises UsageError where not one matches."""
     known = [trial.record.id for part in view.parts for cell in part.cells for trial in cell.every]
     chosen = set()
     for name in wanted:

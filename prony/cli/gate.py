@@ -141,9 +141,7 @@ class GateFiles:
 
     @contextmanager
     def told_of_faults(self) -> Iterator[None]:
-        """What ends the command before there is a result stands in the files, too: a build server that finds
-        none says only that.
-        """
+        """What ends the command before there is a result stands in the files, too, for the build server."""
         try:
             yield
         except PronyError as fault:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from prony.cli import options
 from prony.cli.targets import LAUNCHED, AskedTrial, Server, server
@@ -131,27 +131,30 @@ def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPla
 
 
 def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
+    base, candidate = (one.name for one in servers)
+    cells = [one.cell(trial, wanted.trials) for one in servers]
+    looks = wanted.looks(sum(cell.trial_s for cell in cells))
+    return _plan(wanted, cells, base, candidate, base, common, until_clear=looks)
+
+
+def _plan(
+    wanted: Wanted, cells: list[Cell], base: str, candidate: str, against: str, common: Common, **part: Any
+) -> Plan:
     from prony.plan.part import GateTest
     from prony.plan.plan import one_part
 
-    base, candidate = (one.name for one in servers)
-    cells = [one.cell(trial, wanted.trials) for one in servers]
-    gate = GateTest(
-        base=base,
-        candidate=candidate,
-        figures=wanted.every_figure,
-        margin=wanted.margin,
-        margins=wanted.margins,
-    )
+    workload = cells[0].trial.workload
+    figures, margins = wanted.every_figure, wanted.margins
+    gate = GateTest(base=base, candidate=candidate, figures=figures, margin=wanted.margin, margins=margins)
     return one_part(
         "gate",
-        f"{candidate} against {base}: {trial.workload.title or trial.workload.name}",
+        f"{candidate} against {against}: {workload.title or workload.name}",
         cells,
         seed=options.seed(common.seed),
         shape="gate",
-        gate=gate,
-        until_clear=wanted.looks(sum(cell.trial_s for cell in cells)),
+        gate=gate.model_copy(update={"baseline": part.pop("baseline", None)}),
         budget_s=wanted.budget_s,
+        **part,
     )
 
 
@@ -169,8 +172,6 @@ def _against_stored(
 ) -> Plan:
     from prony.experiment.stored import stored_base
     from prony.experiment.testbed import prepare
-    from prony.plan.part import GateTest
-    from prony.plan.plan import one_part
     from prony.store import Store
     from prony.targets import LaunchedServer
 
@@ -190,23 +191,9 @@ def _against_stored(
     finally:
         store.close()
     _, candidate = names(base, named.name)
-    gate = GateTest(
-        base=base if base != named.name else f"{base}@{tag}",
-        candidate=candidate,
-        figures=wanted.every_figure,
-        margin=wanted.margin,
-        margins=wanted.margins,
-        baseline=stored,
-    )
-    return one_part(
-        "gate",
-        f"{candidate} against what is tagged '{tag}': {trial.workload.title or trial.workload.name}",
-        [named.known_as(candidate).cell(trial, wanted.trials)],
-        seed=options.seed(common.seed),
-        shape="gate",
-        gate=gate,
-        budget_s=wanted.budget_s,
-    )
+    shown = base if base != named.name else f"{base}@{tag}"
+    cells = [named.known_as(candidate).cell(trial, wanted.trials)]
+    return _plan(wanted, cells, shown, candidate, f"what is tagged '{tag}'", common, baseline=stored)
 
 
 def _as_measured(cell: Cell, common: Common) -> Cell:

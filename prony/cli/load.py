@@ -113,7 +113,6 @@ def load_of(keys: dict[str, Any], default_users: int) -> Load:
 
 
 def _measured(keys: dict[str, Any], load: Load, whole: bool, common: Common) -> Measured:
-    """The part that is measured: a time after a warm-up, or everything from the first request."""
     from prony.plan.planfile import MeasuredKeys
     from prony.plan.planfile_loads import measured
 

@@ -1,6 +1,4 @@
-"""The options of `prony load`, each with the key of a plan file that it gives: the rules are those of
-`prony.plan.planfile`.
-"""
+"""The options of `prony load`, each with the key of a plan file that it gives."""
 
 from __future__ import annotations
 
@@ -286,7 +284,12 @@ def in_options(fault: ValidationError, section: str) -> str:
     """What a model of the plan file says of its keys, in the words of the options that gave them."""
     error = fault.errors(include_url=False)[0]
     names = KEYS[section] | KEYS["loads"] if section == "measured" else KEYS[section]
-    said = str(error["msg"]).removeprefix("Value error, ").replace("session: user", "session").replace("'2'", "2")
+    said = (
+        str(error["msg"])
+        .removeprefix("Value error, ")
+        .replace("session: user", "session")
+        .replace("'2'", "2")
+    )
     said = re.sub(r" and (populations|count)\b", "", said)  # keys that are no options
     said = re.sub(r"\b[a-z_]+\b(?! time)", lambda word: names.get(word[0], word[0]), said)
     said = said.replace("Input should", "it should")

@@ -1,6 +1,4 @@
-"""Entry point: sub-commands, and how every fault ends (one sentence, the documented exit code, never a
-traceback).
-"""
+"""Entry point: sub-commands, and how every fault ends: a sentence and an exit code, no traceback."""
 
 from __future__ import annotations
 
@@ -142,9 +140,7 @@ def main() -> int:
 
 
 def _any_terminal() -> None:
-    """An output that knows no arrows gets question marks, a closed one (`>&-`) nothing, and a width of 0 is
-    none: none of them ends a run.
-    """
+    """No output ends a run: one that knows no arrows gets question marks, a closed one (`>&-`) nothing."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -182,7 +178,6 @@ def _is_usage(fault: Exception) -> bool:
 
 
 def _usage(fault: Exception) -> int:
-    """A mistake on the command line, in the words of the library that parses it."""
     if type(fault).__name__ == "NoArgsIsHelpError":  # its message is the whole help
         print(fault.format_message(), file=sys.stderr)  # type: ignore[attr-defined]
         return ExitCode.USAGE

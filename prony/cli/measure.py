@@ -74,9 +74,7 @@ def measured(
     where: Where | None = None,
     warned: Callable[[str], None] | None = None,
 ) -> Measured:
-    """Check, measure and store; prints nothing. `warned`: of a screen that shows no notes, is told of servers
-    that roam. Raises PronyError when nothing can be measured.
-    """
+    """Check, measure and store; prints nothing. `warned` is told of servers that roam. Raises PronyError."""
     if common.report is not None:
         options.writable(common.report)
     with attached_hosts(common, progress.note) as hosts:
@@ -149,9 +147,7 @@ def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
 
 
 def wants_all_again(common: Common) -> bool:
-    """Whether the experiment of --resume was begun with credentials, so that its command line is to be
-    repeated.
-    """
+    """Whether the experiment was begun with credentials, so that its command line is to be repeated."""
     from prony.experiment.stored import lacks_credentials, plan_of
     from prony.store import Store
 
@@ -287,18 +283,14 @@ def testbed_for(plan: Plan, targets: Targets, common: Common, hosts: Testbed | N
 
 
 def may_attach(plan: Plan, common: Common, *, several_hosts: bool) -> None:
-    """Returns when every server that is to be explained may be attached to. Raises UsageError where one may
-    not, EnvironmentFault where the package that explains is not installed.
-    """
+    """Raises UsageError where a server may not be attached to, EnvironmentFault without the package."""
     if common.attach or any(cell.explain for cell in plan.cells):
         seams.need(seams.HOOKS, "attaching", "--explain")(plan, common, several_hosts=several_hosts)
 
 
 @contextmanager
 def listening(common: Common, progress: Progress, store: Store) -> Iterator[Progress]:
-    """The screen, and whoever else hears of an experiment while it runs, as one. Raises PronyError before
-    anything is measured.
-    """
+    """The screen and every other listener as one. Raises PronyError before anything is measured."""
     from prony.experiment.testbed import Listeners
 
     more = seams.found(seams.HOOKS, "listeners")

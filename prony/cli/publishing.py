@@ -1,6 +1,4 @@
-"""`prony results publish`: a stored experiment as a folder that others may read, judge again and measure
-beside.
-"""
+"""`prony results publish`: a folder that others may read, judge again and measure beside."""
 
 from __future__ import annotations
 
@@ -65,7 +63,6 @@ def command(
 
 
 def _folder(output: Path) -> Path:
-    """Raises UsageError where it cannot be had."""
     if output.exists() and not output.is_dir():
         raise UsageError(f"--output names {output}, which is a file; name a folder")
     try:
@@ -78,9 +75,7 @@ def _folder(output: Path) -> Path:
 
 
 def _begun(view: ResultView) -> str:
-    """A text that is not there yet: its author writes the conclusion above the figures. It names the files
-    beside it, and not the folder of who published them.
-    """
+    """A new text: its author writes the conclusion above the figures. It names files beside it only."""
     from prony.report.markdown import heading, paragraph
 
     lines = [heading(view.title, 1), "", *([paragraph(view.plan.note), ""] if view.plan.note else [])]

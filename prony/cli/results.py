@@ -109,7 +109,7 @@ def list_results(
         show_default=False,
     ),
     made_by: str | None = typer.Option(
-        None, "--command", help="Only results of this list_results: compare, run, load ...; a pattern."
+        None, "--command", help="Only results of this command: compare, run, load ...; a pattern."
     ),
     tag: str | None = typer.Option(None, "--tag", help="Only results with this tag."),
     text: str | None = typer.Option(None, "--text", help="Text in the title, or the beginning of the id."),
@@ -175,7 +175,6 @@ def _print_list(found: Found, offset: int) -> None:
 
 
 def _what(one: FoundExperiment) -> str:
-    """Title, tags in brackets, and the notes below."""
     tags = f" [{', '.join(one.tags)}]" if one.tags else ""
     notes = [f"\n{note.text} ({note.by}, {note.made.astimezone():%Y-%m-%d})" for note in one.notes]
     return one.name + tags + "".join(notes)
@@ -205,25 +204,15 @@ def prune(
     store = Store.open(db)
     searched = store.search()
     found = searched.experiments
-    goes = [
-        PrunedOut(
-            id=one.id,
-            title=one.name,
-            created=one.created.isoformat(),
-            trials=one.trials,
-            bytes=store.stored_bytes(one.id),
-        )
+    old = [
+        (one.id, one.name, one.created.isoformat(), one.trials)
         for one in Keep(newest=newest, age=age).drops(found, datetime.now(UTC))
-    ] + [
-        PrunedOut(
-            id=one.experiment_id,
-            title=one.sentence,
-            created="",
-            trials=0,
-            bytes=store.stored_bytes(one.experiment_id),
-        )
-        for one in searched.unreadable
-        if one.whole  # nobody can keep what nobody can read
+    ]
+    # Nobody can keep what nobody can read.
+    old += [(one.experiment_id, one.sentence, "", 0) for one in searched.unreadable if one.whole]
+    goes = [
+        PrunedOut(id=which, title=title, created=made, trials=trials, bytes=store.stored_bytes(which))
+        for which, title, made, trials in old
     ]
     if delete:
         goes = [one for one in goes if store.remove(one.id)]
@@ -239,7 +228,6 @@ def prune(
 
 
 def _kept(given: list[str]) -> tuple[int | None, timedelta | None]:
-    """Number and age; of several the one that keeps more."""
     numbers = [int(text) for text in given if re.fullmatch(r"\d{1,9}", text.strip())]
     ages = [options.age(text, "--keep") for text in given if not re.fullmatch(r"\d{1,9}", text.strip())]
     if not ages and max(numbers) == 0:
@@ -275,7 +263,7 @@ def judge_again(
     json: options.Json = False,
 ) -> int:
     """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
-    judgements are kept, and every judge_again shows the newest one from then on.
+    judgements are kept, and every command shows the newest one from then on.
     """
     from prony.experiment.conclude import rejudge
     from prony.report.delivery import deliver

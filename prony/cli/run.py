@@ -84,7 +84,6 @@ def _read(name: str, seed: int | None) -> Plan:
 
 
 def _cut(plan: Plan, quick: bool, small: bool, only: str | None, soak: str | None) -> Plan:
-    """The part of the plan that was asked for, as short as it was asked for."""
     from prony.plan.planfile_quick import miniature, quicken, with_soak
 
     plan = with_soak(plan, None if soak is None else options.seconds(soak, "--duration", at_least_s=1.0))

@@ -1,6 +1,4 @@
-"""`prony servers`: what can be started, in which versions, with which workloads; `prony servers check` asks
-whether a server answers as its workloads declare.
-"""
+"""`prony servers`: what can be started; `check` asks whether it answers as its workloads declare."""
 
 from __future__ import annotations
 
@@ -122,9 +120,7 @@ def build_servers(
 
 
 def everything(catalogue: Catalogue) -> list[ServerSpec]:
-    """Every server, and those of its variants that are built otherwise or for other JDKs. Raises the first
-    fault of a file.
-    """
+    """Every server, and variants built otherwise or for other JDKs. Raises the first fault of a file."""
     found: list[ServerSpec] = []
     specs, faults = catalogue.specs()
     if faults:

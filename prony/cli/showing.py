@@ -1,7 +1,4 @@
-"""How a command shows what it measured: table or JSON, HTML when asked for, and the exit code that follows.
-
-One way for every command and for `prony results show`.
-"""
+"""How a command shows what it measured, and the exit code that follows."""
 
 from __future__ import annotations
 
@@ -45,9 +42,7 @@ def show(
     also: Callable[[ResultView], None] | None = None,
     against: ResultView | None = None,
 ) -> int:
-    """Print a stored experiment with its tags and notes, and beside another one (`against`); write its page
-    and whatever else is wanted of it (`also`), and return the exit code.
-    """
+    """Print a stored experiment, beside another (`against`), write page and `also`; the exit code."""
     from prony.report.answer import label_lines
     from prony.report.delivery import deliver
     from prony.report.export import to_json
@@ -78,9 +73,7 @@ def show(
 
 
 def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
-    """NO_FIGURE when something that was asked has no figure, or (`strict`, a share) one that is not known as
-    well as that; of a gate what it came to.
-    """
+    """NO_FIGURE without a figure that was asked for, or with one not known to ± `strict`; else the gate's."""
     from prony.compare.noninferiority import Change
 
     if not view.usable or (strict is not None and not _known_to(view, strict)):
@@ -91,9 +84,7 @@ def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
 
 
 def _known_to(view: ResultView, share: float) -> bool:
-    """Whether the figure that each cell was asked for is good to ± share at its worst. What has no interval
-    is not known.
-    """
+    """Whether each cell's figure is good to ± share at its worst; without an interval it is not."""
     for cell in view.cells:
         if not cell.counting:
             continue
@@ -106,9 +97,7 @@ def _known_to(view: ResultView, share: float) -> bool:
 
 
 def exported(file: Path, plan: Plan, *, as_json: bool) -> ResultView:
-    """The result in a file. Raises UsageError for a file that is no export, or that has no cell of the plan:
-    before hours of measuring.
-    """
+    """The result in a file. Raises UsageError for no export, or one that has no cell of the plan."""
     from prony.report.reading import load_exported
 
     if as_json:

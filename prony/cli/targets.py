@@ -1,6 +1,4 @@
-"""A server as it is named on the command line: a name of the catalogue, a path, or the URL of a running one.
-Every command that takes a server asks here.
-"""
+"""A server as it is named on the command line, and the options that say how it is measured."""
 
 from __future__ import annotations
 
@@ -153,9 +151,7 @@ def url(word: str) -> RequestUrl:
 
 
 def request(named: Sequence[Server], workload: str | None) -> Workload:
-    """What all of them are asked: the workload of this name; else the first that all offer, or what their
-    URLs request. Raises UsageError.
-    """
+    """The workload of this name; else the first that all offer, or what URLs request. Raises UsageError."""
     from prony.cli.load_options import request as one_request
     from prony.plan import workload as workloads
 
@@ -175,9 +171,7 @@ def request(named: Sequence[Server], workload: str | None) -> Workload:
 
 
 def _common(offered: dict[str, Sequence[str]]) -> str:
-    """The first workload of the first server that all offer (a server that claims none takes any). Raises
-    UsageError.
-    """
+    """The first workload of the first server that all offer; a server that claims none takes any."""
     claims = {name: names for name, names in offered.items() if names}
     if not claims:
         said = (
@@ -334,9 +328,7 @@ class AskedTrial:
         servers: Sequence[Server],
         form: Callable[[Workload, int, float | None], TrialPlan] | None = None,
     ) -> TrialPlan:
-        """The trial of these servers, as the options describe it; `form`: its usual lengths, by default those
-        of the full or the quick form. Raises UsageError for a value out of range.
-        """
+        """The trial of these servers; `form`: its usual lengths. Raises UsageError."""
         from prony.plan.trial import capped, full_trial, pinned, quick_trial
 
         chosen = request(servers, self.workload).with_settings(options.settings(self.setting or []))

@@ -28,9 +28,7 @@ class Group:
     watches: tuple[Watch, ...]
 
     def need(self) -> float:
-        """How wide the widest interval is that is not clear yet, relative to what is asked; 0 where all are
-        clear, infinite where there is none yet.
-        """
+        """The widest interval not clear yet, relative to what is asked; 0: all clear, infinite: none yet."""
         return max((watch.need() for watch in self.watches), default=0.0)
 
     @property
@@ -40,9 +38,7 @@ class Group:
 
 
 def groups(part: Part, cells: Sequence[Cell], watched: Mapping[str, Watch]) -> list[Group]:
-    """The cells of a part as they get further blocks. All together; with a budget each question by itself, as
-    far as they do not share processes, so that its time goes where it tells most.
-    """
+    """The cells of a part that get further blocks together: all, or with a budget each question by itself."""
     if not watched:
         return []
     if part.budget_s is None or part.share_process == "workloads":
@@ -80,9 +76,7 @@ def next_block(group: Group, left: Sequence[ScheduledTrial]) -> list[ScheduledTr
 def begun(
     groups: Sequence[Group], left: Sequence[ScheduledTrial], ended: Collection[tuple[str, int, str]]
 ) -> list[ScheduledTrial]:
-    """What is left of a block that was begun before an interrupt, and is run to its end; empty where there is
-    none. `ended`: (cell, block, kind).
-    """
+    """What is left of a block that an interrupt cut off. `ended`: (cell, block, kind)."""
     for group in groups:
         some = next_block(group, left)
         blocks = {block for cell, block, kind in ended if cell in group.cells and kind == "trial"}
@@ -94,9 +88,7 @@ def begun(
 def by_need(
     groups: Sequence[Group], left: Sequence[ScheduledTrial]
 ) -> list[tuple[Group, list[ScheduledTrial]]]:
-    """The groups that need another block and have one, the neediest first; of equal ones that with the fewest
-    blocks.
-    """
+    """The groups that need another block and have one: neediest first, then the fewest blocks."""
     wanted = [
         (need, group, some)
         for group in groups
@@ -116,9 +108,7 @@ def settled(groups: Sequence[Group], left: Sequence[ScheduledTrial]) -> list[str
 
 
 LEAST_NEED = 1e-6
-"""Of a pair with a server of which no trial counts, or one that is not clear for another reason than its
-interval: what can be told comes first.
-"""
+"""The least need: of a pair that further blocks may not help. What can be told comes first."""
 
 
 class Watch(Protocol):
@@ -140,9 +130,7 @@ class Watch(Protocol):
 
 @dataclass(slots=True)
 class Ended:
-    """The trials that ended, as comparisons take them: samples by figure, and the evidence of those that
-    conform.
-    """
+    """The trials that ended: samples by figure, and the evidence of those that conform."""
 
     figures: Sequence[str]
     samples: dict[str, list[Sample]] = field(init=False)
@@ -197,9 +185,7 @@ class UntilClear:
         self.ended.add(record, judgement, figures)
 
     def need(self) -> float:
-        """Half of the widest interval of a pair that is not clear ÷ the band, on the log scale; of a single
-        server that of its figure.
-        """
+        """Half of the widest interval that is not clear ÷ the band, on the log scale."""
         found = compare(
             self.samples,
             self.figure,
@@ -245,9 +231,7 @@ class UntilDecided:
 
 
 def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:
-    """Cell -> what watches it: one for the servers of each question. Empty for a part with a
-    fixed number of trials.
-    """
+    """Cell -> what watches it: one for the servers of each question. Empty with a fixed number of trials."""
     if part.until_clear is None:
         return {}
     found: dict[str, Watch] = {}

@@ -1,7 +1,4 @@
-"""The calibrations of one experiment: the engine against the reference server, under the load of a trial.
-
-A ceiling is one only for the same load, so it is measured for each.
-"""
+"""The engine's ceiling against the reference server, measured for each load of an experiment."""
 
 from __future__ import annotations
 
@@ -96,7 +93,6 @@ def _server_cpus(evidence: Evidence) -> tuple[int, ...] | None:
 
 
 def _over(found: Calibration, evidence: Evidence) -> bool:
-    """Whether the trial was faster than the client's ceiling."""
     window = evidence.engine.window if evidence.engine is not None else None
     ceiling = found.client_ceiling_per_s
     if window is None or ceiling is None or window.duration_s <= 0:

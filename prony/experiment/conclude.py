@@ -32,9 +32,7 @@ def conclude(record: TrialRecord, limits: CheckLimits | None = None) -> Conclusi
 
 
 def _failed(judgement: Judgement, failure: str) -> Judgement:
-    """A trial that ended early does not conform for that reason alone; what was not measured is left out. For
-    a host that was lost no server is to blame.
-    """
+    """Ended early is the reason; what was not measured is left out. A lost host is no server's fault."""
     hosts = judgement.finding("hosts")
     cause = (
         hosts

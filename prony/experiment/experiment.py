@@ -1,6 +1,4 @@
-"""Runs a plan: its trials in the recorded order, each judged and stored when it ends; goes on where an
-interrupted one stopped.
-"""
+"""Runs a plan: trials in the recorded order, each judged and stored when it ends, or resumed."""
 
 from __future__ import annotations
 
@@ -39,9 +37,7 @@ Key = tuple[str, int, str]
 
 @dataclass(slots=True)
 class Experiment:
-    """One experiment. `run()` and `resume()` return its id in the store; what had ended is stored whatever
-    happens.
-    """
+    """One experiment. `run()` and `resume()` return its id; what had ended is stored whatever happens."""
 
     plan: Plan
     targets: Targets
@@ -94,9 +90,7 @@ class Experiment:
         return identifier
 
     def _ready(self) -> None:
-        """After the builds, which may use every CPU, keep to the client's CPUs; and see that results can be
-        kept before hours of measuring.
-        """
+        """After the builds, keep to the client's CPUs; and see that results can be kept."""
         if self.testbed.here:
             pin_self(self.testbed.partition.client)
         self.store.check_writable()
@@ -118,9 +112,7 @@ class Experiment:
             )
 
     def _prepare(self, cells: tuple[Cell, ...] | list[Cell]) -> None:
-        """Build what is missing. A server that cannot be built ends the experiment, or its cells are left
-        out.
-        """
+        """Build what is missing. What cannot be built ends the experiment, or its cells are left out."""
         failed: list[Skipped] = []
         for cell in cells:
             try:
@@ -157,9 +149,7 @@ class Experiment:
                 self._processes.end()
 
     def _run_part(self, part: Part, trials: Trials) -> list[Group]:
-        """The planned blocks of a part, those that are added until it is clear, and its controls. With a
-        budget blocks are added when all parts have had theirs: what may get some.
-        """
+        """Planned blocks, those added until it is clear, and controls; with a budget, what may get more."""
         if part.follows is not None and not self.plan.of(part.name):
             self._follow(part)
         growing = self._watch(part)
@@ -195,7 +185,6 @@ class Experiment:
         return [one for one in self.plan.order() if one.cell in cells and _scheduled(one) not in self._ended]
 
     def _follow(self, part: Part) -> None:
-        """The loads of a part that follows another, or why it cannot be run."""
         from prony.experiment import growth
 
         found = growth.following(self.plan, part, self._latest())
@@ -232,7 +221,6 @@ class Experiment:
         return self.store.trials(self.identifier)
 
     def _keep(self, plan: Plan) -> None:
-        """The plan has grown: what is stored grows with it."""
         self.plan = plan
         self.store.update_plan(self.identifier, plan.as_stored())
 
@@ -263,9 +251,7 @@ class Experiment:
         watch.add(trial.record, judged.judgement, judged.figures)
 
     def _add_blocks(self, growing: list[Group], trials: Trials) -> None:
-        """Block by block where the intervals are widest, until all are clear, there are no more blocks, or
-        there is no room for one.
-        """
+        """Block by block where the intervals are widest, until all are clear or nothing is left or fits."""
         if not growing:
             return
         from prony.experiment.blocks import begun, by_need, settled
@@ -306,16 +292,12 @@ class Experiment:
     # -- one trial
 
     def _explains(self, one: ScheduledTrial) -> bool:
-        """Whether it is an explained trial that has not ended; of a cell without a measured one there is
-        nothing to explain.
-        """
+        """Whether it is an explained trial that has not ended, of a cell with a measured one."""
         measured = any(cell == one.cell and kind == "trial" for cell, _, kind in self._ended)
         return one.kind == "explained" and measured and _scheduled(one) not in self._ended
 
     def _trial(self, scheduled: ScheduledTrial, trials: Trials, following: ScheduledTrial | None) -> None:
-        """Run it; again while it is rejected for what happened outside of it and a repeat is allowed.
-        `following`: what may find its process.
-        """
+        """Run it; again while it is disturbed and may be repeated. `following` may find its process."""
         for repeat in range(self.plan.repeat_disturbed + 1):
             begun_s = time.monotonic()
             if self._budget is not None:
@@ -390,9 +372,7 @@ def _scheduled(one: ScheduledTrial) -> Key:
 
 @contextmanager
 def until_ended(store: Store, identifier: str) -> Iterator[None]:
-    """Whatever ends the trials is noted: *finished* when all have ended, else *interrupted*; an experiment
-    that could not begin leaves nothing.
-    """
+    """Notes *finished* or *interrupted*; an experiment that could not begin leaves nothing."""
     status: ExperimentStatus = "interrupted"
     try:
         yield

@@ -60,9 +60,7 @@ def next_cell(plan: Plan, part: Part, trials: Sequence[StoredTrial]) -> Cell | N
 
 
 def _open_load(rate_per_s: float, wanted: Sequence[Objective], search: Search) -> OpenLoad:
-    """Room for twice as many under way as the slowest allowed responses would need, so that a full house is a
-    missed objective and not a small house.
-    """
+    """Room for twice as many under way as the slowest allowed responses need."""
     slowest_s = max(one.below_ms for one in wanted) / 1000
     room = math.ceil(max(100.0, rate_per_s * max(1.0, 2 * slowest_s)))
     return OpenLoad(rate_per_s=rate_per_s, arrivals=search.arrivals, max_users=min(room, 1_000_000))
@@ -105,7 +103,6 @@ def _rates(
 
 
 def _followed(cell: Cell, part: Part, rate_per_s: float) -> Cell:
-    """As the followed cell, in an open loop."""
     load = OpenLoad(rate_per_s=rate_per_s)
     trial = cell.trial.model_copy(update={"published_requests": None})
     plain = cell.model_copy(update={"part": part.name, "trial": trial})

@@ -23,9 +23,7 @@ REMEDY = "Fix it, or run the rest with --skip-unmeetable"
 
 
 def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] | None = None) -> None:
-    """Find every server of the plan. Raises UsageError for an unknown server, a setting that it does not
-    have, or a workload that it does not offer; `where` says where a part names a server.
-    """
+    """Find every server of the plan. `where` says where a part names a server. Raises UsageError."""
     for cell in plan.cells:
         try:
             _check_offered(targets.of(cell), cell.trial.workload.name)
@@ -36,7 +34,6 @@ def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] 
 
 
 def servers_of(plan: Plan, targets: Targets) -> list[ServerUnderTest]:
-    """Those of a plan, each once."""
     return list({id(one): one for one in map(targets.of, plan.cells)}.values())
 
 
@@ -70,9 +67,7 @@ def refuse_cell(cell: Cell, targets: Targets, testbed: Testbed) -> None:
 
 
 def without_optional(plan: Plan, lacking: Sequence[Skipped]) -> tuple[Plan, list[Skipped]]:
-    """The plan without what may be left out, and what is still lacking. Raises EnvironmentFault when nothing
-    is left.
-    """
+    """The plan without what is optional, and what is still lacking. Raises EnvironmentFault."""
     optional = {cell.id for cell in plan.cells if cell.optional}
     spared = [one for one in lacking if one.cell in optional]
     return without(plan, spared) if spared else plan, [one for one in lacking if one.cell not in optional]
@@ -137,9 +132,7 @@ def warnings(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
 
 
 def roaming(plan: Plan, targets: Targets, testbed: Testbed) -> list[str]:
-    """A sentence for each server at a URL that may run on the client's CPUs, with the command that pins it;
-    and for each whose CPUs this user may not read.
-    """
+    """A sentence for each server that may run on the client's CPUs, or whose CPUs cannot be read."""
     running = [one for one in servers_of(plan, targets) if not one.owned and testbed.here]
     return [sentence for sentence in (_roaming(one, testbed) for one in running) if sentence is not None]
 

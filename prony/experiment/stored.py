@@ -40,9 +40,7 @@ def resumable(store: Store, which: str) -> tuple[ExperimentRow, Plan]:
 
 
 def with_credentials(plan: Plan, given: Plan | None) -> Plan:
-    """A stored plan with what is never stored: the credentials of the plan as it is given again. Raises
-    UsageError where any are missing.
-    """
+    """A stored plan with the credentials of the plan given again. Raises UsageError for missing ones."""
     cells = tuple(_with_credentials(cell, given) for cell in plan.cells)
     missing = dict.fromkeys(name for cell in cells for name in _credentials_missing(cell))
     if missing:
@@ -145,9 +143,7 @@ def stored_base(
 
 
 def like(plan: Plan, cell: Cell) -> list[Cell]:
-    """The cells of a stored plan that measured what this one is to measure, in the same way: but for what is
-    never stored.
-    """
+    """The cells of a stored plan that measured the same in the same way, but for what is never stored."""
     shared = {part.name for part in plan.parts if part.share_process is not None}
     asked = _public(cell)
     cells = [

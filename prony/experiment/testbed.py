@@ -85,9 +85,7 @@ class Testbed:
         return Surroundings(self.sides(target), target.limits(self.limits))
 
     def sides(self, target: ServerUnderTest, placed: Placement | None = None) -> CpuPartition:
-        """Who may run where in a trial of this target: the client keeps off the CPUs of a server that runs
-        already, as far as it can. `placed`: where that was found, if it was looked for.
-        """
+        """The client keeps off the CPUs of a server that runs already. `placed`: where that was found."""
         if self.named or target.owned:
             return self.partition
         return beside((placed or target.placement()).all_cpus, self.theirs)
@@ -157,9 +155,7 @@ log = logging.getLogger("prony.experiment.testbed")
 
 
 class Listeners:
-    """Tells each in turn, without credentials. A fault of one goes to the log: it ends neither the
-    measurement nor what the others hear.
-    """
+    """Tells each in turn, without credentials. A fault of one goes to the log and ends nothing."""
 
     def __init__(self, *listeners: Progress) -> None:
         self._listeners = listeners

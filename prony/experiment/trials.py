@@ -1,6 +1,4 @@
-"""One trial of an experiment: run, judge, store. A calibration that has to be measured follows when the trial
-is stored, and completes it.
-"""
+"""One trial of an experiment: run, judge, store; a calibration may complete it."""
 
 from __future__ import annotations
 
@@ -148,9 +146,7 @@ class Trials:
         return ended
 
     def _stored(self, record: TrialRecord, limits: Mapping[str, Any]) -> Conclusion:
-        """Judged and stored; neither a defect of a check nor an interrupt while it is judged loses it (it can
-        be judged again: prony results rejudge).
-        """
+        """Judged and stored; neither a defect of a check nor an interrupt while it is judged loses it."""
         try:
             conclusion = conclude(record, CheckLimits.model_validate(limits))
         except BaseException as end:
@@ -167,9 +163,7 @@ class Trials:
     def _calibrated(
         self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], around: Surroundings
     ) -> tuple[EndedTrial, bool]:
-        """The trial with the engine's ceiling, and whether the user interrupted it: without a ceiling only
-        the checks that need it are unknown, and the trial is whole.
-        """
+        """The trial with the engine's ceiling, and whether the user interrupted that: it is whole without."""
         record = ended.record
         try:
             found = self._calibrations.measure(trial, record.evidence, self.progress, around)
@@ -200,9 +194,7 @@ def credentials_of(cell: Cell) -> frozenset[str]:
 
 
 def public(record: TrialRecord, secrets: Collection[str]) -> TrialRecord:
-    """The record as it is judged, stored and shown: without the credentials that its plan sends, whoever
-    quotes them, and without others.
-    """
+    """The record as it is judged, stored and shown: without credentials."""
     said = record.model_dump(mode="json")
     made = redaction.plain(redaction.without(said, secrets))
     return record if made == said else TrialRecord.model_validate(made)
@@ -221,9 +213,7 @@ def _measured(evidence: Evidence) -> bool:
 
 
 def with_settings(evidence: Evidence, changed_since: tuple[str, ...]) -> Evidence:
-    """Kernel settings that are no longer what they were when the experiment began: somebody changed them
-    between two blocks, and no window of a trial has seen it.
-    """
+    """With kernel settings that somebody changed between two blocks, which no window has seen."""
     host = evidence.host_window
     if host is None or host.sysctls_changed is None or not changed_since:
         return evidence
@@ -253,9 +243,7 @@ _known: dict[tuple[object, ...], ConformanceFacts | None] = {}
 def conformance_of(
     target: ServerUnderTest, plan: TrialPlan, testbed: Testbed, listener: TrialObserver
 ) -> ConformanceFacts | None:
-    """What was found before the first trial of this server under this workload, on the CPUs that it has in a
-    trial. None when nothing is built, or the server could not be asked: its trial will say why.
-    """
+    """Found once, before the first trial of this server and workload. None: not built, or not asked."""
     workload, built = plan.workload, target.built
     version = plan.spoken(target.http_version).connections.http_version
     spoken: HttpVersion = "2" if version == "2" else "1.1"
@@ -307,9 +295,7 @@ class Settled:
         self._found.setdefault(scheduled.cell, {})[scheduled.block] = ended
 
     def words(self, plan: Plan, cell: Cell) -> str:
-        """One line; empty while a trial is to come or may be added, of a single trial, and of a cell that was
-        begun before an interrupt.
-        """
+        """One line; empty while a trial is to come or may be added, and of a single trial."""
         part, found = plan.part(cell.part), self._found.get(cell.id, {})
         planned = sum(one.cell == cell.id and one.kind == "trial" for one in plan.order())
         if len(found) < max(2, planned) or part.until_clear is not None or part.search is not None:

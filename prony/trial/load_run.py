@@ -1,6 +1,4 @@
-"""Server and engine together while a load is offered: waits for events, and notices at once when the server
-ends.
-"""
+"""Server and engine while a load is offered; notices at once when the server ends."""
 
 from __future__ import annotations
 
@@ -140,9 +138,7 @@ class LoadRun:
         precise: Callable[[IntervalRow], bool] | None = None,
         opened_to: Callable[[], None] = lambda: None,
     ) -> WindowEdges:
-        """Open a window of this length and read the server at both of its edges. `precise`: asked after each
-        row of the window whether it may end there. `opened_to`: called once it is open.
-        """
+        """Open a window and read the server at its edges. `precise`: whether it may end at a row."""
         self._count_connections()
         self.engine.open_window(window_s)
         opened = self._edge(self.until("window_opened", WINDOW_GRACE_S))
@@ -152,9 +148,7 @@ class LoadRun:
         return WindowEdges(opened, closed, self._connections)
 
     def follow(self, bound_s: float, opened_to: Callable[[], None] = lambda: None) -> WindowEdges:
-        """Follow a run that is measured from its first request and ends by itself; the server is read at both
-        ends.
-        """
+        """Follow a run that is measured from its first request and ends by itself."""
         self._rows_to_count = FIRST_ROWS
         opened = self._edge({"t_ms": 0.0})
         opened_to()
@@ -168,9 +162,7 @@ class LoadRun:
             self._connections = counts
 
     def _end(self, opened: ServerEdge, name: str, when: str, length_s: float) -> ServerEdge:
-        """The edge at which the measured part ends. An interrupt of one that has lasted for a while ends it
-        there: hours of a soak are not thrown away.
-        """
+        """The closing edge. An interrupt ends a long measured part there: a soak is not thrown away."""
         try:
             return self._edge({"t_ms": self.until(name, length_s + WINDOW_GRACE_S)[when]})
         except KeyboardInterrupt:

@@ -1,7 +1,4 @@
-"""A workload's preparation and its clean-up: what the steps need to find on a server, and taking it back.
-
-One user walks each of them once, in no figure.
-"""
+"""The loads around the measured one: preparation and clean-up, stages, the scaling probe."""
 
 from __future__ import annotations
 
@@ -72,9 +69,7 @@ class Preparation:
 def offer_stage(
     around: EngineLoad, stage: Stage, name: Literal["before", "after"], start: StartEngine = EngineRun
 ) -> StageReport:
-    """Run it to its end, towards the same server and over connections of the same kind as the load that it
-    stands beside. Raises EnvironmentFault when the engine cannot do it.
-    """
+    """Run it to its end, over connections as the load's beside it. Raises EnvironmentFault."""
     load = around.unmeasured(
         stage.bound_s,
         workload=stage.workload,
@@ -100,16 +95,12 @@ MORE_USERS = 1.5
 
 
 def probed(plan: TrialPlan, facts: LoadFacts, *, owned: bool) -> bool:
-    """Whether this trial ends with a probe: it claims a capacity, of a server that Prony launched. To
-    somebody else's server no more users are sent than were asked for.
-    """
+    """Whether it claims a capacity of a server that Prony launched; others get no more users."""
     return owned and facts.claim == "capacity" and plan.probe_s > 0
 
 
 def scaling_probe(load: EngineLoad, seconds: float, start: StartEngine) -> ScalingProbe:
-    """Run it; the rows from the second one on count, as connections are opened in the first. Raises
-    EnvironmentFault when the engine cannot do it.
-    """
+    """Run it; rows count from the second on, when connections are open. Raises EnvironmentFault."""
     assert isinstance(load.load, ClosedLoad), "only a closed load claims a capacity"
     users = max(load.load.users + 1, round(load.load.users * MORE_USERS))
     bounds = {

@@ -56,17 +56,13 @@ CUT_SHORT = "interrupted after the measured part: what follows it (clean-up, sto
 
 @dataclass(frozen=True, slots=True)
 class TrialOutcome:
-    """What a trial left behind. The evidence is complete whatever ended the trial, and can be stored as it
-    is; conformance and calibration are not its own.
-    """
+    """What a trial left behind; complete but for conformance and calibration, whatever ended the trial."""
 
     evidence: Evidence
     failure: str | None = None
     """Why the trial ended before its time, in one sentence."""
     fault: EnvironmentFault | None = None
-    """What `failure` says, where it is not the server that ended under load: the server did not get ready,
-    its preparation failed, the engine could not run.
-    """
+    """What `failure` says, where it is not the server that ended under load."""
     interrupted: bool = False
     """The user asked to end; the evidence is of what had been measured."""
     notes: tuple[str, ...] = ()
@@ -108,9 +104,7 @@ def usual_bytes(evidence: Evidence) -> int | None:
 
 
 def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The CPU sets to sample. Of CPUs that both sides may use nobody can say whose they are: both then have
-    all of them.
-    """
+    """The CPU sets to sample. CPUs that both sides may use are everybody's: both then have all."""
     if not sides.common:
         return sides.server, sides.client
     both = tuple(sorted({*sides.server, *sides.client}))
@@ -119,8 +113,6 @@ def _sampled(sides: CpuPartition) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 @dataclass(slots=True)
 class _Trial:
-    """One trial while it runs."""
-
     plan: TrialPlan
     under_test: ServerUnderTest
     surroundings: Surroundings
@@ -203,7 +195,6 @@ class _Trial:
         return failure
 
     def _process(self) -> RunningTarget:
-        """A fresh process, or the one that an earlier trial left running."""
         found = self.process.found() if self.process is not None else None
         if self.process is not None and found is not None:
             self._found, self._known = True, self.process.had(self.plan.workload.name)
@@ -230,9 +221,7 @@ class _Trial:
             )
 
     def _prepare(self, server: RunningTarget) -> None:
-        """What the steps need to find on the server, and whether they find it; then the load that comes
-        before. Raises EnvironmentFault.
-        """
+        """What the steps need to find on the server; then the load before. Raises EnvironmentFault."""
         preflight, preparation = self._preflight, self._made()
         if self.plan.workload.prepare:
             self.listener.phase("prepare", None)
@@ -341,9 +330,7 @@ class _Trial:
 
     @contextmanager
     def _profiled(self, server: RunningTarget) -> Iterator[Callable[[], None]]:
-        """What is to be called when the measured part begins; its profile is complete afterwards, however
-        that ended.
-        """
+        """Yields what is to be called when the measured part begins; its profile is complete afterwards."""
         collector = self.collector
         if collector is None:
             yield lambda: None
@@ -370,9 +357,7 @@ class _Trial:
             self._warm_up = WarmUp(method="fixed", cap_s=whole.warm_up_s, steady=None)
 
     def _as_published(self, server: RunningTarget, requests: int) -> Mark | None:
-        """The trial's load on a process that had none before, on its own CPUs, until so many requests have
-        completed or the cap is reached; None then.
-        """
+        """The trial's load on a new process until so many requests have completed; None at the cap."""
         self.listener.phase("published", PUBLISHED_S)
         most_s = self.plan.published_cap_s
         load = self._load(server).unmeasured(most_s, total_requests=requests, marks=(requests,))
@@ -552,7 +537,6 @@ class _Trial:
         return report
 
     def _services(self) -> tuple[ServiceUse, ...]:
-        """The backing services over the window."""
         if self._server is None:
             return ()
         opened = {} if self._edges is None else self._edges.opened.services

@@ -1,6 +1,4 @@
-"""When is a trial warm? Follows the rows of one phase and says whether to go on. Pure but for the rows it is
-given.
-"""
+"""When is a trial warm, and its window precise enough? Pure but for the rows they are given."""
 
 from __future__ import annotations
 
@@ -118,9 +116,7 @@ def steady_since_ms(first: SteadyWatch, last: SteadyWatch, *, same_cpus: bool) -
 
 @dataclass(slots=True)
 class PreciseEnough:
-    """Told each row of the window: throughput in a closed loop; p50 in an open one, whose schedule sets its
-    throughput.
-    """
+    """Told each row of the window: throughput in a closed loop, p50 in an open one."""
 
     precision: float
     by_p50: bool

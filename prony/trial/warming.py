@@ -22,9 +22,7 @@ def warm_up_cpus(asked: WarmUpPlan, surroundings: Surroundings) -> tuple[bool, t
 
 @dataclass(slots=True)
 class Phases:
-    """The stretches of a run that have ended, in the engine's time. `own_cpus`: the server's; empty where
-    they are not ours to choose.
-    """
+    """The stretches that have ended. `own_cpus`: the server's; empty where they are not ours to choose."""
 
     own_cpus: tuple[int, ...]
     ended: list[Phase] = field(default_factory=list)
@@ -96,9 +94,7 @@ class Warming:
         )
 
     def _watched(self, run: LoadRun, asked: WarmUpPlan) -> WarmUp:
-        """Until steady (or the cap); then the server goes back on its own CPUs and settles there, until what
-        the plan waits for is there.
-        """
+        """Until steady or the cap; then back on its own CPUs until what the plan waits for is there."""
         own = self.surroundings.partition.server
         pinned, cpus = warm_up_cpus(asked, self.surroundings)
         coming = self._coming(asked)
@@ -141,9 +137,7 @@ class Warming:
         coming: ComingWindow | None,
         compiling_cap_s: float | None = None,
     ) -> SteadyWatch:
-        """One stretch of load with the server on these CPUs, until it is steady (and, before the window, the
-        bound on residual drift holds) or the cap is reached.
-        """
+        """Load with the server on these CPUs, until steady (and its bound holds) or the cap is reached."""
         moved = self.owned and run.server.set_affinity(cpus)
         start_ms = run.now_ms()
         hold_rows = max(3, min(HOLD_ROWS, round(min_s)))
