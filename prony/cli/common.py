@@ -184,7 +184,7 @@ class Common:
                 "--until-clear adds trials until every pair of servers is clear, and this plan has no part "
                 "with two servers: leave it out"
             )
-        return _with_parts(plan, until_clear={name: last for name in comparing})
+        return _with_parts(plan, until_clear=dict.fromkeys(comparing, last))
 
     def _sharing(self, plan: Plan) -> Plan:
         """With loads or workloads in one process, or each in its own. Raises UsageError where none can."""

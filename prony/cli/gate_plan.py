@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from prony.cli import options
 from prony.cli.targets import LAUNCHED, AskedTrial, Server, server
@@ -13,6 +13,7 @@ from prony.errors import UsageError
 if TYPE_CHECKING:
     from prony.cli.common import Common
     from prony.plan.cell import Cell
+    from prony.plan.part import Baseline
     from prony.plan.plan import Plan
     from prony.plan.trial import TrialPlan
 
@@ -131,30 +132,36 @@ def _trial(servers: list[Server], wanted: Wanted, asked: AskedTrial) -> TrialPla
 
 
 def _in_turns(servers: list[Server], trial: TrialPlan, wanted: Wanted, common: Common) -> Plan:
-    base, candidate = (one.name for one in servers)
     cells = [one.cell(trial, wanted.trials) for one in servers]
     looks = wanted.looks(sum(cell.trial_s for cell in cells))
-    return _plan(wanted, cells, base, candidate, base, common, until_clear=looks)
+    return _plan(wanted, cells, servers[0].name, servers[0].name, common, until_clear=looks)
 
 
 def _plan(
-    wanted: Wanted, cells: list[Cell], base: str, candidate: str, against: str, common: Common, **part: Any
-) -> Plan:
+    wanted: Wanted, cells: list[Cell], base: str, against: str, common: Common,
+    *, baseline: Baseline | None = None, until_clear: int | None = None,
+) -> Plan:  # fmt: skip
     from prony.plan.part import GateTest
     from prony.plan.plan import one_part
 
-    workload = cells[0].trial.workload
-    figures, margins = wanted.every_figure, wanted.margins
-    gate = GateTest(base=base, candidate=candidate, figures=figures, margin=wanted.margin, margins=margins)
+    workload, candidate = cells[0].trial.workload, cells[-1].server
+    gate = GateTest(
+        base=base,
+        candidate=candidate,
+        figures=wanted.every_figure,
+        margin=wanted.margin,
+        margins=wanted.margins,
+        baseline=baseline,
+    )
     return one_part(
         "gate",
         f"{candidate} against {against}: {workload.title or workload.name}",
         cells,
         seed=options.seed(common.seed),
         shape="gate",
-        gate=gate.model_copy(update={"baseline": part.pop("baseline", None)}),
+        gate=gate,
+        until_clear=until_clear,
         budget_s=wanted.budget_s,
-        **part,
     )
 
 
@@ -193,7 +200,7 @@ def _against_stored(
     _, candidate = names(base, named.name)
     shown = base if base != named.name else f"{base}@{tag}"
     cells = [named.known_as(candidate).cell(trial, wanted.trials)]
-    return _plan(wanted, cells, shown, candidate, f"what is tagged '{tag}'", common, baseline=stored)
+    return _plan(wanted, cells, shown, f"what is tagged '{tag}'", common, baseline=stored)
 
 
 def _as_measured(cell: Cell, common: Common) -> Cell:

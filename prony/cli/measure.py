@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from prony import seams
 from prony.cli import options
-from prony.cli.showing import exported
+from prony.cli.showing import exported, progress_for, show, show_dry_run
 from prony.errors import EnvironmentFault, ExitCode, PronyError, UsageError
 
 if TYPE_CHECKING:
@@ -52,8 +52,6 @@ def run(
     `skip_unmeetable`: None for a command without the option. `also`: what else is made of the result.
     `against`: an export that it is shown beside.
     """
-    from prony.cli.showing import progress_for
-
     if common.resume is not None:  # what is never stored is given again
         return resume(common, {}, given=plan, dry_run=dry_run, also=also, against=against)
     theirs = None if against is None else exported(against, plan, as_json=common.json)
@@ -61,7 +59,7 @@ def run(
         return _dry_run(plan, common, where)
     with progress_for(common.json) as progress:
         done = measured(plan, common, progress, skip_unmeetable=skip_unmeetable, where=where)
-    code = _shown(done.store, done.identifier, common, also, theirs)
+    code = show(done.store, done.identifier, common, also, theirs)
     return ExitCode.INTERRUPTED if done.interrupted else code
 
 
@@ -75,50 +73,37 @@ def measured(
     warned: Callable[[str], None] | None = None,
 ) -> Measured:
     """Check, measure and store; prints nothing. `warned` is told of servers that roam. Raises PronyError."""
-    if common.report is not None:
-        options.writable(common.report)
-    with attached_hosts(common, progress.note) as hosts:
-        return _measured(
-            plan, common, progress, hosts, skip_unmeetable=skip_unmeetable, where=where, warned=warned
-        )
-
-
-def _measured(
-    plan: Plan,
-    common: Common,
-    progress: Progress,
-    hosts: Testbed | None,
-    *,
-    skip_unmeetable: bool | None,
-    where: Where | None,
-    warned: Callable[[str], None] | None,
-) -> Measured:
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment
     from prony.store import Store
 
-    plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
-    if lacking and not skip_unmeetable:
-        remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
-        raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
-    if lacking:
-        plan = requirements.without(plan, lacking)
-    may_attach(plan, common, several_hosts=hosts is not None)
-    if warned is not None:
-        for sentence in requirements.roaming(plan, targets, testbed):
-            warned(sentence)
-    store = Store.open(common.db)
-    with listening(common, progress, store) as told:
-        experiment = Experiment(plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable))
-        with saying_how_to_continue(experiment):
-            try:
-                experiment.run()
-            except KeyboardInterrupt:
-                begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
-                if len(plan.order()) > 1 or not begun:
-                    raise
-                return Measured(store, experiment.identifier, interrupted=True)
-    return Measured(store, experiment.identifier, interrupted=False)
+    if common.report is not None:
+        options.writable(common.report)
+    with attached_hosts(common, progress.note) as hosts:
+        plan, lacking, targets, testbed = _checked(plan, common, where, hosts)
+        if lacking and not skip_unmeetable:
+            remedy = f". {requirements.REMEDY}" if skip_unmeetable is not None else ""
+            raise EnvironmentFault(f"{requirements.refusal(lacking)}{remedy}")
+        if lacking:
+            plan = requirements.without(plan, lacking)
+        may_attach(plan, common, several_hosts=hosts is not None)
+        if warned is not None:
+            for sentence in requirements.roaming(plan, targets, testbed):
+                warned(sentence)
+        store = Store.open(common.db)
+        with listening(common, progress, store) as told:
+            experiment = Experiment(
+                plan, targets, store, testbed, told, skip_unmeetable=bool(skip_unmeetable)
+            )
+            with saying_how_to_continue(experiment):
+                try:
+                    experiment.run()
+                except KeyboardInterrupt:
+                    begun = bool(experiment.identifier) and bool(store.trials(experiment.identifier))
+                    if len(plan.order()) > 1 or not begun:
+                        raise
+                    return Measured(store, experiment.identifier, interrupted=True)
+        return Measured(store, experiment.identifier, interrupted=False)
 
 
 def _checked(
@@ -137,7 +122,6 @@ def _checked(
 
 
 def _dry_run(plan: Plan, common: Common, where: Where | None) -> int:
-    from prony.cli.showing import show_dry_run
     from prony.experiment import requirements
 
     with attached_hosts(common) as hosts:
@@ -207,7 +191,6 @@ def resumed(
     also: Also | None,
     theirs: ResultView | None,
 ) -> int:
-    from prony.cli.showing import progress_for
     from prony.experiment import requirements
     from prony.experiment.experiment import Experiment, remaining
     from prony.experiment.testbed import Targets
@@ -223,8 +206,6 @@ def resumed(
             "and put both beside each other with prony compare-results"
         )
     if dry_run:
-        from prony.cli.showing import show_dry_run
-
         left = remaining(stored, store.trials(row.id))
         warnings = requirements.warnings(stored, targets, testbed)
         return show_dry_run(stored, left, [], warnings, targets, testbed, common.json)
@@ -233,23 +214,7 @@ def resumed(
         experiment = Experiment(stored, targets, store, testbed, told)
         with saying_how_to_continue(experiment):
             experiment.resume(row.id)
-    return _shown(store, row.id, common, also, theirs)
-
-
-def _shown(store: Store, which: str, common: Common, also: Also | None, against: ResultView | None) -> int:
-    """Shows a result as the common options say; the exit code."""
-    from prony.cli.showing import show
-
-    return show(
-        store,
-        which,
-        as_json=common.json,
-        report=common.report,
-        details=common.details,
-        strict=common.strict_share,
-        also=also,
-        against=against,
-    )
+    return show(store, row.id, common, also, theirs)
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from prony.cli import exporting, lazily, options, publishing
+from prony.cli.common import Common
 from prony.cli.showing import show as show_result
 from prony.errors import ExitCode, UsageError
 
@@ -37,7 +38,7 @@ def show(
     """Show one stored experiment as it was shown when it ended."""
     from prony.store import Store
 
-    return show_result(Store.open(db), which, as_json=json, report=report, details=details)
+    return show_result(Store.open(db), which, Common(json=json, report=report, details=details))
 
 
 def tag(

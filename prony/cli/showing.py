@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from prony.errors import ExitCode, UsageError
-from prony.experiment.requirements import servers_of
-from prony.experiment.testbed import Targets, Testbed
-from prony.plan.plan import Plan, ScheduledTrial, Skipped
-from prony.report.delivery import print_model
-from prony.report.listings import DryRunOut, LeftOut, PlannedTrialOut
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from prony.plan.plan import Plan
+    from prony.cli.common import Common
+    from prony.experiment.testbed import Targets, Testbed
+    from prony.plan.plan import Plan, ScheduledTrial, Skipped
+    from prony.report.listings import DryRunOut
     from prony.report.progress import AnyProgress
     from prony.report.result import ResultView
     from prony.store import Store
@@ -34,11 +32,7 @@ def progress_for(as_json: bool) -> AnyProgress:
 def show(
     store: Store,
     which: str,
-    *,
-    as_json: bool,
-    report: Path | None = None,
-    details: bool = False,
-    strict: float | None = None,
+    common: Common,
     also: Callable[[ResultView], None] | None = None,
     against: ResultView | None = None,
 ) -> int:
@@ -56,20 +50,20 @@ def show(
         also(view)
 
     def table(console: Console) -> None:
-        render(view, console, details=details)
+        render(view, console, details=common.details)
         for line in label_lines(view):
             console.print(line, markup=False, highlight=False)
         if against is not None:
             render_two(beside(view, against), console)
 
     deliver(
-        as_json=as_json,
+        as_json=common.json,
         as_object=lambda: to_json(view),
         table=table,
         page=lambda: render_html(view),
-        report=report,
+        report=common.report,
     )
-    return exit_code(view, strict)
+    return exit_code(view, common.strict_share)
 
 
 def exit_code(view: ResultView, strict: float | None = None) -> ExitCode:
@@ -127,11 +121,14 @@ def show_dry_run(
     """Print it; always 0, because a dry run measures nothing that could be invalid."""
     estimate_s = plan.remaining_s(trials)
     if as_json:
+        from prony.report.delivery import print_model
+
         print_model(_as_json(plan, trials, lacking, warnings, estimate_s))
         return 0
     from rich.table import Table
     from rich.text import Text
 
+    from prony.experiment.requirements import servers_of
     from prony.report.console import Console
     from prony.report.wording import counted, duration, ranges
 
@@ -175,6 +172,8 @@ def _as_json(
     warnings: Sequence[str],
     estimate_s: float,
 ) -> DryRunOut:
+    from prony.report.listings import DryRunOut, LeftOut, PlannedTrialOut
+
     return DryRunOut(
         title=plan.title,
         quick=plan.quick,

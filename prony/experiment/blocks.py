@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol
+from dataclasses import dataclass
 
 from prony.analysis import CLOSED_FIGURE, changes_of, compared_figure, later, questions, sample
 from prony.compare import MARGINS, Claim, Later, Looks, Margins, Sample, compare
@@ -111,38 +110,17 @@ LEAST_NEED = 1e-6
 """The least need: of a pair that further blocks may not help. What can be told comes first."""
 
 
-class Watch(Protocol):
-    """Collects what ended and says, before each block, whether its servers need another one."""
-
-    decided: str
-    """What holds when they need none, for a reader."""
-
-    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        """Take a trial into account; controls take no part, what does not conform is known and has no
-        figure.
-        """
-
-    def need(self) -> float:
-        """How wide the widest interval is that is not clear yet, relative to what is asked: 0 where no
-        further block is needed, infinite where there is no interval yet.
-        """
-
-
-@dataclass(slots=True)
 class Ended:
     """The trials that ended: samples by figure, and the evidence of those that conform."""
 
-    figures: Sequence[str]
-    samples: dict[str, list[Sample]] = field(init=False)
-    conforming: dict[tuple[str, int], Evidence] = field(default_factory=dict)
-    """By server and block."""
-    limits: SteadyWindowLimits = field(default_factory=SteadyWindowLimits)
-
-    def __post_init__(self) -> None:
-        self.samples = {figure: [] for figure in self.figures}
+    def __init__(self, figures: Sequence[str]) -> None:
+        self.samples: dict[str, list[Sample]] = {figure: [] for figure in figures}
+        self.conforming: dict[tuple[str, int], Evidence] = {}
+        """By server and block."""
+        self.limits = SteadyWindowLimits()
 
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        """As `Watch.add`. A trial that was run again stands in for the earlier one."""
+        """Take a trial into account, in place of an earlier attempt; controls take no part."""
         if record.kind != "trial":
             return
         place = (record.server, record.block)
@@ -162,37 +140,23 @@ class Ended:
         return later(by_server, figure, self.limits)
 
 
-@dataclass(slots=True)
-class UntilClear:
+class UntilClear(Ended):
     """Until every pair of these servers is clear in one figure."""
 
-    servers: Sequence[str]
-    looks: Looks
-    figure: str = CLOSED_FIGURE
-    margins: Margins = MARGINS
-    decided: str = "every pair is clear"
-    ended: Ended = field(init=False)
+    decided = "every pair is clear"
 
-    def __post_init__(self) -> None:
-        self.ended = Ended((self.figure,))
-
-    @property
-    def samples(self) -> Sequence[Sample]:
-        """Of the figure, in the order in which they ended."""
-        return self.ended.samples[self.figure]
-
-    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        self.ended.add(record, judgement, figures)
+    def __init__(
+        self, servers: Sequence[str], looks: Looks, figure: str = CLOSED_FIGURE, margins: Margins = MARGINS
+    ) -> None:
+        super().__init__((figure,))
+        self.servers, self.looks, self.figure, self.margins = servers, looks, figure, margins
 
     def need(self) -> float:
-        """Half of the widest interval that is not clear ÷ the band, on the log scale."""
-        found = compare(
-            self.samples,
-            self.figure,
-            servers=self.servers,
-            looks=self.looks,
-            margins=self.margins,
-        )
+        """Half of the widest interval that is not clear ÷ the band, on the log scale: 0 where no further
+        block is needed, infinite where there is no interval yet.
+        """
+        samples = self.samples[self.figure]
+        found = compare(samples, self.figure, servers=self.servers, looks=self.looks, margins=self.margins)
         band = math.log1p(self.margins.band)
         if len(self.servers) < 2:
             half = half_width(found.servers[0].values) if found.servers else math.inf
@@ -210,24 +174,25 @@ class UntilClear:
         return max(needs, default=0.0)
 
 
-@dataclass(slots=True)
-class UntilDecided:
+class UntilDecided(Ended):
     """Until it is known whether a candidate is worse than its base, or that it cannot be known here."""
 
-    gate: GateTest
-    looks: Looks
-    decided: str = "the gate has its outcome"
-    ended: Ended = field(init=False)
+    decided = "the gate has its outcome"
 
-    def __post_init__(self) -> None:
-        self.ended = Ended(self.gate.figures)
-
-    def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:
-        self.ended.add(record, judgement, figures)
+    def __init__(self, gate: GateTest, looks: Looks) -> None:
+        super().__init__(gate.figures)
+        self.gate, self.looks = gate, looks
 
     def need(self) -> float:
-        found = changes_of(self.gate, self.ended.samples, self.looks, self.ended.later)
+        """Infinite until the gate is decided, then 0."""
+        found = changes_of(self.gate, self.samples, self.looks, self.later)
         return math.inf if found.change is Change.CANNOT_TELL else 0.0
+
+
+Watch = UntilClear | UntilDecided
+"""Collects what ended and says, before each block, whether its servers `need` another one; `decided`: what
+holds when they need none.
+"""
 
 
 def watches(part: Part, cells: Sequence[Cell]) -> dict[str, Watch]:

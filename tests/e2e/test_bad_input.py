@@ -42,7 +42,11 @@ CASES = [
     (["load", "http://127.0.0.1:8080/", "--rate", "0"], 2, "--rate is 0"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "-c", "5"], 2, "found --users and --rate"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--think", "1s"], 2, "--think applies to --sessions"),
-    (["load", "http://127.0.0.1:8080/", "--arrivals", "poisson"], 2, "--arrivals applies to an open load (--rate or --phases)"),
+    (
+        ["load", "http://127.0.0.1:8080/", "--arrivals", "poisson"],
+        2,
+        "--arrivals applies to an open load (--rate or --phases)",
+    ),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--arrivals", "even"], 2, "constant or poisson"),
     (["load", "http://127.0.0.1:8080/", "--rate", "5", "--max-users", "0"], 2, "--max-users is 0"),
     (["load", "http://127.0.0.1:8080/", "--ramp-up", "9s", "--warmup", "2s"], 2, "the ramp to be over"),
