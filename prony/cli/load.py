@@ -59,7 +59,7 @@ def command(
     load = load_of(keys["loads"], 10 if asked.workload is None else sends.users)
     measured = _measured(keys["measured"], load, asked.whole, common)
     server = _fits("servers", lambda: UrlKeys(url=target.url, **keys["servers"]))
-    tls = tls_of(target.https, asked, keys)
+    tls = tls_of(target.https, asked)
     target = target.model_copy(update={"tls": tls, "addresses": server.addresses})
     trial = _fits(
         "measured",
@@ -150,10 +150,11 @@ def _connections(keys: dict[str, Any]) -> Connections:
     return found
 
 
-def tls_of(https: bool, asked: AskedLoad, keys: dict[str, dict[str, Any]]) -> TlsOptions:
+def tls_of(https: bool, asked: AskedLoad) -> TlsOptions:
     """How TLS is spoken. Raises UsageError for options that cannot be followed."""
     from prony.plan.target import TlsOptions
 
+    keys = asked.keys()
     tls = {key: value for key, value in keys["servers"].items() if key in TlsOptions.model_fields}
     if not https and (tls or keys["connections"].keys() & {"tls_version", "tls_resumption"}):
         raise UsageError(

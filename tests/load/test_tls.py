@@ -117,5 +117,4 @@ def test_plain_urls_ask_for_no_tls() -> None:
 )
 def test_options_that_cannot_be_followed(https: bool, ca: Path | None, insecure: bool, said: str) -> None:
     with pytest.raises(UsageError, match=said):
-        asked = AskedLoad(ca=ca, insecure=insecure)
-        tls_of(https, asked, asked.keys())
+        tls_of(https, AskedLoad(ca=ca, insecure=insecure))
