@@ -45,7 +45,7 @@ def command(
     load generator really offered.
     """
     from prony.cli import measure
-    from prony.experiment.growth import first_open_load
+    from prony.experiment.growth import open_load
     from prony.plan.load import ClosedLoad
     from prony.plan.objective import searchable
     from prony.plan.part import Search
@@ -75,7 +75,7 @@ def command(
     plan = one_part(
         "capacity",
         f"capacity of {chosen.title} with {slo}",
-        [chosen.cell(closed if start is None else first_open_load(start, search))],
+        [chosen.cell(closed if start is None else open_load(start, search))],
         seed=options.seed(common.seed),
         quick=asked.quick,
         shape="capacity",

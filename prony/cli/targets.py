@@ -255,20 +255,28 @@ def _at_url(sends: Workload, asked: AskedTarget) -> TrialPlan:
 
 
 def _launched(sends: Workload, asked: AskedTarget) -> TrialPlan:
-    from prony.plan.trial import capped, full_trial, quick_trial
+    from prony.plan.trial import full_trial, quick_trial
 
     if asked.warmup is not None:
         raise UsageError(
             "--warmup applies to a URL; a server that Prony starts is warmed up until it is steady, for no "
             "longer than --warm-up-cap"
         )
-    window_s = None if asked.window is None else options.seconds(asked.window, "--window", at_least_s=1.0)
-    trial = (quick_trial if asked.quick else full_trial)(sends, 1, window_s)
-    trial = trial.model_copy(update={"published_requests": None})
-    if asked.warm_up_cap is not None:
-        cap_s = options.seconds(asked.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
-        trial = trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
-    return trial
+    trial = (quick_trial if asked.quick else full_trial)(sends, 1, _window_s(asked.window))
+    return _capped(trial.model_copy(update={"published_requests": None}), asked.warm_up_cap)
+
+
+def _window_s(window: str | None) -> float | None:
+    return None if window is None else options.seconds(window, "--window", at_least_s=1.0)
+
+
+def _capped(trial: TrialPlan, warm_up_cap: str | None) -> TrialPlan:
+    from prony.plan.trial import capped
+
+    if warm_up_cap is None:
+        return trial
+    cap_s = options.seconds(warm_up_cap, "--warm-up-cap", at_least_s=1.0)
+    return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,12 +337,12 @@ class AskedTrial:
         form: Callable[[Workload, int, float | None], TrialPlan] | None = None,
     ) -> TrialPlan:
         """The trial of these servers; `form`: its usual lengths. Raises UsageError."""
-        from prony.plan.trial import capped, full_trial, pinned, quick_trial
+        from prony.plan.trial import full_trial, pinned, quick_trial
 
         chosen = request(servers, self.workload).with_settings(options.settings(self.setting or []))
         number = options.users(chosen.users if self.users is None else self.users)
-        window_s = None if self.window is None else options.seconds(self.window, "--window", at_least_s=1.0)
-        trial = (form or (quick_trial if self.quick else full_trial))(chosen, number, window_s)
+        usual = form or (quick_trial if self.quick else full_trial)
+        trial = usual(chosen, number, _window_s(self.window))
         running = any(one.spec is None for one in servers)
         if running:
             trial = trial.model_copy(update={"published_requests": None})
@@ -344,7 +352,4 @@ class AskedTrial:
                     "--warm-up pinned moves servers that Prony starts; pin a running one with taskset"
                 )
             trial = trial.model_copy(update={"warm_up": pinned(trial.warm_up)})
-        if self.warm_up_cap is None:
-            return trial
-        cap_s = options.seconds(self.warm_up_cap, "--warm-up-cap", at_least_s=1.0)
-        return trial.model_copy(update={"warm_up": capped(trial.warm_up, cap_s)})
+        return _capped(trial, self.warm_up_cap)

@@ -26,7 +26,12 @@ def find_targets(plan: Plan, targets: Targets, where: Callable[[str, str], str] 
     """Find every server of the plan. `where` says where a part names a server. Raises UsageError."""
     for cell in plan.cells:
         try:
-            _check_offered(targets.of(cell), cell.trial.workload.name)
+            target, workload = targets.of(cell), cell.trial.workload.name
+            if target.workloads and workload not in target.workloads:
+                raise UsageError(
+                    f"server '{target.name}' does not offer the workload '{workload}'; "
+                    f"it offers: {', '.join(target.workloads)}"
+                )
         except UsageError as fault:
             if where is None:
                 raise
@@ -37,14 +42,6 @@ def servers_of(plan: Plan, targets: Targets) -> list[ServerUnderTest]:
     return list({id(one): one for one in map(targets.of, plan.cells)}.values())
 
 
-def _check_offered(target: ServerUnderTest, workload: str) -> None:
-    if target.workloads and workload not in target.workloads:
-        raise UsageError(
-            f"server '{target.name}' does not offer the workload '{workload}'; "
-            f"it offers: {', '.join(target.workloads)}"
-        )
-
-
 def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
     """The cells that this host cannot run, each with the reason and the remedy."""
     lacks: dict[int, str | None] = {}
@@ -53,16 +50,18 @@ def unmet(plan: Plan, targets: Targets, testbed: Testbed) -> list[Skipped]:
         target = targets.of(cell)
         if id(target) not in lacks:
             lacks[id(target)] = target.lacking()
-        why = _why_not(cell, target, testbed, lacks[id(target)])
-        if why is not None:
-            found.append(skipped(cell, why))
+        lacking, needs = lacks[id(target)], cell.needs
+        reasons = [] if lacking is None else [lacking]
+        reasons += refusals(_forecasts(cell, target, testbed))
+        reasons += [] if needs is None else _needs(needs, testbed)
+        if reasons:
+            found.append(skipped(cell, "; ".join(reasons)))
     return found
 
 
 def refuse_cell(cell: Cell, targets: Targets, testbed: Testbed) -> None:
     """Raises EnvironmentFault when ports or descriptors cannot suffice, with what to do about it."""
-    refused = _refused(cell, targets.of(cell), testbed)
-    if refused:
+    if refused := refusals(_forecasts(cell, targets.of(cell), testbed)):
         raise EnvironmentFault("; ".join(refused))
 
 
@@ -96,18 +95,6 @@ def refusal(left_out: Sequence[Skipped]) -> str:
 def skipped(cell: Cell, why: str) -> Skipped:
     """The cell as one that is not run."""
     return Skipped(cell=cell.id, part=cell.part, server=cell.server, why=why)
-
-
-def _why_not(cell: Cell, target: ServerUnderTest, testbed: Testbed, lacking: str | None) -> str | None:
-    reasons = [] if lacking is None else [lacking]
-    reasons += _refused(cell, target, testbed)
-    if cell.needs is not None:
-        reasons += _needs(cell.needs, testbed)
-    return "; ".join(reasons) or None
-
-
-def _refused(cell: Cell, target: ServerUnderTest, testbed: Testbed) -> list[str]:
-    return refusals(_forecasts(cell, target, testbed))
 
 
 def refusals(found: Sequence[Finding]) -> list[str]:
@@ -207,7 +194,7 @@ def in_words(finding: Finding) -> str:
 
 def _needs(needs: HostNeeds, testbed: Testbed) -> list[str]:
     missing: list[str] = []
-    limits: Limits = testbed.limits
+    limits = testbed.limits
     soft, hard = limits.descriptors_soft, limits.descriptors_hard
     if needs.descriptors is not None and soft is not None and soft < needs.descriptors:
         how = (

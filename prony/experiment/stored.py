@@ -16,8 +16,6 @@ from prony.plan.plan import Plan
 from prony.plan.workload import Workload
 from prony.store import ExperimentRow, Store, StoredTrial
 
-Spec = dict[str, Any]
-
 
 def plan_of(row: ExperimentRow) -> Plan:
     """The plan of a stored experiment. Raises StoreError when this Prony does not understand it."""
@@ -66,7 +64,7 @@ def _credentials_missing(cell: Cell) -> tuple[str, ...]:
     return redaction.redacted_in(_offered(cell))
 
 
-def _offered(cell: Cell) -> Spec:
+def _offered(cell: Cell) -> dict[str, Any]:
     return cell.model_dump(mode="json", by_alias=True, include={"target", "trial"})
 
 
@@ -126,7 +124,9 @@ def stored_base(
         for base in like(plan, cell):
             experiment = _stored_figures(row.id, row.created.isoformat(), base, trials, figures)
             if any(experiment.values.values()):
-                found.setdefault(_role(plan, base), []).append(experiment)
+                # Of a gate without the role.
+                server = base.server.partition("@")[0] if plan.command == "gate" else base.server
+                found.setdefault(server, []).append(experiment)
     if not found:
         raise UsageError(
             f"no stored result with the tag '{tag}' measured {cell.trial.workload.name} under "
@@ -156,11 +156,6 @@ def like(plan: Plan, cell: Cell) -> list[Cell]:
 
 def _public(cell: Cell) -> Any:
     return redaction.plain(cell.trial.model_dump(mode="json"))
-
-
-def _role(plan: Plan, cell: Cell) -> str:
-    """The server's name without its role in a gate."""
-    return cell.server.partition("@")[0] if plan.command == "gate" else cell.server
 
 
 def _stored_figures(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -140,7 +140,9 @@ class Trials:
         ends_here = interrupted or record.failure is not None or scheduled.kind == "explained"
         if not ends_here and record.evidence.calibration is None:
             ended, interrupted = self._calibrated(trial, ended, cell.limits, surroundings)
-        self._tell(ended, time.monotonic() - begun)
+        found = ended.conclusion
+        self.progress.trial_stored(ended.record, found.judgement, found.figures)
+        self.progress.trial_ended(found.judgement, found.figures, time.monotonic() - begun)
         if interrupted:
             raise KeyboardInterrupt  # kept and judged; nothing more is to be started
         return ended
@@ -154,11 +156,6 @@ class Trials:
             raise
         self.store.add_trial(record, conclusion.judgement, conclusion.figures)
         return conclusion
-
-    def _tell(self, ended: EndedTrial, seconds: float) -> None:
-        found = ended.conclusion
-        self.progress.trial_stored(ended.record, found.judgement, found.figures)
-        self.progress.trial_ended(found.judgement, found.figures, seconds)
 
     def _calibrated(
         self, trial: TrialPlan, ended: EndedTrial, limits: Mapping[str, Any], around: Surroundings
@@ -268,20 +265,12 @@ def conformance_of(
 
 
 def _facts(found: Conformance) -> ConformanceFacts:
-    counted = found.counted
-    failed = found.failed
-    return ConformanceFacts(
-        passed=len(counted) - len(failed),
-        checks=len(counted),
-        failed=tuple(map(_nonconformity, failed)),
-        declared=tuple(
-            _nonconformity(result) for result in found.results if result.status is CheckStatus.DECLARED
-        ),
-    )
+    def told(results: Iterable[CheckResult]) -> tuple[Nonconformity, ...]:
+        return tuple(Nonconformity(check=r.check, found=r.found, expected=r.expected) for r in results)
 
-
-def _nonconformity(result: CheckResult) -> Nonconformity:
-    return Nonconformity(check=result.check, found=result.found, expected=result.expected)
+    declared = (result for result in found.results if result.status is CheckStatus.DECLARED)
+    passed, checks = len(found.counted) - len(found.failed), len(found.counted)
+    return ConformanceFacts(passed=passed, checks=checks, failed=told(found.failed), declared=told(declared))
 
 
 @dataclass(slots=True)
