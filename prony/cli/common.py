@@ -23,20 +23,9 @@ ONE_END = "--windows have a fixed length, which --within would end early: give o
 DEFAULT_LAST_LOOK = 20
 MOST_REPEATS = 100
 GOES_WITH_RESUME = (
-    "resume",
-    "server_cpus",
-    "client_cpus",
-    "repeat_disturbed",
-    "hosts",
-    "attach",
-    "metrics",
-    "push",
-    "strict",
-    "details",
-    "db",
-    "json",
-    "report",
-)
+    "resume", "server_cpus", "client_cpus", "repeat_disturbed", "hosts", "attach", "metrics",
+    "push", "strict", "details", "db", "json", "report",
+)  # fmt: skip
 """What may stand beside --resume: everything else is the stored plan's."""
 
 
@@ -307,7 +296,6 @@ def _compares(plan: Plan, part: Part) -> bool:
 
 
 PLAN = "plan"
-"""The parameter that names a plan file."""
 
 
 def measures(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from prony.cli import exporting, lazily, options, publishing
+from prony.cli import exporting, lazily, options
 from prony.cli.common import Common
 from prony.cli.showing import show as show_result
 from prony.errors import ExitCode, UsageError
@@ -258,10 +258,7 @@ def _size(of: int) -> str:
 
 
 def judge_again(
-    which: options.Which,
-    limits: options.Limits = None,
-    db: options.Db = None,
-    json: options.Json = False,
+    which: options.Which, limits: options.Limits = None, db: options.Db = None, json: options.Json = False
 ) -> int:
     """Judge a stored experiment again, by this Prony and under other limits. Trials stay as they are, earlier
     judgements are kept, and every command shows the newest one from then on.
@@ -337,7 +334,7 @@ for _name, _command in (
     ("note", note),
     ("prune", prune),
     ("export", exporting.export),
-    ("publish", publishing.command),
+    ("publish", exporting.publish),
 ):
     app.command(_name)(_command)
 lazily.elsewhere(app, "push", "results")

@@ -33,10 +33,7 @@ def command(
         False, "--skip-unmeetable", help="Skip cells that this host cannot run."
     ),
     only: str | None = typer.Option(
-        None,
-        "--only",
-        metavar="GLOB",
-        help="Only this part, or cells whose id matches.",
+        None, "--only", metavar="GLOB", help="Only this part, or cells whose id matches."
     ),
     soak: str | None = typer.Option(None, "--duration", help="Duration of the plan's soak, such as 8h."),
     against: Path | None = typer.Option(

@@ -22,10 +22,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 @app.callback(invoke_without_command=True)
-def command(
-    context: typer.Context,
-    json: options.Json = False,
-) -> int:
+def command(context: typer.Context, json: options.Json = False) -> int:
     """List the servers that Prony can start, their versions and workloads; `check` asks if they conform."""
     if context.invoked_subcommand is not None:
         return ExitCode.OK
@@ -147,8 +144,7 @@ def _said(built: Built) -> tuple[str, str]:
 @app.command("check")
 def check(
     servers: list[str] = typer.Argument(
-        None,
-        help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml.",
+        None, help="NAME, NAME:VARIANT (prony servers lists them), or a folder with a server.yaml."
     ),
     all_servers: bool = typer.Option(
         False, "--all", help="Every server of the catalogue with every variant."

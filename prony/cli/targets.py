@@ -41,15 +41,12 @@ Target = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """What a word of the command line names."""
+    """What a word of the command line names; `spec` is None where it is running already."""
 
     name: str
-    """As results call it."""
     target: targets.Target
     spec: ServerSpec | None
-    """None: it is running already."""
     path: str = "/"
-    """What is requested of a running one."""
 
     @property
     def launched(self) -> ServerSpec:
@@ -288,8 +285,7 @@ class AskedTrial:
         typer.Option("--workload", "-w", help="Workload [default: the first that every server offers]."),
     ] = None
     users: Annotated[
-        int | None,
-        typer.Option("--users", "-c", help="Closed loop: number of users, one connection each."),
+        int | None, typer.Option("--users", "-c", help="Closed loop: number of users, one connection each.")
     ] = None
     setting: Annotated[
         list[str] | None,
@@ -319,15 +315,13 @@ class AskedTrial:
     warm_up: Annotated[
         str,
         typer.Option(
-            "--warm-up",
-            help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start.",
+            "--warm-up", help="all-cpus: faster, same plateau; pinned: on the server's CPUs from the start."
         ),
     ] = "all-cpus"
     warm_up_cap: Annotated[
         str | None,
         typer.Option(
-            "--warm-up-cap",
-            help="Longest warm-up, such as 60s; residual drift then widens the plateau.",
+            "--warm-up-cap", help="Longest warm-up, such as 60s; residual drift then widens the plateau."
         ),
     ] = None
 

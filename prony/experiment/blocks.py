@@ -116,7 +116,6 @@ class Ended:
     def __init__(self, figures: Sequence[str]) -> None:
         self.samples: dict[str, list[Sample]] = {figure: [] for figure in figures}
         self.conforming: dict[tuple[str, int], Evidence] = {}
-        """By server and block."""
         self.limits = SteadyWindowLimits()
 
     def add(self, record: TrialRecord, judgement: Judgement, figures: Mapping[str, float]) -> None:

@@ -17,7 +17,7 @@ from prony.numbers import number
 from prony.plan.cell import Cell, HostNeeds
 from prony.plan.plan import Plan, Skipped
 from prony.targets import ServerUnderTest
-from prony.trial.facts import trial_facts
+from prony.trial.surroundings import trial_facts
 
 REMEDY = "Fix it, or run the rest with --skip-unmeetable"
 

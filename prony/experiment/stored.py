@@ -159,11 +159,7 @@ def _public(cell: Cell) -> Any:
 
 
 def _stored_figures(
-    identifier: str,
-    created: str,
-    cell: Cell,
-    trials: Sequence[StoredTrial],
-    figures: Sequence[str],
+    identifier: str, created: str, cell: Cell, trials: Sequence[StoredTrial], figures: Sequence[str]
 ) -> StoredFigures:
     last = {
         one.record.block: one for one in trials if one.record.kind == "trial" and one.record.cell == cell.id

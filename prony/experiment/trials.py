@@ -59,7 +59,6 @@ class Trials:
     testbed: Testbed
     progress: Progress
     profilers: Profilers | None = None
-    """For explained trials."""
     _calibrations: Calibrations = field(default_factory=Calibrations)
 
     def run(
@@ -246,15 +245,8 @@ def conformance_of(
     spoken: HttpVersion = "2" if version == "2" else "1.1"
     if built is None:
         return None
-    key = (
-        target.name,
-        built.spec.name,
-        built.spec.file,
-        built.key,
-        workload.name,
-        spoken,
-        *workload.settings.items(),
-    )
+    of_server = (target.name, built.spec.name, built.spec.file, built.key)
+    key = (*of_server, workload.name, spoken, *workload.settings.items())
     if key not in _known:
         listener.phase("conformance", CONFORMANCE_S)
         found = testbed.conformance(target, workload, SHORT, spoken, plan.start_timeout_s)

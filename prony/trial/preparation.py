@@ -29,9 +29,7 @@ class Preparation:
     load: EngineLoad
     start: StartEngine = EngineRun
     script: Script | None = None
-    """What blocks of it call."""
     values: Mapping[str, str] = field(default_factory=dict)
-    """What the preparation captured, by name."""
     done: bool = False
     """Whether there is something to take back."""
     called: list[StageReport] = field(default_factory=list)
@@ -52,11 +50,7 @@ class Preparation:
     def clean_up(self) -> str | None:
         """Walk the clean-up, knowing what the preparation captured; what was wrong in one clause."""
         walked = walk_once(
-            self.load,
-            self.load.workload.cleanup,
-            values=self.values,
-            script=self.script,
-            start=self.start,
+            self.load, self.load.workload.cleanup, values=self.values, script=self.script, start=self.start
         )
         self._keep("after", walked)
         return walked.wrong

@@ -34,19 +34,11 @@ from prony.steady.changes import MIN_SEGMENT_ROWS, kernel_search
 from prony.steady.limits import SteadyLimits
 from prony.steady.quantile import t_quantile
 from prony.targets.base import RunningTarget, ServerUnderTest
-from prony.trial.facts import trial_facts
-from prony.trial.load_run import (
-    INTERRUPTED,
-    WORTH_KEEPING_S,
-    LoadRun,
-    ServerDied,
-    WindowEdges,
-    over_window,
-)
+from prony.trial.load_run import INTERRUPTED, WORTH_KEEPING_S, LoadRun, ServerDied, WindowEdges, over_window
 from prony.trial.preparation import Preparation, offer_stage, probed, scaling_probe, stage_notes
 from prony.trial.process import SharedProcess, answers_again
 from prony.trial.steady_watch import PreciseEnough
-from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, TrialObserver
+from prony.trial.surroundings import ProfileCollector, Sampler, Surroundings, TrialObserver, trial_facts
 from prony.trial.warming import Phases, Warming, warm_up_cpus
 
 START_ESTIMATE_S = 5.0
@@ -60,13 +52,11 @@ class TrialOutcome:
 
     evidence: Evidence
     failure: str | None = None
-    """Why the trial ended before its time, in one sentence."""
     fault: EnvironmentFault | None = None
     """What `failure` says, where it is not the server that ended under load."""
     interrupted: bool = False
     """The user asked to end; the evidence is of what had been measured."""
     notes: tuple[str, ...] = ()
-    """What a reader of the result has to know beside the checks."""
 
 
 def run_trial(

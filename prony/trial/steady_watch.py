@@ -51,14 +51,12 @@ class SteadyWatch:
     cap_s: float
     start_ms: float
     hold_rows: int
-    """This many of the newest rows must be level."""
     coming: ComingWindow | None = None
     limits: SteadyLimits = field(default_factory=SteadyLimits)
     """Those that the window is judged by."""
     compiling_cap_s: float | None = None
     """While the JIT compiler is at work it waits for so long; None: `cap_s`."""
     took_s: float = 0.0
-    """From the start of the phase to the newest row."""
     rows: list[IntervalRow] = field(default_factory=list)
     jvm: list[JvmSnapshot] = field(default_factory=list)
     state: SteadyState | None = None

@@ -12,11 +12,15 @@ from prony.evidence.host import CpuPartition, HostRow, HostWindow, Limits
 from prony.evidence.hosts import HostEvidence
 from prony.evidence.profile import Profile
 from prony.evidence.server import ProcessSample
+from prony.evidence.trial import LoadFacts
 from prony.host.sampler import HostSampler
 from prony.load.base import Engine
 from prony.load.contract import EngineLoad
 from prony.load.engine import EngineRun
+from prony.load.facts import load_facts
 from prony.load.reference import Certificate, reference_server
+from prony.plan.load import WholeRun
+from prony.plan.trial import TrialPlan
 from prony.targets.base import OnLine, ServerUnderTest
 
 
@@ -132,3 +136,26 @@ class Profilers(Protocol):
 
     def collector(self) -> ProfileCollector:
         """For one explained trial."""
+
+
+def trial_facts(plan: TrialPlan, server: ServerUnderTest) -> LoadFacts:
+    """Known before anything is started; also what ports and descriptors are forecast from."""
+    plan = plan.spoken(server.http_version)
+    facts = load_facts(
+        plan.load,
+        plan.workload,
+        plan.connections,
+        claim="protocol" if isinstance(plan.measured, WholeRun) else None,
+        duration_s=plan.deadline_s,
+        server_closes_after=server.closes_after,
+        tls=server.https,
+    )
+    return facts.model_copy(
+        update={
+            "driver": plan.driver,
+            "preflight": plan.preflight,
+            "transport": "tcp" if server.unix is None else "unix",
+            "sources": max(1, len(plan.source_addresses)),
+            "destinations": server.destinations,
+        }
+    )
