@@ -29,6 +29,9 @@ GOES_WITH_RESUME = (
 """What may stand beside --resume: everything else is the stored plan's."""
 
 
+PLAN = "plan"
+
+
 @dataclass(frozen=True, slots=True)
 class Common:
     """Of each command those that apply to it (`prony.cli.common`)."""
@@ -293,9 +296,6 @@ def _with_parts(plan: Plan, **changes: Mapping[str, object]) -> Plan:
 def _compares(plan: Plan, part: Part) -> bool:
     """Whether it has two servers; a part that follows another has that one's, once it has begun."""
     return part.follows is not None or len({cell.server for cell in plan.of(part.name)}) > 1
-
-
-PLAN = "plan"
 
 
 def measures(

@@ -28,6 +28,12 @@ TIDY = "tidy"
 """What `results csv` called the format csv."""
 
 
+EXPORT, PAGE, TEXT = "results.prony", "report.html", "README.md"
+COMMON_NAMES = frozenset({"root", "user", "admin", "localhost", "ubuntu", "debian", "runner", "vm", "host"})
+"""Of users and hosts: they say nothing, and stand in many texts."""
+FEWEST_LETTERS = 3
+
+
 def export(
     which: options.Which,
     form: str = typer.Option(
@@ -160,12 +166,6 @@ def only(view: ResultView, wanted: list[str]) -> ResultView:
         for part in view.parts
     )
     return replace(view, parts=parts)
-
-
-EXPORT, PAGE, TEXT = "results.prony", "report.html", "README.md"
-COMMON_NAMES = frozenset({"root", "user", "admin", "localhost", "ubuntu", "debian", "runner", "vm", "host"})
-"""Of users and hosts: they say nothing, and stand in many texts."""
-FEWEST_LETTERS = 3
 
 
 def publish(

@@ -28,6 +28,9 @@ app = typer.Typer(
 )
 
 
+PATTERN = "a pattern with * and ?"
+
+
 def show(
     which: options.Which,
     db: options.Db = None,
@@ -95,9 +98,6 @@ def import_results(
     what = f"{added} new {'trial' if added == 1 else 'trials'}" if added else "everything was there already"
     typer.echo(f"imported {identifier}: {what}")
     return 0
-
-
-PATTERN = "a pattern with * and ?"
 
 
 def list_results(

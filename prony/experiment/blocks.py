@@ -17,6 +17,9 @@ from prony.plan.cell import Cell
 from prony.plan.part import GateTest, Part
 from prony.plan.plan import ScheduledTrial
 
+LEAST_NEED = 1e-6
+"""The least need: of a pair that further blocks may not help. What can be told comes first."""
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -104,10 +107,6 @@ def settled(groups: Sequence[Group], left: Sequence[ScheduledTrial]) -> list[str
         for group in groups
         if (some := next_block(group, left)) and not group.need()
     ]
-
-
-LEAST_NEED = 1e-6
-"""The least need: of a pair that further blocks may not help. What can be told comes first."""
 
 
 class Ended:

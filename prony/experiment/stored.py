@@ -16,6 +16,9 @@ from prony.plan.plan import Plan
 from prony.plan.workload import Workload
 from prony.store import ExperimentRow, Store, StoredTrial
 
+MOST_EXPERIMENTS = 20
+"""The newest ones; older ones may be of quite another code."""
+
 
 def plan_of(row: ExperimentRow) -> Plan:
     """The plan of a stored experiment. Raises StoreError when this Prony does not understand it."""
@@ -91,10 +94,6 @@ def history_of(workload: Workload, server: str) -> tuple[PublishedFigures, ...]:
     if not figures:
         return ()
     return (PublishedFigures(label="published", source=known.source, figures=figures, note=known.note),)
-
-
-MOST_EXPERIMENTS = 20
-"""The newest ones; older ones may be of quite another code."""
 
 
 def stored_base(

@@ -37,6 +37,10 @@ from prony.trial.surroundings import Profilers, Surroundings, TrialObserver
 MOST_SCRIPT_CHARACTERS = 1_000_000
 
 
+SHORT = ("answers", "keep-alive", "concurrent", "streams", "delay")
+"""What a figure rests on; the rest is about clients that take no part in a measurement."""
+
+
 @dataclass(frozen=True, slots=True)
 class EndedTrial:
     """A trial that is stored."""
@@ -226,10 +230,6 @@ def trial_id(experiment: str, index: int, attempt: int = 1) -> str:
 def index_of(trial: TrialRecord) -> int:
     """Its place in the order of its experiment, from 1, whichever attempt it was."""
     return int(trial.id.removeprefix(f"{trial.experiment_id}-").partition("-")[0])
-
-
-SHORT = ("answers", "keep-alive", "concurrent", "streams", "delay")
-"""What a figure rests on; the rest is about clients that take no part in a measurement."""
 
 
 _known: dict[tuple[object, ...], ConformanceFacts | None] = {}

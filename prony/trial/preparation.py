@@ -21,6 +21,8 @@ from prony.plan.trial import TrialPlan
 from prony.plan.workload import Workload
 from prony.steady.detector import full_rows
 
+MORE_USERS = 1.5
+
 
 @dataclass(slots=True)
 class Preparation:
@@ -83,9 +85,6 @@ def stage_notes(stages: tuple[StageReport, ...]) -> tuple[str, ...]:
     """What must be said of them: nothing when every request was answered as declared."""
     wrong = ((stage.name, complaint(stage.report)) for stage in stages)
     return tuple(f"the load {name} the measured one failed: {why}" for name, why in wrong if why is not None)
-
-
-MORE_USERS = 1.5
 
 
 def probed(plan: TrialPlan, facts: LoadFacts, *, owned: bool) -> bool:
